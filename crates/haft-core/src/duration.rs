@@ -1,0 +1,84 @@
+//! The one duration type that reads every spelling of the dialects: `30s`, `1m30s`, `250ms`, `10`.
+
+use std::time::Duration;
+
+/// Says why a text is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`")]
+pub struct DurationError(pub String);
+
+/// The longest duration that a definition may name: one day.
+pub const LONGEST: Duration = Duration::from_hours(24);
+
+/// Reads `500ms`, `30s`, `1.5s`, `5m`, `2h` and sequences of them; a bare number counts in `unit`.
+pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
+    let fail = || DurationError(crate::problem::excerpt(text, 40));
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err(fail());
+    }
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(digits);
+        let amount: f64 = number.parse().map_err(|_| fail())?;
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (name, next) = after.split_at(letters);
+        let one = match name {
+            "" if next.is_empty() && total.is_zero() => unit,
+            "ms" => Duration::from_millis(1),
+            "s" | "sec" | "secs" => Duration::from_secs(1),
+            "m" | "min" => Duration::from_mins(1),
+            "h" => Duration::from_hours(1),
+            _ => return Err(fail()),
+        };
+        let part = Duration::try_from_secs_f64(one.as_secs_f64() * amount).map_err(|_| fail())?;
+        total = total.checked_add(part).filter(|sum| *sum <= LONGEST).ok_or_else(fail)?;
+        rest = next;
+    }
+    Ok(total)
+}
+
+/// Writes a duration in its shortest exact spelling.
+pub fn format(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 => "0s".to_owned(),
+        m if m % 3_600_000 == 0 => format!("{}h", m / 3_600_000),
+        m if m % 60_000 == 0 => format!("{}m", m / 60_000),
+        m if m % 1000 == 0 => format!("{}s", m / 1000),
+        m => format!("{m}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        let second = Duration::from_secs(1);
+        for (text, millis) in [
+            ("30s", 30_000),
+            ("250ms", 250),
+            ("5m", 300_000),
+            ("1m30s", 90_000),
+            ("1.5s", 1500),
+            ("10", 10_000),
+            ("2h", 7_200_000),
+        ] {
+            assert_eq!(parse(text, second), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for bad in ["", "soon", "-1s", "1d", "10 s", "s", "99999h", "1e9s", "1s2"] {
+            assert!(parse(bad, second).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn format_is_read_back() {
+        for millis in [0, 1, 999, 1000, 1500, 60_000, 90_000, 3_600_000] {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(parse(&format(duration), Duration::from_secs(1)), Ok(duration));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What runs tools: one executor per kind of implementation.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use crate::Work;
+use crate::id::CallId;
+use crate::implementation::Kind;
+use crate::name::TenantId;
+use crate::outcome::{CallError, Outcome};
+use crate::problem::Problem;
+use crate::secret::{Secret, SecretSource};
+use crate::spec::ToolSpec;
+
+/// Runs tools of one kind.
+pub trait Executor: Send + Sync {
+    /// Returns which kind.
+    fn kind(&self) -> Kind;
+    /// Compiles everything that does not depend on a call; says all that is wrong with the definition.
+    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
+}
+
+/// A tool, ready to run.
+pub trait Prepared: Send + Sync {
+    /// Runs it once. Dropping the future cancels the call.
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome>;
+}
+
+/// What a running call tells those who watch it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallEvent {
+    /// A line of output.
+    Output(String),
+    /// How far it is, from 0 to 1, and a word about it.
+    Progress(f64, String),
+}
+
+/// Who watches a call.
+pub trait EventSink: Send + Sync {
+    /// Takes an event; never blocks.
+    fn emit(&self, event: CallEvent);
+}
+
+/// What an executor may know of a call.
+pub struct CallContext {
+    /// The call.
+    pub id: CallId,
+    /// For whom it runs.
+    pub tenant: TenantId,
+    /// When it must be over.
+    pub deadline: Instant,
+    /// Which attempt this is, counted from 0.
+    pub attempt: u32,
+    /// Who watches.
+    pub events: Option<Arc<dyn EventSink>>,
+    secrets: Arc<dyn SecretSource>,
+    exposed: Mutex<Vec<Secret>>,
+}
+
+impl CallContext {
+    /// Makes the context of a call.
+    pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
+        Self { id, tenant, deadline, attempt: 0, events: None, secrets, exposed: Mutex::default() }
+    }
+
+    /// Returns a secret, and remembers to keep it out of the outcome.
+    pub async fn secret(&self, name: &str) -> Result<Option<Secret>, CallError> {
+        let found = self.secrets.secret(&self.tenant, name).await.map_err(|error| {
+            let why = error.source.to_string();
+            CallError::internal(format!("{error}: {why}"))
+        })?;
+        if let Some(secret) = &found {
+            self.hide(secret.clone());
+        }
+        Ok(found)
+    }
+
+    /// Keeps a text out of the outcome, as if it had come from [`CallContext::secret`].
+    pub fn hide(&self, secret: Secret) {
+        let mut exposed = self.exposed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !exposed.contains(&secret) {
+            exposed.push(secret);
+        }
+    }
+
+    /// Returns every secret that the call has seen.
+    pub fn exposed(&self) -> Vec<Secret> {
+        self.exposed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells those who watch.
+    pub fn emit(&self, event: CallEvent) {
+        if let Some(events) = &self.events {
+            events.emit(event);
+        }
+    }
+}

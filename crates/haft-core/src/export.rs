@@ -1,0 +1,1 @@
+//! Definitions in the forms that models and their clients read.

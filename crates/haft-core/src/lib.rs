@@ -1,0 +1,42 @@
+//! The vocabulary of haft and its rules.
+//!
+//! Everything here is plain data and pure functions: no I/O, no clock, no
+//! environment, no async runtime. What others implement (stores, executors,
+//! clocks) is declared here as traits in plain types.
+
+pub mod bundle;
+pub mod call;
+pub mod catalog;
+pub mod dialect;
+pub mod duration;
+pub mod executor;
+pub mod export;
+pub mod hash;
+pub mod id;
+pub mod implementation;
+pub mod ledger;
+pub mod name;
+pub mod outcome;
+pub mod page;
+pub mod problem;
+pub mod reference;
+pub mod runnable;
+pub mod schema;
+pub mod secret;
+pub mod spec;
+pub mod template;
+pub mod tool;
+
+pub use jiff::Timestamp;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future: how the traits of this crate say "this may wait" without naming a runtime.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Tells the time, so that tests can set it.
+pub trait Clock: Send + Sync {
+    /// Returns the present moment.
+    fn now(&self) -> Timestamp;
+}

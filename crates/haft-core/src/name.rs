@@ -1,0 +1,297 @@
+//! Names, versions and tenants: parsed once at the edge, trusted afterwards.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::problem::excerpt;
+
+/// The most characters that a name or a version may have.
+pub const MAX_LENGTH: usize = 64;
+
+/// Tool names that the routes need for themselves.
+pub const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
+
+/// Says why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// There is no character at all.
+    #[error("{what} is empty; give it 1 to 64 letters, digits or `-`")]
+    Empty {
+        /// What the text was to name.
+        what: &'static str,
+    },
+    /// There are more characters than allowed.
+    #[error("{what} has {length} characters; at most 64 are allowed")]
+    TooLong {
+        /// What the text was to name.
+        what: &'static str,
+        /// How long the text is.
+        length: usize,
+    },
+    /// A character is not allowed.
+    #[error("{what} `{text}` contains {character:?}; allowed are {allowed}")]
+    Character {
+        /// What the text was to name.
+        what: &'static str,
+        /// The text, shortened.
+        text: String,
+        /// The first offending character.
+        character: char,
+        /// What may stand there.
+        allowed: &'static str,
+    },
+    /// The name is one of [`RESERVED`].
+    #[error("{what} `{text}` is reserved for a route; choose another name")]
+    Reserved {
+        /// What the text was to name.
+        what: &'static str,
+        /// The reserved word.
+        text: String,
+    },
+}
+
+struct Rule {
+    what: &'static str,
+    extra: &'static [char],
+    allowed: &'static str,
+    reserved: bool,
+}
+
+const NAME: Rule =
+    Rule { what: "tool name", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: true };
+const BUNDLE: Rule = Rule {
+    what: "bundle name",
+    extra: &['-', '_'],
+    allowed: "letters, digits, `-` and `_`",
+    reserved: false,
+};
+const VERSION: Rule = Rule {
+    what: "version",
+    extra: &['-', '_', '.'],
+    allowed: "letters, digits, `-`, `_` and `.`",
+    reserved: false,
+};
+const TENANT: Rule =
+    Rule { what: "tenant", extra: &['-', '_'], allowed: "letters, digits, `-` and `_`", reserved: false };
+
+fn check(text: &str, rule: &Rule) -> Result<(), NameError> {
+    let length = text.chars().count();
+    if length == 0 {
+        return Err(NameError::Empty { what: rule.what });
+    }
+    if length > MAX_LENGTH {
+        return Err(NameError::TooLong { what: rule.what, length });
+    }
+    if let Some(character) = text.chars().find(|c| !c.is_alphanumeric() && !rule.extra.contains(c)) {
+        return Err(NameError::Character {
+            what: rule.what,
+            text: excerpt(text, MAX_LENGTH),
+            character,
+            allowed: rule.allowed,
+        });
+    }
+    // A file is named after it: "." and ".." must never become a path.
+    if text.chars().all(|c| c == '.') {
+        return Err(NameError::Character {
+            what: rule.what,
+            text: text.to_owned(),
+            character: '.',
+            allowed: "a letter or digit beside the dots",
+        });
+    }
+    if rule.reserved && RESERVED.contains(&text) {
+        return Err(NameError::Reserved { what: rule.what, text: text.to_owned() });
+    }
+    Ok(())
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $rule:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Checks a text and makes it a name.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                check(text, &$rule)?;
+                Ok(Self(text.into()))
+            }
+
+            /// Returns the text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::new(text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::new(&text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of a tool: Unicode letters, digits, `-`, `_`; 1 to 64 characters; case-sensitive.
+    ToolName,
+    NAME
+);
+name!(
+    /// The slug of a bundle; also the name of its folder.
+    BundleSlug,
+    BUNDLE
+);
+name!(
+    /// A version label: opaque, no ordering is read into it.
+    Version,
+    VERSION
+);
+name!(
+    /// The tenant that owns a thing.
+    TenantId,
+    TENANT
+);
+
+impl Version {
+    /// Returns the version of a tool that names none.
+    pub fn initial() -> Self {
+        Self("1.0.0".into())
+    }
+
+    /// Tells whether the label has the form `X.Y.Z` with plain numbers, as `POST …/version` demands.
+    pub fn is_three_numbers(&self) -> bool {
+        let mut parts = 0;
+        for part in self.0.split('.') {
+            let plain = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+            if !plain || (part.len() > 1 && part.starts_with('0')) {
+                return false;
+            }
+            parts += 1;
+        }
+        parts == 3
+    }
+}
+
+impl TenantId {
+    /// Returns the tenant of an installation that has only one.
+    pub fn default_tenant() -> Self {
+        Self("default".into())
+    }
+}
+
+impl BundleSlug {
+    /// Returns the bundle of tools that name none.
+    pub fn user_created() -> Self {
+        Self("user-created".into())
+    }
+
+    /// Returns the bundle of the tools that are compiled in.
+    pub fn built_in() -> Self {
+        Self("builtin".into())
+    }
+}
+
+/// Checks the stricter rule of the bundle routes, which refuse `_`.
+pub fn check_without_underscore(text: &str) -> Result<(), NameError> {
+    if text.contains('_') {
+        return Err(NameError::Character {
+            what: "name on this route",
+            text: excerpt(text, MAX_LENGTH),
+            character: '_',
+            allowed: "letters, digits, `-` (and `.` in a version)",
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rule() {
+        for good in ["weather", "weather-check", "send_slack", "Wetter", "天気", "a", "7zip", &"é".repeat(64)]
+        {
+            assert!(ToolName::new(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            " ",
+            "a b",
+            "a/b",
+            "../x",
+            "..",
+            ".",
+            "a\0b",
+            "a\nb",
+            "a.b",
+            "wet\u{200d}ter",
+            "🌧",
+            "a:b",
+            "a@1",
+            "search",
+            "bundles",
+            &"x".repeat(65),
+        ] {
+            assert!(ToolName::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn versions_are_opaque_labels() {
+        for good in ["v2", "1.0.0", "2024-05-14", "beta", "1.0.0-rc.1", "1_0"] {
+            assert!(Version::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "1/2", "1 0", "v1+build"] {
+            assert!(Version::new(bad).is_err(), "{bad:?}");
+        }
+        for (text, expected) in [
+            ("1.2.3", true),
+            ("0.0.1", true),
+            ("1.2", false),
+            ("01.2.3", false),
+            ("v1.2.3", false),
+            ("1.2.3.4", false),
+        ] {
+            assert_eq!(Version::new(text).unwrap().is_three_numbers(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_character_and_the_remedy() {
+        insta::assert_snapshot!(ToolName::new("a/b").unwrap_err(),
+            @"tool name `a/b` contains '/'; allowed are letters, digits, `-` and `_`");
+    }
+}

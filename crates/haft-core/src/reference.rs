@@ -1,0 +1,82 @@
+//! How a request names a tool: by id, name, `bundle:name`, with or without `@version`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::id::ToolId;
+use crate::name::{BundleSlug, NameError, ToolName, Version};
+
+/// What a request says to name a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolRef {
+    /// The id, with or without the prefix `tool-`.
+    Id(ToolId),
+    /// A name, perhaps with its bundle and its version.
+    Name {
+        /// The bundle, where it is said.
+        bundle: Option<BundleSlug>,
+        /// The name.
+        name: ToolName,
+        /// The version, where it is said.
+        version: Option<Version>,
+    },
+}
+
+impl FromStr for ToolRef {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        if let Ok(id) = text.strip_prefix("tool-").unwrap_or(text).parse() {
+            return Ok(ToolRef::Id(id));
+        }
+        let (bundle, rest) = match text.split_once(':') {
+            Some((bundle, rest)) => (Some(BundleSlug::new(bundle)?), rest),
+            None => (None, text),
+        };
+        let (name, version) = match rest.split_once('@') {
+            Some((name, version)) => (name, Some(Version::new(version)?)),
+            None => (rest, None),
+        };
+        Ok(ToolRef::Name { bundle, name: ToolName::new(name)?, version })
+    }
+}
+
+impl fmt::Display for ToolRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ToolRef::Id(id) => id.fmt(f),
+            ToolRef::Name { bundle, name, version } => {
+                if let Some(bundle) = bundle {
+                    write!(f, "{bundle}:")?;
+                }
+                name.fmt(f)?;
+                if let Some(version) = version {
+                    write!(f, "@{version}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_read_and_written_back() {
+        for text in [
+            "weather",
+            "web:weather",
+            "weather@v2",
+            "web:weather@1.0.0",
+            "018faf50-b7b6-7a01-9a05-a22a6e0af101",
+        ] {
+            assert_eq!(text.parse::<ToolRef>().unwrap().to_string(), text);
+        }
+        assert!(matches!("tool-018faf50-b7b6-7a01-9a05-a22a6e0af101".parse(), Ok(ToolRef::Id(_))));
+        for bad in ["", ":", "a:", "a@", "a:b:c", "a/b", "../../etc/passwd", "a@b@c"] {
+            assert!(bad.parse::<ToolRef>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Values that must never be seen.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::Work;
+use crate::name::TenantId;
+
+/// What is shown in place of a secret; written back, it means "unchanged".
+pub const MASK: &str = "***";
+
+/// A secret text. `Debug` and `Display` show [`MASK`], and it is not serialisable.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: String) -> Self {
+        Self(Zeroizing::new(text))
+    }
+
+    /// Returns the text itself. Call it only where the secret is put to use.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+/// Says why a secret could not be read (not that it does not exist).
+#[derive(Debug, thiserror::Error)]
+#[error("read the secret `{name}`")]
+pub struct SecretError {
+    /// The name that was asked for.
+    pub name: String,
+    /// What went wrong.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// Where `${NAME}` finds its value.
+pub trait SecretSource: Send + Sync {
+    /// Returns the secret of that name, or `None` where there is none.
+    fn secret<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        name: &'a str,
+    ) -> Work<'a, Result<Option<Secret>, SecretError>>;
+}
+
+/// Replaces every occurrence of the given secrets in all strings (keys too) of a value.
+///
+/// A server may echo what it was sent; the echo must not reach a model or a record.
+pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => scrub_text(text, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| scrub(item, secrets)),
+        Value::Object(map) => {
+            if map.keys().any(|key| secrets.iter().any(|s| visible(key, s))) {
+                *map = std::mem::take(map)
+                    .into_iter()
+                    .map(|(mut key, item)| {
+                        scrub_text(&mut key, secrets);
+                        (key, item)
+                    })
+                    .collect();
+            }
+            map.values_mut().for_each(|item| scrub(item, secrets));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Replaces every occurrence of the given secrets in a text.
+pub fn scrub_text(text: &mut String, secrets: &[Secret]) {
+    for secret in secrets {
+        if visible(text, secret) {
+            *text = text.replace(secret.expose(), MASK);
+        }
+    }
+}
+
+/// Very short secrets are left alone: masking them would mutilate unrelated text without hiding anything.
+fn visible(text: &str, secret: &Secret) -> bool {
+    secret.expose().len() >= 4 && text.contains(secret.expose())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_masked_in_debug_and_display() {
+        let secret = Secret::new("s3cr3t".into());
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "*** *** Some(***)");
+    }
+
+    #[test]
+    fn scrub_reaches_keys_and_depths() {
+        let mut value = serde_json::json!({"a": ["x hunter2 y", {"hunter2": 1}], "b": 2});
+        scrub(&mut value, &[Secret::new("hunter2".into())]);
+        assert_eq!(value, serde_json::json!({"a": ["x *** y", {"***": 1}], "b": 2}));
+    }
+}

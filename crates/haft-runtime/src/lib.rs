@@ -1,0 +1,1 @@
+//! The call pipeline of haft: registry, stages, and one executor per module.

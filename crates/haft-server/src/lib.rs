@@ -1,0 +1,3 @@
+//! The REST API of haft over the pipeline and the store.
+
+pub mod settings;

@@ -1,0 +1,106 @@
+//! What a server is told when it starts. Where the values come from is not its business.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use haft_core::runnable::Mode;
+use haft_core::secret::Secret;
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The folder that holds everything of an embedded installation.
+    pub home: PathBuf,
+    /// Where to listen.
+    pub addr: SocketAddr,
+    /// The mode of calls that name none.
+    pub mode: Mode,
+    /// `postgres://…`; `None` means the SQLite file of the home folder.
+    pub database_url: Option<Secret>,
+    /// An admin token from outside; `None` means the one that the first start made.
+    pub token: Option<Secret>,
+    /// The key of the stored credentials; `None` means the key file of the home folder.
+    pub key: Option<Secret>,
+    /// The HTTP server.
+    pub server: ServerSettings,
+    /// Where tools may connect to.
+    pub egress: EgressSettings,
+    /// Where `${NAME}` may find values besides the stored credentials.
+    pub secrets: SecretSettings,
+    /// How calls are kept.
+    pub ledger: LedgerSettings,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// The largest request body in bytes.
+    pub max_body_bytes: usize,
+    /// The most calls that run at once.
+    pub max_running_calls: usize,
+    /// Origins that browsers may call from; `*` is every origin.
+    pub cors_origins: Vec<String>,
+    /// How long running calls may still take after a stop signal.
+    pub shutdown_grace: Duration,
+}
+
+/// Where tools may connect to.
+#[derive(Debug, Clone, Default)]
+pub struct EgressSettings {
+    /// Host patterns (`api.example.com`, `*.example.com`); empty means every public host.
+    pub allowed_hosts: Vec<String>,
+    /// Hosts, addresses or networks that may be private or loopback.
+    pub private_hosts: Vec<String>,
+}
+
+/// Where `${NAME}` may find values besides the stored credentials.
+#[derive(Debug, Clone, Default)]
+pub struct SecretSettings {
+    /// Values taken from the environment at start, by name.
+    pub environment: Vec<(String, Secret)>,
+}
+
+/// How calls are kept.
+#[derive(Debug, Clone)]
+pub struct LedgerSettings {
+    /// Whether an answer waits for the disk (`true`) or only for the operating system.
+    pub sync_to_disk: bool,
+    /// How many days calls are kept; 0 is for ever.
+    pub keep_days: u32,
+}
+
+impl Settings {
+    /// Returns the defaults for a home folder.
+    pub fn for_home(home: PathBuf) -> Self {
+        Self {
+            home,
+            addr: SocketAddr::from(([127, 0, 0, 1], 18789)),
+            mode: Mode::Debug,
+            database_url: None,
+            token: None,
+            key: None,
+            server: ServerSettings::default(),
+            egress: EgressSettings::default(),
+            secrets: SecretSettings::default(),
+            ledger: LedgerSettings::default(),
+        }
+    }
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 8 * 1024 * 1024,
+            max_running_calls: 1024,
+            cors_origins: Vec::new(),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for LedgerSettings {
+    fn default() -> Self {
+        Self { sync_to_disk: true, keep_days: 30 }
+    }
+}

@@ -1,0 +1,1 @@
+//! Everything haft keeps: catalog, definition files, ledger, search, secrets.

@@ -1,0 +1,1 @@
+//! What haft's tests share: a PostgreSQL of their own, upstream HTTP servers, temporary homes.
