@@ -19,6 +19,7 @@ pub mod name;
 pub mod outcome;
 pub mod page;
 pub mod problem;
+pub mod redact;
 pub mod reference;
 pub mod runnable;
 pub mod schema;
