@@ -26,6 +26,7 @@ pub mod schema;
 pub mod secret;
 pub mod spec;
 pub mod template;
+pub mod token;
 pub mod tool;
 
 pub use jiff::Timestamp;
