@@ -1,1 +1,3 @@
 //! The call pipeline of haft: registry, stages, and one executor per module.
+
+pub mod egress;

@@ -162,12 +162,11 @@ fn closing(inner: &str) -> Option<usize> {
             (Some(_), _) if escaped => escaped = false,
             (Some(_), '\\') => escaped = true,
             (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '{') => depth += 1,
             (None, '}') if depth > 0 => depth -= 1,
             (None, '}') if chars.peek().is_some_and(|(_, next)| *next == '}') => return Some(at),
-            (None, _) => {}
+            _ => {}
         }
     }
     None
