@@ -130,6 +130,11 @@ impl Reference {
         matches!(self.source, Source::Secret | Source::Version).then_some(self.name.as_str())
     }
 
+    /// Tells whether what was found may have to stay hidden.
+    pub(super) fn is_sensitive(&self, found: &Found<'_>) -> bool {
+        matches!(found, Found::Secret(_)) || matches!((&self.source, found), (Source::Step, Found::Value(_)))
+    }
+
     /// Finds the value; a missing one that has to be there is an error.
     pub(super) fn find<'a>(&'a self, values: &Values<'a>) -> Result<Found<'a>, RenderError> {
         let found = self.peek(values);

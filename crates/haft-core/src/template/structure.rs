@@ -61,7 +61,7 @@ impl ValueTemplate {
 
     /// Fills it in; `None` where it is exactly one reference to a missing optional value.
     ///
-    /// The flag tells whether a secret went in.
+    /// The flag tells whether a secret or the value of an earlier step went in.
     pub fn render(&self, values: &Values<'_>) -> Result<(Option<Value>, bool), RenderError> {
         let mut secret = false;
         let value = self.node.render(values, &mut secret)?;
@@ -80,14 +80,15 @@ impl Node {
     fn render(&self, values: &Values<'_>, secret: &mut bool) -> Result<Option<Value>, RenderError> {
         Ok(Some(match self {
             Node::Constant(value) => value.clone(),
-            Node::Reference(reference) => match reference.find(values)? {
-                Found::Missing => return Ok(None),
-                Found::Value(value) => value.into_owned(),
-                Found::Secret(found) => {
-                    *secret = true;
-                    Value::String(found.expose().to_owned())
+            Node::Reference(reference) => {
+                let found = reference.find(values)?;
+                *secret |= reference.is_sensitive(&found);
+                match found {
+                    Found::Missing => return Ok(None),
+                    Found::Value(value) => value.into_owned(),
+                    Found::Secret(found) => Value::String(found.expose().to_owned()),
                 }
-            },
+            }
             Node::Text(template) => {
                 let rendered = template.render(Place::Text, values)?;
                 *secret |= rendered.secret;

@@ -28,7 +28,7 @@ pub(super) enum Part {
 pub struct Rendered {
     /// The text.
     pub text: String,
-    /// Whether a secret went into it.
+    /// Whether a secret went into it, or the value of an earlier step, which may be one (a session, a token).
     pub secret: bool,
 }
 
@@ -73,7 +73,7 @@ impl Template {
         self.write(place, values, Show::Secrets)
     }
 
-    /// Fills it in with [`MASK`] for every secret: what may be shown to the operator.
+    /// Fills it in with [`MASK`] for every secret and every value of a step: what may be shown to the operator.
     pub fn render_masked(&self, place: Place<'_>, values: &Values<'_>) -> Result<String, RenderError> {
         self.write(place, values, Show::Masks).map(|rendered| rendered.text)
     }
@@ -116,17 +116,17 @@ impl<'a> Fill<'a> {
     }
 
     fn value(&mut self, reference: &'a Reference) -> Result<(), RenderError> {
-        let written = match reference.find(self.values)? {
+        let found = reference.find(self.values)?;
+        let secret = reference.is_sensitive(&found);
+        self.secret |= secret;
+        if secret && self.show == Show::Masks {
+            self.writer.literal(MASK);
+            return Ok(());
+        }
+        let written = match found {
             Found::Missing => self.writer.value(&Value::Null),
             Found::Value(value) => self.writer.value(&value),
-            Found::Secret(_) if self.show == Show::Masks => {
-                self.writer.literal(MASK);
-                Ok(())
-            }
-            Found::Secret(secret) => {
-                self.secret = true;
-                self.writer.text_value(secret.expose())
-            }
+            Found::Secret(secret) => self.writer.text_value(secret.expose()),
         };
         written.map_err(|why| unfit(&reference.written(), self.writer.place(), why))
     }

@@ -18,12 +18,11 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         (100, 64..=127, _) => "shared (CGNAT)",
         (127, ..) => "loopback",
         (169, 254, _) => "link-local",
-        (192, 0, 0) => "reserved",
+        (192, 0, 0) | (240..=255, ..) => "reserved",
         (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => "documentation",
         (192, 88, 99) => "6to4 relay",
         (198, 18..=19, _) => "benchmarking",
         (224..=239, ..) => "multicast",
-        (240..=255, ..) => "reserved",
         _ => return None,
     })
 }

@@ -50,9 +50,13 @@ impl Egress {
     ///
     /// Every hop is checked. Across origins the credentials are left behind.
     pub async fn send(&self, mut request: Outgoing) -> Result<reqwest::Response, SendError> {
-        for _ in 0..=MOST_REDIRECTS {
+        for hop in 0..=MOST_REDIRECTS {
             self.check(&request.url).map_err(SendError::Refused)?;
-            let response = self.once(&request).await?;
+            let response = self.once(&request).await.map_err(|error| match error {
+                // Something was sent already: to the one who redirected.
+                SendError::Connect(why) if hop > 0 => SendError::Broken(why),
+                other => other,
+            })?;
             let status = response.status();
             if !is_redirect(status) || request.wanted.contains(&status.as_u16()) {
                 return Ok(response);
@@ -78,7 +82,7 @@ impl Egress {
         if let Some(body) = &request.body {
             builder = builder.body(body.clone());
         }
-        builder.send().await.map_err(|error| classify(error.without_url()))
+        builder.send().await.map_err(|error| classify(&error.without_url()))
     }
 }
 
@@ -112,8 +116,8 @@ fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoi
     Ok(request)
 }
 
-fn classify(error: reqwest::Error) -> SendError {
-    let mut at: Option<&(dyn Error + 'static)> = Some(&error);
+fn classify(error: &reqwest::Error) -> SendError {
+    let mut at: Option<&(dyn Error + 'static)> = Some(error);
     let mut innermost = error.to_string();
     while let Some(inner) = at {
         if let Some(refused) = inner.downcast_ref::<Refused>() {
@@ -124,9 +128,4 @@ fn classify(error: reqwest::Error) -> SendError {
     }
     let why = excerpt(&innermost, 200);
     if error.is_connect() { SendError::Connect(why) } else { SendError::Broken(why) }
-}
-
-/// Names the end of a body that broke off.
-pub(crate) fn broken_body(error: reqwest::Error) -> SendError {
-    classify(error.without_url())
 }
