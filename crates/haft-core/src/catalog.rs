@@ -43,7 +43,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// Makes a "there is no such thing".
-    pub fn not_found(what: &'static str, key: impl ToString) -> Self {
+    pub fn not_found(what: &'static str, key: impl std::fmt::Display) -> Self {
         Self::NotFound { what, key: key.to_string() }
     }
 

@@ -1,1 +1,147 @@
 //! Definitions in the forms that models and their clients read.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::hash;
+use crate::spec::ToolSpec;
+
+/// In whose form a definition is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `{"type":"function","function":{…}}`.
+    OpenAi,
+    /// `{"name","description","input_schema"}`.
+    Anthropic,
+}
+
+impl Format {
+    /// Reads the name used in a query.
+    pub fn parse(text: &str) -> Option<Format> {
+        match text {
+            "openai" => Some(Format::OpenAi),
+            "anthropic" => Some(Format::Anthropic),
+            _ => None,
+        }
+    }
+}
+
+/// Writes one definition under the name that the model will use.
+pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Value {
+    let schema = object_schema(&spec.input_schema);
+    match format {
+        Format::OpenAi => json!({
+            "type": "function",
+            "function": {"name": model_name, "description": spec.description, "parameters": schema},
+        }),
+        Format::Anthropic => {
+            json!({"name": model_name, "description": spec.description, "input_schema": schema})
+        }
+    }
+}
+
+/// Models insist on an object with properties, also where a tool takes no arguments.
+fn object_schema(schema: &Value) -> Value {
+    let mut map = schema.as_object().cloned().unwrap_or_default();
+    if !map.contains_key("type") {
+        map.shift_insert(0, "type".to_owned(), Value::from("object"));
+    }
+    if !map.contains_key("properties") {
+        map.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    Value::Object(map)
+}
+
+/// The longest name that every model accepts.
+const MODEL_NAME_LENGTH: usize = 64;
+
+/// Makes a name that every model accepts: `[A-Za-z0-9_-]{1,64}`. What had to be changed gets a hash, so that
+/// two names never fall together.
+pub fn model_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.len() <= MODEL_NAME_LENGTH && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    with_suffix(name, name)
+}
+
+fn with_suffix(name: &str, distinct: &str) -> String {
+    let mut suffix = hash::of_bytes(distinct.as_bytes());
+    suffix.truncate(6);
+    let kept: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' })
+        .take(MODEL_NAME_LENGTH - 7)
+        .collect();
+    format!("{kept}_{suffix}")
+}
+
+/// Gives every tool of a list its own model name: the tool's name where it is free, else one with a hash of
+/// its qualified name. The order of the list decides who keeps the plain name.
+pub fn model_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::new();
+    tools
+        .into_iter()
+        .map(|(name, qualified)| {
+            let mut chosen = model_name(name);
+            if taken.contains(&chosen) {
+                chosen = with_suffix(name, qualified);
+            }
+            taken.insert(chosen.clone());
+            chosen
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::implementation::{Function, Implementation};
+    use crate::name::ToolName;
+
+    #[test]
+    fn the_two_forms() {
+        let mut spec = ToolSpec::new(
+            ToolName::new("weather-check").unwrap(),
+            Implementation::Function(Function { function: "f".into() }),
+        );
+        spec.description = "Check current weather for a location".into();
+        spec.input_schema =
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        assert_eq!(
+            definition(&spec, "weather-check", Format::OpenAi),
+            json!({"type": "function", "function": {
+                "name": "weather-check",
+                "description": "Check current weather for a location",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            }})
+        );
+        spec.input_schema = json!({});
+        assert_eq!(
+            definition(&spec, "w", Format::Anthropic),
+            json!({"name": "w", "description": "Check current weather for a location",
+                   "input_schema": {"type": "object", "properties": {}}})
+        );
+    }
+
+    #[test]
+    fn model_names_are_plain_short_and_distinct() {
+        assert_eq!(model_name("weather-check"), "weather-check");
+        let names = model_names([
+            ("wetter", "a:wetter@1"),
+            ("wetter", "b:wetter@1"),
+            ("天気", "a:天気@1"),
+            ("天氣", "a:天氣@1"),
+        ]);
+        assert_eq!(names[0], "wetter");
+        let distinct: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), 4, "{names:?}");
+        for name in &names {
+            assert!(
+                name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)),
+                "{name}"
+            );
+        }
+    }
+}

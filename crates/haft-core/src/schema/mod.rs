@@ -1,0 +1,8 @@
+//! JSON Schema 2020-12: compiled once, checked often, bounded always.
+//!
+//! The library behind it stays behind the types of this module.
+
+mod bounds;
+mod validate;
+
+pub use validate::{Schema, Violation};

@@ -1,0 +1,186 @@
+//! Compiling a schema and checking values against it.
+
+use std::fmt;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::problem::{Problem, excerpt};
+use crate::schema::bounds;
+
+/// The most violations that are listed of one value.
+const MAX_VIOLATIONS: usize = 20;
+/// The most characters of one message: it quotes the value, which may be huge.
+const MAX_MESSAGE: usize = 300;
+/// The largest automaton that a `pattern` may need.
+const PATTERN_SIZE: usize = 1024 * 1024;
+
+/// A compiled schema.
+pub struct Schema {
+    /// `None` for the schema that accepts everything.
+    validator: Option<Validator>,
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").finish_non_exhaustive()
+    }
+}
+
+/// One way in which a value does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Where in the value, as a JSON pointer; empty for the whole.
+    pub path: String,
+    /// Which rule, such as `required`.
+    pub code: String,
+    /// What was expected.
+    pub message: String,
+}
+
+impl Schema {
+    /// Compiles a schema; `field` is where it stands in its definition.
+    ///
+    /// References to other documents, loops of references, and schemas beyond the bounds are refused.
+    pub fn compile(field: &str, schema: &Value) -> Result<Self, Vec<Problem>> {
+        let problems = bounds::check(field, schema);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        if accepts_everything(schema) {
+            return Ok(Self { validator: None });
+        }
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .with_pattern_options(
+                PatternOptions::regex().size_limit(PATTERN_SIZE).dfa_size_limit(PATTERN_SIZE),
+            )
+            .should_validate_formats(true)
+            .offline()
+            .build(schema)
+            .map_err(|error| {
+                let place = error.instance_path().as_str().replace('/', ".");
+                let message =
+                    format!("not a valid JSON Schema: {}", excerpt(&error.to_string(), MAX_MESSAGE));
+                vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
+            })?;
+        Ok(Self { validator: Some(validator) })
+    }
+
+    /// Checks a value; returns the violations, bounded in number and length.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        // The first pass allocates nothing, and nearly every value is valid.
+        if validator.is_valid(value) {
+            return Ok(());
+        }
+        let mut violations: Vec<_> =
+            validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect();
+        violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+fn accepts_everything(schema: &Value) -> bool {
+    match schema {
+        Value::Bool(accepts) => *accepts,
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
+    Violation {
+        path: error.instance_path().as_str().to_owned(),
+        code: error.kind().keyword().to_owned(),
+        message: excerpt(&error.to_string(), MAX_MESSAGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: &Value, value: &Value) -> Result<(), Vec<Violation>> {
+        Schema::compile("input_schema", schema).unwrap().check(value)
+    }
+
+    #[test]
+    fn every_violation_has_path_code_and_message() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"unit": {}, "city": {"type": "string"}, "days": {"type": "integer", "maximum": 7}},
+            "required": ["city", "unit"],
+            "additionalProperties": false,
+        });
+        let violations = check(&schema, &json!({"city": 3, "days": 9, "x": 1})).unwrap_err();
+        insta::assert_json_snapshot!(violations, @r#"
+        [
+          {
+            "path": "",
+            "code": "additionalProperties",
+            "message": "Additional properties are not allowed ('x' was unexpected)"
+          },
+          {
+            "path": "",
+            "code": "required",
+            "message": "\"unit\" is a required property"
+          },
+          {
+            "path": "/city",
+            "code": "type",
+            "message": "3 is not of type \"string\""
+          },
+          {
+            "path": "/days",
+            "code": "maximum",
+            "message": "9 is greater than the maximum of 7"
+          }
+        ]
+        "#);
+        assert_eq!(check(&schema, &json!({"city": "Oslo", "unit": "C"})), Ok(()));
+    }
+
+    #[test]
+    fn messages_are_bounded() {
+        let violations = check(&json!({"type": "integer"}), &json!("x".repeat(1_000_000))).unwrap_err();
+        assert!(violations[0].message.chars().count() <= MAX_MESSAGE + 1);
+        let many = check(&json!({"items": {"type": "string"}}), &json!(vec![1; 1000])).unwrap_err();
+        assert_eq!(many.len(), MAX_VIOLATIONS);
+    }
+
+    #[test]
+    fn a_recursive_schema_is_fine() {
+        let tree = json!({
+            "$defs": {"node": {"type": "object", "properties": {"children": {"items": {"$ref": "#/$defs/node"}}}}},
+            "$ref": "#/$defs/node",
+        });
+        assert_eq!(check(&tree, &json!({"children": [{"children": []}]})), Ok(()));
+        assert!(check(&tree, &json!({"children": [{"children": [1]}]})).is_err());
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_with_its_place() {
+        for (schema, expected) in [
+            (json!({"type": "strin"}), "invalid_schema"),
+            (json!({"properties": {"a": {"minimum": "x"}}}), "invalid_schema"),
+            (json!({"pattern": "("}), "invalid_schema"),
+            (json!({"pattern": "(?=look)"}), "invalid_schema"),
+            (json!({"pattern": "((a{1000}){1000}){1000}"}), "invalid_schema"),
+            (json!({"$ref": "https://example.com/schema.json"}), "remote_reference"),
+            (json!({"$ref": "file:///etc/passwd"}), "remote_reference"),
+            (json!({"$ref": "other.json"}), "remote_reference"),
+            (json!({"$ref": "#/$defs/gone"}), "missing_reference"),
+            (json!({"$ref": "#"}), "reference_loop"),
+            (json!(7), "invalid_schema"),
+            (json!("x"), "invalid_schema"),
+        ] {
+            let problems = Schema::compile("input_schema", &schema).unwrap_err();
+            assert_eq!(problems[0].code, expected, "{schema} {problems:?}");
+            assert!(problems[0].field.starts_with("input_schema"), "{problems:?}");
+        }
+    }
+}
