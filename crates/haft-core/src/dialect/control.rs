@@ -239,7 +239,9 @@ fn control(line: &str, index: usize) -> Result<Option<Control>, Problem> {
         ("end", "") => Ok(Some(Control::End)),
         ("range" | "with" | "define" | "template" | "block", _) => Err(fault(
             index,
-            &format!("`{{{{{word} …}}}}` is not supported; only `{{{{if}}}}`, `{{{{else}}}}` and `{{{{end}}}}` are"),
+            &format!(
+                "`{{{{{word} …}}}}` is not supported; only `{{{{if}}}}`, `{{{{else}}}}` and `{{{{end}}}}` are"
+            ),
         )),
         _ => Ok(None),
     }

@@ -14,7 +14,9 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
         ..Draft::default()
     };
     draft.input_schema = match fields.spelling(&["params", "input_schema"]) {
-        Some("params") => fields.nested_list("params").map(|entries| params::to_schema(&fields.path("params"), entries)),
+        Some("params") => {
+            fields.nested_list("params").map(|entries| params::to_schema(&fields.path("params"), entries))
+        }
         Some(key) => draft::schema(&mut fields, key),
         None => None,
     };

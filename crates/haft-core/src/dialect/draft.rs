@@ -14,8 +14,26 @@ use crate::tool::Status;
 /// Keys of the canonical form that are derived or belong to the store: they are ignored silently,
 /// so that what was read from the API can be sent back.
 const DERIVED: [&str; 20] = [
-    "id", "tenant", "tenant_id", "tool_type", "ready", "error", "source", "path", "usage", "created_at", "modified_at",
-    "updated_at", "published_at", "built_in", "revision", "hash", "qualified", "reference", "warnings", "hint",
+    "id",
+    "tenant",
+    "tenant_id",
+    "tool_type",
+    "ready",
+    "error",
+    "source",
+    "path",
+    "usage",
+    "created_at",
+    "modified_at",
+    "updated_at",
+    "published_at",
+    "built_in",
+    "revision",
+    "hash",
+    "qualified",
+    "reference",
+    "warnings",
+    "hint",
 ];
 
 /// What a dialect has read of its own keys; the rest is common to all.
@@ -61,8 +79,7 @@ impl Draft {
         if self.display_name.is_empty() {
             self.display_name = fields.text("display_name").unwrap_or_default();
         }
-        let policies =
-            [("allow", Policy::Allow), ("deny", Policy::Deny), ("elevated", Policy::Elevated)];
+        let policies = [("allow", Policy::Allow), ("deny", Policy::Deny), ("elevated", Policy::Elevated)];
         let policy = fields.choice("policy", &policies).unwrap_or_default();
         let requires_confirmation = fields.flag("requires_confirmation").unwrap_or_default();
         let sandbox = fields.flag("sandbox").unwrap_or_default();
@@ -70,9 +87,8 @@ impl Draft {
         let renderers = execution::renderers(&mut fields);
         let execution = self.execution(&mut fields);
         let enabled = fields.flag("enabled").or(self.enabled);
-        let bundle = fields
-            .spelling(&["bundle", "bundle_id", "bundleID", "toolset"])
-            .and_then(|key| fields.text(key));
+        let bundle =
+            fields.spelling(&["bundle", "bundle_id", "bundleID", "toolset"]).and_then(|key| fields.text(key));
         let status = status(&mut fields);
         let scope = fields.text("scope");
         fields.ignore(&DERIVED);
@@ -114,13 +130,21 @@ impl Draft {
         };
         if let Some(timeout) = self.timeout_ms {
             if execution.timeout_ms.is_some() {
-                fields.error("execution.timeout", "conflicting_fields", "is given outside `execution` too; keep one");
+                fields.error(
+                    "execution.timeout",
+                    "conflicting_fields",
+                    "is given outside `execution` too; keep one",
+                );
             }
             execution.timeout_ms = Some(timeout);
         }
         if let Some(retry) = self.retry.take() {
             if execution.retry.is_some() {
-                fields.error("execution.retry", "conflicting_fields", "is given outside `execution` too; keep one");
+                fields.error(
+                    "execution.retry",
+                    "conflicting_fields",
+                    "is given outside `execution` too; keep one",
+                );
             }
             execution.retry = Some(retry);
         }
@@ -151,7 +175,11 @@ fn version(fields: &mut Fields<'_>, defaults: &Defaults) -> Option<Version> {
         Some(Value::Number(number)) if number.is_u64() => number.to_string(),
         Some(other) => {
             let found = describe(&other);
-            fields.error("version", "wrong_type", format!("expected a text, found {found}; put it in quotes"));
+            fields.error(
+                "version",
+                "wrong_type",
+                format!("expected a text, found {found}; put it in quotes"),
+            );
             return None;
         }
         None => match &defaults.version {

@@ -66,6 +66,11 @@ impl<'r> Fields<'r> {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
+    /// Returns the keys that are still there, in their order.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.map.keys().cloned().collect()
+    }
+
     pub(super) fn error(&self, key: &str, code: &str, message: impl Into<String>) {
         self.report.error(self.path(key), code, message);
     }
@@ -138,11 +143,7 @@ impl<'r> Fields<'r> {
             Value::String(text) => Some(text),
             other => {
                 let hint = if other.is_number() || other.is_boolean() { "; put it in quotes" } else { "" };
-                self.error(
-                    key,
-                    "wrong_type",
-                    format!("expected a text, found {}{hint}", describe(&other)),
-                );
+                self.error(key, "wrong_type", format!("expected a text, found {}{hint}", describe(&other)));
                 None
             }
         }
@@ -302,7 +303,8 @@ impl Drop for Fields<'_> {
                 );
                 continue;
             }
-            let hint = nearest(key, &self.asked).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let hint =
+                nearest(key, &self.asked).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             self.report.warn(path, "unknown_field", format!("is not a known key and is ignored{hint}"));
         }
     }
@@ -340,7 +342,9 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     known
         .iter()
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate))
+        .map(|candidate| {
+            (strsim::normalized_damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate)
+        })
         .filter(|(score, _)| *score >= 0.6)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate)

@@ -26,7 +26,9 @@ fn tab(text: &str) -> Option<(u32, String)> {
 
 fn unquoted_braces(text: &str) -> Option<(u32, String)> {
     let (line, _) = numbered(text).find(|(_, line)| {
-        let value = line.split_once(": ").map_or_else(|| line.trim_start().strip_prefix("- "), |(_, value)| Some(value));
+        let value = line
+            .split_once(": ")
+            .map_or_else(|| line.trim_start().strip_prefix("- "), |(_, value)| Some(value));
         value.is_some_and(|value| value.trim_start().starts_with("{{"))
     })?;
     Some((line, format!("put the `{{{{…}}}}` of line {line} in quotes, such as \"{{{{name}}}}\"")))

@@ -74,7 +74,9 @@ fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
     for (index, code) in fields.list(key).unwrap_or_default().into_iter().enumerate() {
         match code.as_u64().and_then(|code| u16::try_from(code).ok()) {
             Some(code) => codes.push(code),
-            None => fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200"),
+            None => {
+                fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200")
+            }
         }
     }
     codes

@@ -8,9 +8,26 @@ const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "ob
 
 /// Words of JSON Schema that a parameter may use besides those of the list form.
 const WORDS: [&str; 20] = [
-    "title", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
-    "additionalProperties", "const", "examples", "anyOf", "oneOf",
+    "title",
+    "format",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "additionalProperties",
+    "const",
+    "examples",
+    "anyOf",
+    "oneOf",
 ];
 
 /// Makes the schema of a list of parameters.
@@ -38,6 +55,7 @@ struct Object {
 
 impl Object {
     fn add(&mut self, name: String, entry: &mut Fields<'_>) {
+        let order = entry.keys();
         // `required: [...]` is the list of an object's own properties, as JSON Schema has it.
         let mut own = None;
         match entry.value("required") {
@@ -45,14 +63,18 @@ impl Object {
             None | Some(Value::Bool(false)) => {}
             Some(Value::Array(list)) => own = Some(Value::Array(list)),
             Some(other) => {
-                entry.error("required", "wrong_type", format!("expected `true` or `false`, found {}", describe(&other)));
+                entry.error(
+                    "required",
+                    "wrong_type",
+                    format!("expected `true` or `false`, found {}", describe(&other)),
+                );
             }
         }
         let mut schema = parameter(entry);
         if let Some(own) = own {
             schema.insert("required".to_owned(), own);
         }
-        self.properties.insert(name, Value::Object(schema));
+        self.properties.insert(name, Value::Object(in_order(schema, &order)));
     }
 
     fn into_schema(self, mut schema: Map<String, Value>) -> Map<String, Value> {
@@ -97,15 +119,28 @@ fn parameter(entry: &mut Fields<'_>) -> Map<String, Value> {
     }
 }
 
+/// Puts the words of a schema in the order in which the author wrote them.
+fn in_order(mut schema: Map<String, Value>, order: &[String]) -> Map<String, Value> {
+    let mut sorted = Map::with_capacity(schema.len());
+    for key in order {
+        if let Some(value) = schema.shift_remove(key) {
+            sorted.insert(key.clone(), value);
+        }
+    }
+    sorted.extend(schema);
+    sorted
+}
+
 fn items(entry: &mut Fields<'_>) -> Option<Value> {
     if entry.has("items") {
         let mut items = entry.nested("items")?;
+        let order = items.keys();
         let required = items.value("required").filter(Value::is_array);
         let mut schema = parameter(&mut items);
         if let Some(required) = required {
             schema.insert("required".to_owned(), required);
         }
-        return Some(Value::Object(schema));
+        return Some(Value::Object(in_order(schema, &order)));
     }
     None
 }
@@ -121,7 +156,11 @@ fn properties(entry: &mut Fields<'_>) -> Option<Object> {
                 let path = join(&path, &name);
                 match value {
                     Value::Object(map) => object.add(name, &mut Fields::new(path, map, report)),
-                    other => report.error(path, "wrong_type", format!("expected a map, found {}", describe(&other))),
+                    other => report.error(
+                        path,
+                        "wrong_type",
+                        format!("expected a map, found {}", describe(&other)),
+                    ),
                 }
             }
         }

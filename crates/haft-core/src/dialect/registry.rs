@@ -70,7 +70,11 @@ fn schemas(fields: &mut Fields<'_>, draft: &mut Draft) {
     if (draft.input_schema.is_some() && (!both || map.contains_key("input")))
         || (draft.output_schema.is_some() && map.contains_key("output"))
     {
-        fields.error("schema", "conflicting_fields", "says the same as `input_schema` or `output_schema`; keep one");
+        fields.error(
+            "schema",
+            "conflicting_fields",
+            "says the same as `input_schema` or `output_schema`; keep one",
+        );
         return;
     }
     if !both {
@@ -102,7 +106,11 @@ fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
         for (key, slot) in [("implementation", &mut implementation), ("execution", &mut execution)] {
             let Some(block) = stored.nested(key) else { continue };
             if slot.is_some() {
-                stored.error(key, "conflicting_fields", format!("says the same as `{key}_config`; keep one of them"));
+                stored.error(
+                    key,
+                    "conflicting_fields",
+                    format!("says the same as `{key}_config`; keep one of them"),
+                );
             }
             *slot = Some(block);
         }

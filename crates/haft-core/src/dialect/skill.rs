@@ -58,7 +58,11 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
     let runtime = fields.choice("runtime", &runtimes);
     let body = match (fields.has("body"), text) {
         (true, Some(text)) if !text.trim().is_empty() => {
-            fields.error("body", "conflicting_fields", "there is a script after the second `---` too; keep one");
+            fields.error(
+                "body",
+                "conflicting_fields",
+                "there is a script after the second `---` too; keep one",
+            );
             return None;
         }
         (true, _) => Some(fields.text("body")?),

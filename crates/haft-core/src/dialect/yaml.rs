@@ -75,9 +75,7 @@ fn problem(error: &serde_saphyr::Error) -> Problem {
     };
     let problem = Problem::new("", "syntax", format!("this is not valid YAML: {}", message.trim()));
     match location {
-        Some(place) if place.line() > 0 => {
-            problem.at(narrow(place.line()), Some(narrow(place.column())))
-        }
+        Some(place) if place.line() > 0 => problem.at(narrow(place.line()), Some(narrow(place.column()))),
         _ => problem,
     }
 }
@@ -101,7 +99,11 @@ impl Node {
             Content::List(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
-                    list.push(item.convert(source, &super::fields::join(path, &index.to_string()), depth + 1)?);
+                    list.push(item.convert(
+                        source,
+                        &super::fields::join(path, &index.to_string()),
+                        depth + 1,
+                    )?);
                 }
                 Value::Array(list)
             }
@@ -172,9 +174,9 @@ impl<'de> Deserialize<'de> for Node {
         let at = spanned.referenced;
         let span = at.span();
         let bytes = match (span.byte_offset(), span.byte_len()) {
-            (Some(from), Some(length)) => usize::try_from(from)
-                .ok()
-                .zip(usize::try_from(from.saturating_add(length)).ok()),
+            (Some(from), Some(length)) => {
+                usize::try_from(from).ok().zip(usize::try_from(from.saturating_add(length)).ok())
+            }
             _ => None,
         };
         let place = Place { line: narrow(at.line()), column: narrow(at.column()) };
@@ -218,9 +220,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Content, E> {
-        Number::from_f64(number)
-            .map(Content::Number)
-            .ok_or_else(|| E::custom("a number is not finite"))
+        Number::from_f64(number).map(Content::Number).ok_or_else(|| E::custom("a number is not finite"))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Content, E> {
