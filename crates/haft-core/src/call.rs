@@ -113,13 +113,13 @@ pub struct CallRecord {
 
 impl CallRecord {
     /// Enters what the call came to.
-    pub fn finish(&mut self, outcome: &Outcome, finished_at: Timestamp, duration_ms: f64) {
+    pub fn finish(&mut self, outcome: Outcome, finished_at: Timestamp, duration_ms: f64) {
         self.finished_at = Some(finished_at);
         self.duration_ms = Some(duration_ms);
         match outcome {
             Ok(value) => {
                 self.status = CallStatus::Success;
-                self.value = Some(value.clone());
+                self.value = Some(value);
             }
             Err(error) => {
                 self.status = if error.code == crate::outcome::ErrorCode::Cancelled {
@@ -127,7 +127,7 @@ impl CallRecord {
                 } else {
                     CallStatus::Error
                 };
-                self.error = Some(error.clone());
+                self.error = Some(error);
             }
         }
     }

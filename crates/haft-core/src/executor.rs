@@ -18,6 +18,10 @@ use crate::spec::ToolSpec;
 pub trait Executor: Send + Sync {
     /// Returns which kind.
     fn kind(&self) -> Kind;
+    /// Tells, cheaply, whether what the definition names is there; [`Executor::prepare`] looks at everything.
+    fn available(&self, _spec: &ToolSpec) -> Result<(), Problem> {
+        Ok(())
+    }
     /// Compiles everything that does not depend on a call; says all that is wrong with the definition.
     fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
 }

@@ -1,5 +1,7 @@
 //! What keeps calls.
 
+use std::sync::Arc;
+
 use crate::Work;
 use crate::call::{CallRecord, CallStatus};
 use crate::catalog::StoreError;
@@ -44,7 +46,7 @@ pub enum Reservation {
 /// Keeps calls. A record is durable when the write returns.
 pub trait Ledger: Send + Sync {
     /// Stores a call, or its newer state.
-    fn record(&self, call: CallRecord) -> Work<'_, Result<(), StoreError>>;
+    fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>>;
     /// Stores a call unless its idempotency key is taken.
     fn reserve(&self, call: CallRecord) -> Work<'_, Result<Reservation, StoreError>>;
     /// Returns one call.

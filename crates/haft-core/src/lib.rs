@@ -19,12 +19,14 @@ pub mod name;
 pub mod outcome;
 pub mod page;
 pub mod problem;
+pub mod redact;
 pub mod reference;
 pub mod runnable;
 pub mod schema;
 pub mod secret;
 pub mod spec;
 pub mod template;
+pub mod token;
 pub mod tool;
 
 pub use jiff::Timestamp;

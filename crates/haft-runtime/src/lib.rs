@@ -1,1 +1,15 @@
-//! The call pipeline of haft: registry, stages, and one executor per module.
+//! The call pipeline of haft: the registry, the stages, and one executor per module.
+//!
+//! Every call, from whatever surface, runs through [`pipeline::Pipeline`]. Nothing here knows HTTP servers,
+//! SQL, or files.
+
+pub mod clock;
+pub mod egress;
+pub mod events;
+pub mod executors;
+pub mod function;
+pub mod http;
+pub mod pipeline;
+pub mod registry;
+pub mod retry;
+pub mod stages;

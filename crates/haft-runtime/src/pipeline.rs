@@ -1,0 +1,345 @@
+//! The one way a call takes, from whatever surface.
+//!
+//! First the checks that need no waiting (resolve, gate, authorise, validate), then the stages around the
+//! execution, outermost first: record, idempotency, limits, whatever a program adds, output, execute.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_core::Clock;
+use haft_core::call::{CallRecord, CallStatus};
+use haft_core::catalog::StoreError;
+use haft_core::executor::EventSink;
+use haft_core::id::CallId;
+use haft_core::ledger::{Ledger, Reservation};
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
+use haft_core::secret::SecretSource;
+use haft_core::spec::{Policy, Validation};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::events::Background;
+use crate::registry::{Entry, Plan, Registry};
+use crate::stages::{Next, Stage};
+
+/// The longest time that a caller may ask for.
+const LONGEST_CALL: Duration = Duration::from_mins(10);
+
+/// Who calls, as far as the pipeline has to know.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The name of the token.
+    pub name: Arc<str>,
+    /// Whether tools that need an approval run directly.
+    pub elevated: bool,
+}
+
+/// What a surface asks for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// For whom.
+    pub tenant: TenantId,
+    /// Which tool.
+    pub tool: ToolRef,
+    /// The arguments.
+    pub args: Map<String, Value>,
+    /// In which mode.
+    pub mode: Mode,
+    /// Who calls.
+    pub caller: Caller,
+    /// Through which surface.
+    pub surface: &'static str,
+    /// A shorter or longer time than the definition's, under a cap.
+    pub timeout: Option<Duration>,
+    /// The key under which a repetition finds this call.
+    pub idempotency_key: Option<String>,
+    /// What goes into the record only.
+    pub labels: Labels,
+}
+
+/// What goes into the record only.
+#[derive(Debug, Clone, Default)]
+pub struct Labels {
+    /// The request that brought the call.
+    pub request_id: Option<String>,
+    /// The chat it belongs to.
+    pub chat_id: Option<String>,
+    /// The message it belongs to.
+    pub message_id: Option<String>,
+}
+
+/// A call that may run.
+pub struct Call {
+    /// The tool.
+    pub entry: Arc<Entry>,
+    /// What is compiled of it.
+    pub plan: Arc<Plan>,
+    /// The record, which also holds the arguments.
+    pub record: CallRecord,
+    /// When it was admitted.
+    pub started: Instant,
+    /// When it must be over.
+    pub deadline: Instant,
+    /// Stops it from outside.
+    pub cancel: Option<CancellationToken>,
+    /// Who watches it.
+    pub events: Option<Arc<dyn EventSink>>,
+}
+
+/// A call that is over, one way or the other.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The record, outcome included.
+    pub record: Arc<CallRecord>,
+    /// Whether an earlier call's outcome is given again.
+    pub replayed: bool,
+}
+
+/// Runs calls.
+pub struct Pipeline {
+    registry: Arc<Registry>,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    secrets: Arc<dyn SecretSource>,
+    stages: Vec<Arc<dyn Stage>>,
+    background: Arc<Background>,
+}
+
+impl Pipeline {
+    /// Makes a pipeline with the given stages, outermost first; execution itself comes after them.
+    pub fn new(
+        registry: Arc<Registry>,
+        ledger: Arc<dyn Ledger>,
+        secrets: Arc<dyn SecretSource>,
+        clock: Arc<dyn Clock>,
+        stages: Vec<Arc<dyn Stage>>,
+    ) -> Self {
+        Self { registry, ledger, clock, secrets, stages, background: Arc::default() }
+    }
+
+    /// Returns the calls that run in the background.
+    pub fn background(&self) -> &Arc<Background> {
+        &self.background
+    }
+
+    /// Runs a call to its end. An error here is a fault of the request; a tool that fails is an [`Answer`].
+    pub async fn call(&self, request: Request) -> Result<Answer, CallError> {
+        let mut call = self.admit(request).await?;
+        if call.record.idempotency_key.is_some()
+            && let Some(replay) = self.reserve(&mut call).await?
+        {
+            return Ok(replay);
+        }
+        self.run(call).await
+    }
+
+    /// Starts a call in the background and returns its record at once.
+    pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
+        let mut call = self.admit(request).await?;
+        call.record.status = CallStatus::Pending;
+        if call.record.idempotency_key.is_some() {
+            if let Some(replay) = self.reserve(&mut call).await? {
+                return Ok(replay);
+            }
+        } else {
+            self.ledger.record(Arc::new(call.record.clone())).await.map_err(unrecorded)?;
+        }
+        let accepted = Arc::new(call.record.clone());
+        let (running, entered) = self.background.enter(call.record.id, call.record.tenant.clone());
+        call.cancel = Some(running.cancel.clone());
+        call.events = Some(running);
+        let pipeline = Arc::clone(self);
+        tokio::spawn(async move {
+            let id = call.record.id;
+            if let Err(error) = pipeline.run(call).await {
+                tracing::error!(call = %id, error = %error, "a background call was not recorded");
+            }
+            drop(entered);
+        });
+        Ok(Answer { record: accepted, replayed: false })
+    }
+
+    /// Makes the checks that need no waiting. A refusal of a known tool is recorded.
+    async fn admit(&self, request: Request) -> Result<Call, CallError> {
+        let started = Instant::now();
+        let snapshot = self.registry.snapshot();
+        let entry = Arc::clone(snapshot.resolve(&request.tenant, &request.tool)?);
+        let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
+        let revision =
+            entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
+        let (timeout, elevated, mode) = (request.timeout, request.caller.elevated, request.mode);
+        let record = self.new_record(request, &entry, revision);
+
+        let admitted = entry
+            .runnable(bundle.as_deref(), mode)
+            .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
+            .and_then(|()| plan(&entry, mode, &self.registry))
+            .and_then(|plan| authorise(&plan, elevated).map(|()| plan))
+            .and_then(|plan| validate(&plan, &record.args).map(|()| plan));
+        match admitted {
+            Ok(plan) => {
+                let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
+                Ok(Call {
+                    entry,
+                    plan,
+                    record,
+                    started,
+                    deadline: started + time,
+                    cancel: None,
+                    events: None,
+                })
+            }
+            Err(error) => {
+                self.record_refusal(record, &error, started).await?;
+                Err(error)
+            }
+        }
+    }
+
+    fn new_record(&self, request: Request, entry: &Entry, revision: u32) -> CallRecord {
+        let args = Value::Object(request.args);
+        CallRecord {
+            id: CallId(Uuid::now_v7()),
+            tenant: request.tenant,
+            tool_id: entry.tool.id,
+            tool: entry.qualified.clone(),
+            revision,
+            mode: request.mode,
+            status: CallStatus::Running,
+            args_digest: request.idempotency_key.is_some().then(|| haft_core::hash::of_args(&args)),
+            args,
+            value: None,
+            error: None,
+            caller: request.caller.name.to_string(),
+            surface: request.surface.to_owned(),
+            idempotency_key: request.idempotency_key,
+            request_id: request.labels.request_id,
+            chat_id: request.labels.chat_id,
+            message_id: request.labels.message_id,
+            started_at: self.clock.now(),
+            finished_at: None,
+            duration_ms: None,
+        }
+    }
+
+    async fn record_refusal(
+        &self,
+        mut record: CallRecord,
+        error: &CallError,
+        started: Instant,
+    ) -> Result<(), CallError> {
+        // A refused call never ran, so its key stays free for the corrected one.
+        record.idempotency_key = None;
+        record.finish(Err(error.clone()), self.clock.now(), milliseconds(started));
+        self.ledger.record(Arc::new(record)).await.map_err(unrecorded)
+    }
+
+    /// Takes the idempotency key, or finds the call that has it.
+    async fn reserve(&self, call: &mut Call) -> Result<Option<Answer>, CallError> {
+        let reservation = self.ledger.reserve(call.record.clone()).await.map_err(unrecorded)?;
+        let Reservation::Existing(earlier) = reservation else { return Ok(None) };
+        let same = earlier.tool_id == call.record.tool_id && earlier.args_digest == call.record.args_digest;
+        if !same {
+            let message = "the Idempotency-Key was used for a call with another tool or other arguments";
+            return Err(CallError::new(ErrorCode::IdempotencyConflict, message)
+                .with_details(json!({"call_id": earlier.id})));
+        }
+        if !earlier.status.is_final() {
+            let message = "a call with this Idempotency-Key is still running";
+            return Err(CallError::new(ErrorCode::IdempotencyConflict, message)
+                .retryable(true)
+                .with_details(json!({"call_id": earlier.id})));
+        }
+        Ok(Some(Answer { record: Arc::from(earlier), replayed: true }))
+    }
+
+    /// Runs the stages and records what they came to, before anyone learns of it.
+    async fn run(&self, call: Call) -> Result<Answer, CallError> {
+        self.registry.count(&call.entry, call.record.started_at);
+        let mut unfinished = Unfinished { call: Some(call), pipeline: self };
+        let outcome = match &mut unfinished.call {
+            Some(call) => Next::new(&self.stages, &self.secrets).run(call).await,
+            None => Err(CallError::internal("a call was lost before it ran")),
+        };
+        let Some(mut call) = unfinished.call.take() else {
+            return Err(CallError::internal("a call was lost while it ran"));
+        };
+        call.record.finish(outcome, self.clock.now(), milliseconds(call.started));
+        let record = Arc::new(call.record);
+        self.ledger.record(Arc::clone(&record)).await.map_err(unrecorded)?;
+        Ok(Answer { record, replayed: false })
+    }
+}
+
+fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<Plan>, CallError> {
+    entry.plan(mode.into(), registry.executors()).map_err(|problems| {
+        let why = haft_core::problem::join(&problems);
+        haft_core::runnable::Refusal::NotReady.to_error(&entry.qualified, Some(&why))
+    })
+}
+
+fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
+    let needs_approval = plan.spec.policy == Policy::Elevated || plan.spec.requires_confirmation;
+    if needs_approval && !elevated {
+        let message = format!("`{}` needs an approval, or a token that is elevated", plan.spec.name);
+        return Err(CallError::new(ErrorCode::ApprovalRequired, message));
+    }
+    Ok(())
+}
+
+fn validate(plan: &Plan, args: &Value) -> Result<(), CallError> {
+    if plan.spec.execution.validation == Validation::None {
+        return Ok(());
+    }
+    plan.input.check(args).map_err(|violations| {
+        let list: Vec<_> = violations
+            .iter()
+            .map(|v| if v.path.is_empty() { v.message.clone() } else { format!("{}: {}", v.path, v.message) })
+            .collect();
+        CallError::new(
+            ErrorCode::InvalidArguments,
+            format!("the arguments do not fit the schema: {}", list.join("; ")),
+        )
+        .with_details(json!({"violations": violations}))
+    })
+}
+
+fn unrecorded(error: StoreError) -> CallError {
+    let why = match error {
+        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        other => other.to_string(),
+    };
+    CallError::new(ErrorCode::StoreUnavailable, format!("the call could not be recorded: {why}"))
+        .for_model("the call could not be recorded")
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    // Whole microseconds: more digits would only look exact.
+    let micros = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
+    f64::from(micros) / 1000.0
+}
+
+/// Records a call as cancelled when its future is dropped, as happens when a client goes away.
+struct Unfinished<'a> {
+    call: Option<Call>,
+    pipeline: &'a Pipeline,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Some(Call { mut record, started, .. }) = self.call.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let gone = CallError::new(ErrorCode::Cancelled, "the caller went away before the call was over");
+        record.finish(Err(gone), self.pipeline.clock.now(), milliseconds(started));
+        let ledger = Arc::clone(&self.pipeline.ledger);
+        runtime.spawn(async move {
+            if let Err(error) = ledger.record(Arc::new(record)).await {
+                tracing::error!(error = %error, "a cancelled call was not recorded");
+            }
+        });
+    }
+}

@@ -1,0 +1,203 @@
+//! One tool as the pipeline sees it: its record, and what is compiled of it on first use.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use haft_core::Timestamp;
+use haft_core::bundle::Bundle;
+use haft_core::executor::Prepared;
+use haft_core::problem::{Problem, join};
+use haft_core::runnable::{Mode, Refusal, Standing, runnable};
+use haft_core::schema::Schema;
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Tool, Usage};
+use tokio::sync::Semaphore;
+
+use crate::executors::Executors;
+
+/// Which definition of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The newest.
+    Head,
+    /// The one that production runs.
+    Published,
+}
+
+impl From<Mode> for Which {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Debug => Which::Head,
+            Mode::Production => Which::Published,
+        }
+    }
+}
+
+/// Everything compiled of one definition.
+pub struct Plan {
+    /// The definition.
+    pub spec: Arc<ToolSpec>,
+    /// The check of the arguments.
+    pub input: Schema,
+    /// The check of the value.
+    pub output: Schema,
+    /// The executor's part.
+    pub prepared: Arc<dyn Prepared>,
+    /// How long one call may take in all.
+    pub deadline: Duration,
+    /// The bound on calls at once, where the definition has one.
+    pub parallel: Option<Semaphore>,
+}
+
+impl Plan {
+    /// Compiles a definition; says all that is wrong with it.
+    pub fn compile(spec: &Arc<ToolSpec>, executors: &Executors) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut keep = |result: Result<Schema, Vec<Problem>>| match result {
+            Ok(schema) => Some(schema),
+            Err(found) => {
+                problems.extend(found);
+                None
+            }
+        };
+        let input = keep(Schema::compile("input_schema", &spec.input_schema));
+        let output = keep(Schema::compile("output_schema", &spec.output_schema));
+        let prepared = executors.prepare(spec).map_err(|found| problems.extend(found)).ok();
+        let (Some(input), Some(output), Some(prepared)) = (input, output, prepared) else {
+            return Err(problems);
+        };
+        let parallel = spec.execution.limits.max_parallel;
+        Ok(Self {
+            spec: Arc::clone(spec),
+            input,
+            output,
+            prepared,
+            deadline: spec.deadline(),
+            parallel: parallel
+                .map(|most| Semaphore::new(usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS))),
+        })
+    }
+}
+
+type Slot = Arc<OnceLock<Result<Arc<Plan>, Arc<[Problem]>>>>;
+
+/// One tool as the pipeline sees it.
+pub struct Entry {
+    /// The stored tool.
+    pub tool: Tool,
+    /// `bundle:name@version`, spelled once.
+    pub qualified: String,
+    /// Why the newest definition cannot run, as far as that is known without compiling it.
+    unavailable: Option<String>,
+    head: Slot,
+    published: Slot,
+    pub(super) counter: Arc<Counter>,
+}
+
+impl Entry {
+    /// Makes the entry of a tool; what an earlier entry compiled of the same definitions is kept.
+    pub(super) fn new(tool: Tool, earlier: Option<&Entry>, executors: &Executors) -> Self {
+        let reuse = |slot: fn(&Entry) -> &Slot, same: bool| match earlier {
+            Some(entry) if same => Arc::clone(slot(entry)),
+            _ => Slot::default(),
+        };
+        let head_same = earlier.is_some_and(|entry| entry.tool.spec == tool.spec);
+        let published_same = earlier.is_some_and(|entry| entry.tool.published == tool.published);
+        let head = reuse(|entry| &entry.head, head_same);
+        let published = match &tool.published {
+            Some((_, spec)) if *spec == tool.spec => Arc::clone(&head),
+            _ => reuse(|entry| &entry.published, published_same),
+        };
+        let unavailable = executors.available(&tool.spec).err().map(|problem| problem.to_string());
+        let counter =
+            earlier.map_or_else(|| Arc::new(Counter::starting(tool.usage)), |e| Arc::clone(&e.counter));
+        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter }
+    }
+
+    /// Returns what is compiled of a definition, compiling it now if nobody has yet.
+    pub fn plan(&self, which: Which, executors: &Executors) -> Result<Arc<Plan>, Arc<[Problem]>> {
+        let (slot, spec) = match (which, &self.tool.published) {
+            (Which::Published, Some((_, spec))) => (&self.published, spec),
+            _ => (&self.head, &self.tool.spec),
+        };
+        slot.get_or_init(|| Plan::compile(spec, executors).map(Arc::new).map_err(Arc::from)).clone()
+    }
+
+    /// Returns the definition and its revision number that a mode runs, where there is one.
+    pub fn definition(&self, which: Which) -> Option<(u32, &Arc<ToolSpec>)> {
+        match which {
+            Which::Head => Some((self.tool.revision, &self.tool.spec)),
+            Which::Published => self.tool.published.as_ref().map(|(number, spec)| (*number, spec)),
+        }
+    }
+
+    /// Returns why the newest definition cannot run, or `None` where it can.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(fault) = &self.tool.fault {
+            return Some(fault.clone());
+        }
+        if let Some(reason) = &self.unavailable {
+            return Some(reason.clone());
+        }
+        self.head.get().and_then(|plan| plan.as_ref().err()).map(|problems| join(problems))
+    }
+
+    /// Tells whether the newest definition can run.
+    pub fn ready(&self) -> bool {
+        self.tool.fault.is_none() && self.unavailable.is_none() && !matches!(self.head.get(), Some(Err(_)))
+    }
+
+    /// Applies the one rule to this tool.
+    pub fn runnable(&self, bundle: Option<&Bundle>, mode: Mode) -> Result<(), Refusal> {
+        let policy = self.definition(mode.into()).map_or(self.tool.spec.policy, |(_, spec)| spec.policy);
+        // A file that stopped parsing takes its tool out of service in every mode.
+        let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready());
+        let standing = Standing {
+            bundle_enabled: bundle.is_some_and(Bundle::is_open),
+            tool_enabled: self.tool.enabled,
+            ready,
+            status: self.tool.status,
+            policy,
+            published: self.tool.published.is_some(),
+        };
+        runnable(standing, mode)
+    }
+
+    /// Returns the use of the tool up to now.
+    pub fn usage(&self) -> Usage {
+        self.counter.read()
+    }
+}
+
+/// Counts calls without a lock.
+#[derive(Default)]
+pub(super) struct Counter {
+    calls: AtomicU64,
+    last: AtomicI64,
+    pub(super) unsaved: AtomicU64,
+    pub(super) listed: AtomicBool,
+}
+
+impl Counter {
+    fn starting(usage: Usage) -> Self {
+        let last = usage.last_called_at.map_or(0, Timestamp::as_microsecond);
+        Self { calls: usage.call_count.into(), last: last.into(), ..Self::default() }
+    }
+
+    /// Counts a call; tells whether the counter has to be entered in the list of unsaved ones.
+    pub(super) fn add(&self, now: Timestamp) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.last.fetch_max(now.as_microsecond(), Ordering::Relaxed);
+        self.unsaved.fetch_add(1, Ordering::AcqRel);
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn read(&self) -> Usage {
+        let last = self.last.load(Ordering::Relaxed);
+        Usage {
+            call_count: self.calls.load(Ordering::Relaxed),
+            last_called_at: if last == 0 { None } else { Timestamp::from_microsecond(last).ok() },
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! From what a request says to one tool.
+
+use std::sync::Arc;
+
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::reference::ToolRef;
+use serde_json::json;
+
+use crate::registry::entry::Entry;
+use crate::registry::snapshot::Snapshot;
+
+/// Why a reference names no tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// There is none.
+    #[error("there is no tool `{0}`")]
+    NotFound(String),
+    /// There are several, none of which comes first.
+    #[error("`{name}` is ambiguous; name one of: {}", candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// What it could mean.
+        candidates: Vec<String>,
+    },
+    /// It is a file that cannot be read.
+    #[error("`{name}` is not ready: {path}: {error}")]
+    Unreadable {
+        /// What was asked for.
+        name: String,
+        /// The file, relative to the home folder.
+        path: String,
+        /// What is wrong with it.
+        error: String,
+    },
+}
+
+impl From<ResolveError> for CallError {
+    fn from(error: ResolveError) -> Self {
+        let message = error.to_string();
+        match error {
+            ResolveError::NotFound(_) => CallError::new(ErrorCode::NotFound, message),
+            ResolveError::Ambiguous { candidates, .. } => CallError::new(ErrorCode::AmbiguousName, message)
+                .with_details(json!({"candidates": candidates})),
+            ResolveError::Unreadable { name, .. } => {
+                CallError::new(ErrorCode::NotReady, message).for_model(format!("`{name}` is not ready"))
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    /// Finds the one tool that a reference names: built-in, then user, then toolset, then MCP; without a
+    /// version the newest by creation.
+    pub fn resolve(&self, tenant: &TenantId, reference: &ToolRef) -> Result<&Arc<Entry>, ResolveError> {
+        let not_found = || ResolveError::NotFound(reference.to_string());
+        let (bundle, name, version) = match reference {
+            ToolRef::Id(id) => return self.tool(tenant, *id).ok_or_else(not_found),
+            ToolRef::Name { bundle, name, version } => (bundle, name, version),
+        };
+        let fitting = || {
+            self.names.get(name).into_iter().flat_map(|list| list.iter()).filter(|entry| {
+                let tool = &entry.tool;
+                tool.tenant == *tenant
+                    && bundle.as_ref().is_none_or(|bundle| tool.bundle == *bundle)
+                    && version.as_ref().is_none_or(|version| tool.spec.version == *version)
+            })
+        };
+        let Some(first) = fitting().map(|entry| entry.tool.source).min() else {
+            return Err(self.unreadable_named(tenant, reference).unwrap_or_else(not_found));
+        };
+        let best = || fitting().filter(|entry| entry.tool.source == first);
+        let newest =
+            best().max_by_key(|entry| (entry.tool.created_at, entry.tool.id)).ok_or_else(not_found)?;
+        if best().any(|entry| entry.tool.bundle_id != newest.tool.bundle_id) {
+            let mut candidates: Vec<_> = best().map(|entry| entry.qualified.clone()).collect();
+            candidates.sort();
+            return Err(ResolveError::Ambiguous { name: name.to_string(), candidates });
+        }
+        Ok(newest)
+    }
+
+    fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<ResolveError> {
+        let ToolRef::Name { bundle, name, .. } = reference else { return None };
+        let file = self.unreadable(tenant).find(|file| {
+            file.name == name.as_str() && bundle.as_ref().is_none_or(|bundle| file.bundle == *bundle)
+        })?;
+        Some(ResolveError::Unreadable {
+            name: reference.to_string(),
+            path: file.path.clone(),
+            error: file.error.clone(),
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! The registry: persistent maps, so that a change costs what changed and not what exists.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use haft_core::Timestamp;
+use haft_core::bundle::Bundle;
+use haft_core::catalog::{Change, ChangeSink, Unreadable};
+use haft_core::id::{BundleId, ToolId};
+use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
+use haft_core::tool::Tool;
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+
+use crate::executors::Executors;
+use crate::registry::entry::{Counter, Entry};
+
+/// The order of lists: by name, then bundle, then version.
+pub(super) type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
+
+/// All tools and bundles at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(super) tools: HashTrieMapSync<ToolId, Arc<Entry>>,
+    pub(super) names: HashTrieMapSync<ToolName, Arc<[Arc<Entry>]>>,
+    order: RedBlackTreeMapSync<ListKey, Arc<Entry>>,
+    bundles: HashTrieMapSync<BundleId, Arc<Bundle>>,
+    unreadable: RedBlackTreeMapSync<String, Arc<Unreadable>>,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self {
+            tools: HashTrieMapSync::new_sync(),
+            names: HashTrieMapSync::new_sync(),
+            order: RedBlackTreeMapSync::new_sync(),
+            bundles: HashTrieMapSync::new_sync(),
+            unreadable: RedBlackTreeMapSync::new_sync(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Finds a tool by id.
+    pub fn tool(&self, tenant: &TenantId, id: ToolId) -> Option<&Arc<Entry>> {
+        self.tools.get(&id).filter(|entry| entry.tool.tenant == *tenant)
+    }
+
+    /// Returns the tools of a tenant in the order of lists.
+    pub fn tools<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Entry>> {
+        self.order.values().filter(move |entry| entry.tool.tenant == *tenant)
+    }
+
+    /// Finds a bundle by id.
+    pub fn bundle(&self, id: BundleId) -> Option<&Arc<Bundle>> {
+        self.bundles.get(&id)
+    }
+
+    /// Returns the bundles of a tenant, in no order.
+    pub fn bundles<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Bundle>> {
+        self.bundles.values().filter(move |bundle| bundle.tenant == *tenant)
+    }
+
+    /// Returns the files of a tenant that cannot be read, by path.
+    pub fn unreadable<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Unreadable>> {
+        self.unreadable.values().filter(move |file| file.tenant == *tenant)
+    }
+
+    /// Returns how many tools there are in all.
+    pub fn len(&self) -> usize {
+        self.tools.size()
+    }
+
+    /// Tells whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    fn insert(&mut self, tool: Tool, executors: &Executors) {
+        let earlier = self.tools.get(&tool.id).cloned();
+        let entry = Arc::new(Entry::new(tool, earlier.as_deref(), executors));
+        if let Some(earlier) = earlier {
+            self.unlink(&earlier);
+        }
+        let same = self.names.get(&entry.tool.spec.name);
+        let mut all: Vec<_> = same.into_iter().flat_map(|list| list.iter().cloned()).collect();
+        all.push(Arc::clone(&entry));
+        self.names.insert_mut(entry.tool.spec.name.clone(), all.into());
+        self.order.insert_mut(list_key(&entry.tool), Arc::clone(&entry));
+        self.tools.insert_mut(entry.tool.id, entry);
+    }
+
+    fn remove(&mut self, id: ToolId) {
+        if let Some(entry) = self.tools.get(&id).cloned() {
+            self.unlink(&entry);
+            self.tools.remove_mut(&id);
+        }
+    }
+
+    fn unlink(&mut self, entry: &Entry) {
+        self.order.remove_mut(&list_key(&entry.tool));
+        let name = &entry.tool.spec.name;
+        let rest: Vec<_> = self
+            .names
+            .get(name)
+            .into_iter()
+            .flat_map(|list| list.iter())
+            .filter(|other| other.tool.id != entry.tool.id)
+            .cloned()
+            .collect();
+        if rest.is_empty() {
+            self.names.remove_mut(name);
+        } else {
+            self.names.insert_mut(name.clone(), rest.into());
+        }
+    }
+
+    fn apply(&mut self, change: Change, executors: &Executors) {
+        match change {
+            Change::Bundle(bundle) => {
+                self.bundles.insert_mut(bundle.id, Arc::new(bundle));
+            }
+            Change::BundleGone(id) => {
+                self.bundles.remove_mut(&id);
+            }
+            Change::Tool(tool) => self.insert(*tool, executors),
+            Change::ToolGone(id) => self.remove(id),
+            Change::Unreadable(file) => {
+                self.unreadable.insert_mut(file.path.clone(), Arc::new(file));
+            }
+            Change::UnreadableGone(path) => {
+                self.unreadable.remove_mut(&path);
+            }
+        }
+    }
+}
+
+fn list_key(tool: &Tool) -> ListKey {
+    let spec = &tool.spec;
+    (tool.tenant.clone(), spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
+}
+
+/// Holds the newest [`Snapshot`]; readers never wait.
+pub struct Registry {
+    snapshot: ArcSwap<Snapshot>,
+    writer: Mutex<()>,
+    executors: Executors,
+    unsaved: Mutex<Vec<(ToolId, Arc<Counter>)>>,
+}
+
+impl Registry {
+    /// Makes an empty registry.
+    pub fn new(executors: Executors) -> Self {
+        Self { snapshot: ArcSwap::default(), writer: Mutex::default(), executors, unsaved: Mutex::default() }
+    }
+
+    /// Returns the picture of this moment.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Returns the executors that compile its tools.
+    pub fn executors(&self) -> &Executors {
+        &self.executors
+    }
+
+    /// Counts a call of a tool.
+    pub(crate) fn count(&self, entry: &Entry, now: Timestamp) {
+        if entry.counter.add(now) {
+            let mut unsaved = self.unsaved.lock().unwrap_or_else(PoisonError::into_inner);
+            unsaved.push((entry.tool.id, Arc::clone(&entry.counter)));
+        }
+    }
+
+    /// Takes the calls that were counted since the last time.
+    pub fn take_usage(&self) -> Vec<(ToolId, u64, Timestamp)> {
+        let listed = std::mem::take(&mut *self.unsaved.lock().unwrap_or_else(PoisonError::into_inner));
+        listed
+            .into_iter()
+            .filter_map(|(id, counter)| {
+                // Unlisted first: a call that comes in between lists the counter again.
+                counter.listed.store(false, Ordering::Release);
+                let calls = counter.unsaved.swap(0, Ordering::AcqRel);
+                let last = counter.read().last_called_at?;
+                (calls > 0).then_some((id, calls, last))
+            })
+            .collect()
+    }
+}
+
+impl ChangeSink for Registry {
+    fn apply(&self, changes: Vec<Change>) {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        for change in changes {
+            next.apply(change, &self.executors);
+        }
+        self.snapshot.store(Arc::new(next));
+    }
+
+    fn replace(&self, everything: Vec<Change>) {
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.snapshot.load_full();
+        let mut next = Snapshot::default();
+        for change in everything {
+            // What is compiled of an unchanged tool survives: its entry is put in first.
+            if let Change::Tool(tool) = &change
+                && let Some(earlier) = now.tools.get(&tool.id)
+            {
+                next.tools.insert_mut(tool.id, Arc::clone(earlier));
+            }
+            next.apply(change, &self.executors);
+        }
+        self.snapshot.store(Arc::new(next));
+    }
+}

@@ -1,0 +1,40 @@
+//! How stages are put together.
+
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::outcome::Outcome;
+use haft_core::secret::SecretSource;
+
+use crate::pipeline::Call;
+use crate::stages::execute;
+
+/// One stage. It may answer by itself, or run what is next and look at the outcome.
+pub trait Stage: Send + Sync {
+    /// Handles a call.
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome>;
+}
+
+/// The stages that are still to come; the last one is the execution.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    stages: &'a [Arc<dyn Stage>],
+    secrets: &'a Arc<dyn SecretSource>,
+}
+
+impl<'a> Next<'a> {
+    pub(crate) fn new(stages: &'a [Arc<dyn Stage>], secrets: &'a Arc<dyn SecretSource>) -> Self {
+        Self { stages, secrets }
+    }
+
+    /// Runs them.
+    pub fn run<'b>(self, call: &'b mut Call) -> Work<'b, Outcome>
+    where
+        'a: 'b,
+    {
+        match self.stages.split_first() {
+            Some((stage, rest)) => stage.call(call, Next { stages: rest, secrets: self.secrets }),
+            None => Box::pin(execute::execute(call, self.secrets)),
+        }
+    }
+}
