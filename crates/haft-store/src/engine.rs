@@ -8,7 +8,7 @@ use std::time::Duration;
 use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _, Transaction};
+use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, Transaction};
 
 /// The channel on which PostgreSQL nodes tell each other of changes.
 pub(crate) const CHANNEL: &str = "haft_catalog";
@@ -119,6 +119,40 @@ impl Engine {
         }
     }
 
+    /// Holds, with PostgreSQL, a lock that says for as long as the connection lives: this node lives.
+    pub(crate) async fn hold(
+        &self,
+        node: &str,
+    ) -> Result<Option<sqlx::pool::PoolConnection<Any>>, sqlx::Error> {
+        match self.kind {
+            // The journal of the process holds a file lock.
+            Kind::Sqlite => Ok(None),
+            Kind::Postgres => {
+                let mut connection = self.pool.acquire().await?;
+                sqlx::query("SELECT pg_advisory_lock($1)")
+                    .bind(lock_key(node))
+                    .execute(&mut *connection)
+                    .await?;
+                Ok(Some(connection))
+            }
+        }
+    }
+
+    /// Tells whether the lock of a node is free.
+    pub(crate) async fn is_dead(&self, node: &str) -> Result<bool, sqlx::Error> {
+        match self.kind {
+            Kind::Sqlite => Ok(true),
+            Kind::Postgres => {
+                let mut tx = self.pool.begin().await?;
+                let row = sqlx::query("SELECT pg_try_advisory_xact_lock($1)")
+                    .bind(lock_key(node))
+                    .fetch_one(&mut *tx)
+                    .await?;
+                row.try_get(0)
+            }
+        }
+    }
+
     /// Shrinks the write-ahead log of SQLite before the last connection closes.
     pub(crate) async fn close(&self) {
         if self.kind == Kind::Sqlite {
@@ -126,6 +160,12 @@ impl Engine {
         }
         self.pool.close().await;
     }
+}
+
+/// Returns the number that stands for a node among advisory locks.
+fn lock_key(node: &str) -> i64 {
+    // The end of the id is random; its start is the time.
+    node.parse::<uuid::Uuid>().map_or(0, |id| i64::from_le_bytes(id.as_u64_pair().1.to_le_bytes()))
 }
 
 /// Runs several statements that take no values.

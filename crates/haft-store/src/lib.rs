@@ -6,15 +6,23 @@
 mod catalog;
 mod engine;
 mod files;
+mod ledger;
 mod migrate;
+mod reaper;
 mod rows;
 mod search;
 mod session;
 mod settings;
 mod store;
 mod time;
+mod tokens;
+mod vault;
+mod watch;
 
 pub use catalog::sync::ReindexReport;
+pub use reaper::Reaped;
 pub use search::{Hit, SearchIndex};
 pub use settings::StoreSettings;
 pub use store::Store;
+pub use vault::CredentialInfo;
+pub use watch::Watching;

@@ -36,7 +36,23 @@ enum Lesson {
     Bundle((TenantId, BundleSlug), Option<KnownBundle>),
 }
 
+/// Moves the generation, so that other processes see that something changed.
+pub(crate) async fn bump(tx: &mut Transaction<'static, Any>) -> Result<i64, sqlx::Error> {
+    let row = sqlx::query("UPDATE generation SET value = value + 1 WHERE one = 1 RETURNING value")
+        .fetch_one(&mut **tx)
+        .await?;
+    row.try_get(0)
+}
+
 impl State {
+    /// Takes the generation of our own change. A gap says that another process wrote in between; the watcher
+    /// sees it and fetches that change.
+    pub(crate) fn advance(&mut self, generation: i64) {
+        if self.generation + 1 == generation {
+            self.generation = generation;
+        }
+    }
+
     fn learn(&mut self, lessons: Vec<Lesson>) {
         for lesson in lessons {
             match lesson {
@@ -130,10 +146,7 @@ impl Session<'_> {
             return Err(fault(doing)(error));
         }
         undo.forget();
-        // A gap says that another process wrote in between; its change is fetched by the watcher.
-        if state.generation + 1 == generation {
-            state.generation = generation;
-        }
+        state.advance(generation);
         state.learn(learned);
         drop(lock);
         inner.announce(&changes);
@@ -151,10 +164,7 @@ impl Session<'_> {
             let payload = format!("{} {kind} {id}", self.inner.node);
             self.inner.engine.notify(&mut self.tx, &payload).await?;
         }
-        let row = sqlx::query("UPDATE generation SET value = value + 1 WHERE one = 1 RETURNING value")
-            .fetch_one(&mut *self.tx)
-            .await?;
-        row.try_get(0)
+        bump(&mut self.tx).await
     }
 
     async fn collect(&mut self) -> Result<Vec<Change>, sqlx::Error> {

@@ -16,7 +16,7 @@ pub struct StoreSettings {
     /// Whether a call waits for the disk itself, which outlives a loss of power, or only for the
     /// operating system, which outlives the process. Definitions always wait for the disk.
     pub sync_to_disk: bool,
-    /// How many days calls are kept.
+    /// How many days calls are kept; 0 keeps them for good.
     pub keep_days: u32,
 }
 

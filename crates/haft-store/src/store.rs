@@ -7,6 +7,7 @@ use std::sync::Arc;
 use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
+use haft_core::secret::Secret;
 use haft_core::{Clock, Timestamp};
 use sqlx::Row as _;
 use tokio::sync::Mutex;
@@ -14,8 +15,11 @@ use tokio::sync::Mutex;
 use crate::engine::{Engine, fault};
 use crate::files::Files;
 use crate::files::stamp::Stamp;
+use crate::ledger::journal::Journal;
+use crate::ledger::{Group, Ledgers};
 use crate::search::SearchIndex;
 use crate::settings::StoreSettings;
+use crate::vault::Vault;
 use crate::{migrate, rows, time};
 
 /// The name of the SQLite file in the home folder.
@@ -36,6 +40,11 @@ pub(crate) struct Inner {
     /// Names this process among those that share the database.
     pub(crate) node: String,
     pub(crate) keep_days: u32,
+    pub(crate) ledger: Ledgers,
+    pub(crate) vault: Vault,
+    pub(crate) database_url: Option<Secret>,
+    /// With PostgreSQL, says to the other nodes that this one lives.
+    alive: Mutex<Option<sqlx::pool::PoolConnection<sqlx::Any>>>,
     sink: Arc<dyn ChangeSink>,
 }
 
@@ -73,30 +82,34 @@ impl Store {
         clock: Arc<dyn Clock>,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Arc<Store>, StoreError> {
-        let (engine, files) = match (&settings.database_url, &settings.home) {
-            (Some(url), _) => (Engine::postgres(url).await?, None),
-            (None, Some(home)) => {
-                let files = Files::open(home)?;
-                (Engine::sqlite(&home.join(DATABASE)).await?, Some(files))
-            }
-            (None, None) => {
-                return Err(StoreError::unavailable(
-                    "open the store",
-                    "neither `home` nor `database_url` is set",
-                ));
+        let vault = Vault::new(&settings)?;
+        let (engine, files) = open_engine(&settings).await?;
+        migrate::run(&engine).await?;
+        let node = time::new_id(&*clock).to_string();
+        let alive = engine.hold(&node).await.map_err(fault("take the lock of this node"))?;
+        let ledger = match &files {
+            None => Ledgers::Group(Group::new()),
+            Some(files) => {
+                let (name, sync) = (node.clone(), settings.sync_to_disk);
+                let doing = "start the call journal".to_owned();
+                Ledgers::Journal(files.run(doing, move |home| Journal::open(home, &name, sync)).await?)
             }
         };
-        migrate::run(&engine).await?;
         let inner = Arc::new(Inner {
-            node: time::new_id(&*clock).to_string(),
+            node,
             engine,
             files,
             clock,
             search: SearchIndex::default(),
             state: Mutex::default(),
             keep_days: settings.keep_days,
+            ledger,
+            vault,
+            database_url: settings.database_url,
+            alive: Mutex::new(alive),
             sink,
         });
+        inner.recover().await?;
         inner.reload().await?;
         if inner.files.is_some() {
             inner.sync().await?;
@@ -109,8 +122,18 @@ impl Store {
         &self.inner.search
     }
 
-    /// Closes the database. Call it after the tasks of [`Store::watch`] have stopped.
+    /// Moves the last calls to the database and closes it. Stop the tasks of [`Store::watch`] first.
     pub async fn close(&self) {
+        if self.inner.files.is_some() {
+            match self.inner.fold().await {
+                Ok(()) => drop(self.inner.journal(Journal::remove).await),
+                // They stay in the journal; the next start finds them.
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "calls stay in the journal")
+                }
+            }
+        }
+        drop(self.inner.alive.lock().await.take());
         self.inner.engine.close().await;
     }
 
@@ -123,6 +146,19 @@ impl Store {
         match tokio::spawn(work(Arc::clone(&self.inner))).await {
             Ok(result) => result,
             Err(error) => Err(StoreError::unavailable("change the store", error)),
+        }
+    }
+}
+
+async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>), StoreError> {
+    match (&settings.database_url, &settings.home) {
+        (Some(url), _) => Ok((Engine::postgres(url).await?, None)),
+        (None, Some(home)) => {
+            let files = Files::open(home)?;
+            Ok((Engine::sqlite(&home.join(DATABASE)).await?, Some(files)))
+        }
+        (None, None) => {
+            Err(StoreError::unavailable("open the store", "neither `home` nor `database_url` is set"))
         }
     }
 }
@@ -148,7 +184,7 @@ impl Inner {
         *state = fresh;
         self.search.replace(&everything);
         self.sink.replace(everything);
-        Ok(())
+        self.open_vault().await
     }
 
     /// Returns the generation that the database has now.

@@ -250,3 +250,7 @@ fn control(line: &str, index: usize) -> Result<Option<Control>, Problem> {
 fn fault(index: usize, message: &str) -> Problem {
     Problem::new("", "control_line", message).at(u32::try_from(index + 1).unwrap_or(u32::MAX), None)
 }
+
+#[cfg(test)]
+#[path = "control_tests.rs"]
+mod tests;

@@ -24,3 +24,7 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     fields.ignore(&["implementation_type", "runtime", "tool_type"]);
     draft.finish(fields, defaults)
 }
+
+#[cfg(test)]
+#[path = "definition_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::yaml::{MAX_DEPTH, Node, Place};
-use super::{control, hints, json, yaml};
+use super::{control, hints, json, load};
 use crate::catalog::FileForm;
 use crate::problem::Problem;
 
@@ -61,8 +61,8 @@ impl<'t> Document<'t> {
             settle(&mut problem, offset, shifts);
             problem
         };
-        let (tree, source, shifts) = match yaml::parse(text) {
-            Ok(tree) => (tree, text.to_owned(), Vec::new()),
+        let (tree, shifts) = match load::parse(text) {
+            Ok(tree) => (tree, Vec::new()),
             Err(first) => {
                 let expanded = if control::may_have(text) {
                     control::expand(text).map_err(|problem| moved(problem, &[]))?
@@ -72,12 +72,12 @@ impl<'t> Document<'t> {
                 let Some(expanded) = expanded else {
                     return Err(moved(hints::explain(first, text), &[]));
                 };
-                let tree = yaml::parse(&expanded.text)
+                let tree = load::parse(&expanded.text)
                     .map_err(|problem| moved(hints::explain(problem, text), &expanded.shifts))?;
-                (tree, expanded.text, expanded.shifts)
+                (tree, expanded.shifts)
             }
         };
-        let value = tree.to_value(&source).map_err(|problem| moved(problem, &shifts))?;
+        let value = tree.to_value().map_err(|problem| moved(problem, &shifts))?;
         Ok(Self { value, body, places: Places::Yaml { tree, offset, shifts } })
     }
 
@@ -86,7 +86,7 @@ impl<'t> Document<'t> {
         match &self.places {
             _ if problems.is_empty() => {}
             Places::Json(text) => {
-                if let Ok(tree) = yaml::parse(text) {
+                if let Ok(tree) = load::parse(text) {
                     locate(problems, &tree, 0, &[]);
                 }
             }

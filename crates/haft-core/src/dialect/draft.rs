@@ -87,8 +87,10 @@ impl Draft {
         let renderers = execution::renderers(&mut fields);
         let execution = self.execution(&mut fields);
         let enabled = fields.flag("enabled").or(self.enabled);
-        let bundle =
-            fields.spelling(&["bundle", "bundle_id", "bundleID", "toolset"]).and_then(|key| fields.text(key));
+        // The API returns both the slug and the id; they name the same bundle.
+        let [slug, toolset, id, camel] =
+            ["bundle", "toolset", "bundle_id", "bundleID"].map(|key| fields.text(key));
+        let bundle = slug.or(toolset).or(id).or(camel);
         let status = status(&mut fields);
         let scope = fields.text("scope");
         fields.ignore(&DERIVED);

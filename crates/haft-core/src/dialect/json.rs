@@ -14,8 +14,8 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
         let message = rendered.rsplit_once(" at line ").map_or(rendered.as_str(), |(message, _)| message);
         let code = if message.starts_with("duplicate key") { "duplicate_key" } else { "syntax" };
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
-        let column = u32::try_from(error.column()).unwrap_or(u32::MAX);
-        Problem::new("", code, format!("this is not valid JSON: {message}")).at(line, Some(column))
+        let column = u32::try_from(error.column()).ok().filter(|column| *column > 0);
+        Problem::new("", code, format!("this is not valid JSON: {message}")).at(line.max(1), column)
     })
 }
 

@@ -17,10 +17,13 @@ mod hints;
 mod http;
 mod implementation;
 mod json;
+mod load;
 mod params;
 mod reading;
 mod registry;
 mod skill;
+#[cfg(test)]
+mod test_support;
 mod tool_json;
 mod write;
 mod yaml;

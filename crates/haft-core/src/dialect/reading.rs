@@ -107,7 +107,8 @@ fn interpret(
         Some(finished) if errors.is_empty() => Ok(reading(finished, dialect, form, warnings)),
         // Whoever returns nothing has said why; the fallback keeps an error from being empty.
         _ if errors.is_empty() => Err(vec![Problem::new("", "invalid", "the definition is not complete")]),
-        _ => Err(errors),
+        // A misspelt key often explains why another one is missing.
+        _ => Err(errors.into_iter().chain(warnings).collect()),
     }
 }
 
@@ -120,3 +121,7 @@ fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<P
     let Finished { spec, enabled, bundle, status, scope } = finished;
     Reading { spec, dialect, form, enabled, bundle, status, scope, warnings }
 }
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

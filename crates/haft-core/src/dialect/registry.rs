@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::draft::{self, Draft, Finished};
 use super::execution;
 use super::fields::{Fields, not_one_of};
-use super::implementation::{Block, Reader};
+use super::implementation::Reader;
 use super::reading::Defaults;
-use crate::implementation::{Implementation, Kind, Notation};
+use crate::implementation::{Kind, Notation};
 use crate::name::ToolName;
 
 /// The types that this form names; any other type of haft is taken too.
@@ -27,9 +27,8 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
             notation: Notation::Dollar,
             inline_config: matches!(kind, Kind::Artifact | Kind::RagRetrieval),
         };
-        let block = reader.read(&mut blocks.implementation, kind);
-        required(&blocks.implementation, &block);
-        draft.take(block);
+        required(&blocks.implementation, kind);
+        draft.take(reader.read(&mut blocks.implementation, kind));
         if kind == Kind::RagRetrieval {
             draft.input_schema = Some(with_query(draft.input_schema.take()));
         }
@@ -160,17 +159,16 @@ fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>) {
 }
 
 /// Says what is missing where a type of this form demands more than the canonical one does.
-fn required(config: &Fields<'_>, block: &Block) {
-    match &block.implementation {
-        Some(Implementation::Mcp(mcp)) if mcp.server_url.is_none() && mcp.server.is_none() => {
+fn required(config: &Fields<'_>, kind: Kind) {
+    let lacks = |keys: &[&str]| keys.iter().all(|key| !config.has(key));
+    match kind {
+        Kind::Mcp if lacks(&["server_url", "server"]) => {
             config.missing("server_url", "the address of the MCP server");
         }
-        Some(Implementation::AgentCall(call))
-            if call.target_agent_id.is_none() && call.target_agent_slug.is_none() =>
-        {
+        Kind::AgentCall if lacks(&["target_agent_slug", "target_agent_id"]) => {
             config.missing("target_agent_slug", "the agent, by `target_agent_slug` or `target_agent_id`");
         }
-        Some(Implementation::Http(http)) if http.request.url.is_empty() && http.steps.is_empty() => {
+        Kind::Http if lacks(&["url", "urlTemplate", "url_template", "steps"]) => {
             config.missing("url", "a URL that starts with `http://` or `https://`");
         }
         _ => {}
@@ -197,3 +195,7 @@ fn with_query(schema: Option<Value>) -> Value {
     schema.entry("type").or_insert_with(|| json!("object"));
     Value::Object(schema)
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -93,3 +93,7 @@ fn wasm(fields: &mut Fields<'_>, body: &str) -> Option<Implementation> {
     }
     Some(Implementation::Wasm(Wasm { file, base64, function }))
 }
+
+#[cfg(test)]
+#[path = "skill_tests.rs"]
+mod tests;

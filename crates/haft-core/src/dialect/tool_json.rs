@@ -42,3 +42,7 @@ fn kind(fields: &mut Fields<'_>) -> Option<Kind> {
     }
     kind
 }
+
+#[cfg(test)]
+#[path = "tool_json_tests.rs"]
+mod tests;

@@ -228,8 +228,7 @@ impl Session<'_> {
         if let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) {
             let form = layout::form_of(path.rsplit('/').next().unwrap_or(&path))
                 .unwrap_or(haft_core::catalog::FileForm::Json);
-            let text = definition::write(&tool.spec, form, None)
-                .map_err(|error| StoreError::unavailable("back up the definition", error))?;
+            let text = definition::write(&tool.spec, form, None);
             let now = self.inner.now();
             files
                 .run(format!("back up `{path}`"), move |home| {

@@ -266,9 +266,7 @@ impl Session<'_> {
 }
 
 fn render(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> Result<String, StoreError> {
-    let text = definition::write(spec, form, enabled).map_err(|error| {
-        StoreError::unavailable(format!("write the definition of `{}`", spec.name), error)
-    })?;
+    let text = definition::write(spec, form, enabled);
     if text.len() as u64 > read::MAX_BYTES {
         let message = format!("the definition is larger than {} KiB", read::MAX_BYTES / 1024);
         return Err(StoreError::Invalid(vec![Problem::new("", "too_large", message)]));

@@ -1,6 +1,8 @@
 //! A definition as the text of a file.
 
 use haft_core::catalog::FileForm;
+use haft_core::dialect::{self, Defaults};
+use haft_core::problem;
 use haft_core::spec::ToolSpec;
 
 use super::layout;
@@ -15,19 +17,16 @@ pub(crate) struct Definition {
 
 /// Reads the text of a definition file; the error names the place and the remedy.
 pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition, String> {
-    let (_name, _version) = layout::hints(path);
-    let _ = form;
-    let spec: ToolSpec = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    Ok(Definition { spec, enabled: None })
+    let (name, version) = layout::hints(path);
+    let defaults = Defaults { name: Some(name.to_owned()), version: version.map(str::to_owned) };
+    let reading = dialect::read(text, form, &defaults).map_err(|problems| problem::join(&problems))?;
+    for warning in &reading.warnings {
+        tracing::warn!(path, %warning, "doubtful definition");
+    }
+    Ok(Definition { spec: reading.spec, enabled: reading.enabled })
 }
 
 /// Writes a definition.
-pub(crate) fn write(
-    spec: &ToolSpec,
-    _form: FileForm,
-    _enabled: Option<bool>,
-) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(spec)?;
-    text.push('\n');
-    Ok(text)
+pub(crate) fn write(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> String {
+    dialect::write(spec, form, enabled)
 }
