@@ -1,1 +1,23 @@
-fn main() {}
+//! Measures haft next to a plain axum handler, in one run, and prints ratios: the machine may be noisy, but
+//! it is equally noisy for both.
+//!
+//! `haft-bench` runs everything; `haft-bench serve-plain` and `serve-haft` are the servers it starts.
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
+
+mod load;
+mod process;
+mod servers;
+mod tables;
+
+use anyhow::{Result, bail};
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => tables::run_all(),
+        ["serve-plain"] => servers::plain(),
+        ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
+        _ => bail!("usage: haft-bench"),
+    }
+}

@@ -1,0 +1,52 @@
+//! The two servers that are compared. Each prints its address and then its token.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use axum::extract::Json;
+use axum::routing::post;
+use haft_runtime::function::Functions;
+use haft_server::settings::Settings;
+use haft_server::{App, Extensions};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// A handler that parses the call and answers the same JSON as haft, and does nothing else.
+pub fn plain() -> Result<()> {
+    runtime()?.block_on(async {
+        let answer = |Json(body): Json<Value>| async move {
+            let value = body.get("args").cloned().unwrap_or_default();
+            Json(json!({"ok": true, "value": value, "call_id": "01a1dd14-f93e-7dc1-8735-3d174088b1ac", "duration_ms": 0.01}))
+        };
+        let router = axum::Router::new().route("/api/tools/noop/invoke", post(answer));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        announce(&listener, "none")?;
+        let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        Ok(axum::serve(listener, router).await?)
+    })
+}
+
+/// haft with one function that does nothing.
+pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
+    runtime()?.block_on(async {
+        let mut settings = Settings::for_home(PathBuf::from(home));
+        settings.ledger.sync_to_disk = sync_to_disk;
+        let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });
+        let app = App::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        announce(&listener, app.local_token().expose())?;
+        app.serve(listener, std::future::pending()).await?;
+        Ok(())
+    })
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+fn announce(listener: &TcpListener, token: &str) -> Result<()> {
+    println!("{}\n{token}", listener.local_addr()?);
+    Ok(())
+}
