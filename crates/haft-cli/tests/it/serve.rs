@@ -9,6 +9,8 @@ fn commands_find_the_server_through_the_home_folder() {
     let file = haft.home().join("server.json");
     assert!(file.exists());
     assert!(server.said["login"].as_str().unwrap().starts_with(&server.url), "{}", server.said);
+    // The key is made with the first secret.
+    assert_eq!(haft.run_with(&["secret", "set", "API_KEY"], "hunter2").code, 0);
     for private in ["tokens", "key"] {
         assert_eq!(mode(&haft.home().join(private)), 0o600, "{private}");
     }
@@ -45,7 +47,14 @@ fn an_address_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
     let run = haft.run(&["serve", "--addr", &addr]);
-    insta::assert_snapshot!(run.shown().replace(&addr, "ADDR"), @"");
+    insta::assert_snapshot!(run.shown().replace(&addr, "ADDR"), @r"
+    exit code: 1
+    ----- stdout
+    ----- stderr
+    error: cannot listen on `ADDR`: Address already in use (os error 98)
+
+    hint: another program listens there; choose another address with `--addr HOST:PORT`
+    ");
     assert!(!haft.home().exists(), "nothing was made");
 }
 
