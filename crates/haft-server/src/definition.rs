@@ -69,6 +69,10 @@ pub(crate) fn check(
     mut reading: Reading,
     earlier: Option<&ToolSpec>,
 ) -> Result<Checked, ApiError> {
+    // Reads show the name where there is no other title; written back, it is still none.
+    if reading.spec.display_name == reading.spec.name.as_str() {
+        reading.spec.display_name.clear();
+    }
     let lost = redact::restore(&mut reading.spec, earlier);
     let mut verdict = judge(app, &reading.spec);
     verdict.errors.extend(lost.into_iter().map(|field| {

@@ -150,7 +150,10 @@ async fn seed_1_rest_examples() {
     let file =
         std::fs::read_to_string(server.home.path().join("skills/user-created/weather-check.skill")).unwrap();
     assert!(file.starts_with("---\nname: weather-check\n"), "{file}");
-    assert!(file.ends_with("---\ncurl -s 'https://api.weather.example.com/current?city=$city'"), "{file:?}");
+    assert!(
+        file.ends_with("---\ncurl -s 'https://api.weather.example.com/current?city=$city'\n"),
+        "{file:?}"
+    );
 
     let (_, answer) = server.get("/api/tools?filter=skills&runtime=bash").await;
     assert_eq!(answer["data"]["total"], 1);

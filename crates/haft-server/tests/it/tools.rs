@@ -242,3 +242,22 @@ async fn validate_says_everything_without_storing() {
         .await;
     assert_eq!(answer["data"]["valid"], true, "{answer}");
 }
+
+#[tokio::test]
+async fn what_is_read_can_be_written_back_and_changes_nothing() {
+    let server = Server::start().await;
+    let http = json!({"type": "http", "method": "POST", "url": "https://api.example.com/${x}", "body": {"a": "${x}"}});
+    for definition in [
+        function_tool("plain", "echo"),
+        json!({"name": "fetch", "description": "Fetches", "implementation": http}),
+        json!({"name": "say", "description": "Says", "runtime": "bash", "body": "echo $x", "timeout_secs": 7,
+               "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}, "policy": "elevated"}),
+    ] {
+        let created = server.create(definition).await;
+        let path = format!("/api/tools/{}", created["name"].as_str().unwrap());
+        let shown = server.get(&path).await.1["data"].clone();
+        let (status, answer) = server.put(&path, shown).await;
+        assert_eq!((status, &answer["data"]["revision"]), (200, &json!(1)), "{answer}");
+        assert_eq!(answer["data"]["warnings"], json!(null), "{answer}");
+    }
+}
