@@ -1,6 +1,7 @@
 //! `haft serve`: how it starts, how commands find it, and how it ends.
 
 use crate::harness::{Haft, mode};
+use crate::upstream;
 
 #[test]
 fn commands_find_the_server_through_the_home_folder() {
@@ -65,4 +66,28 @@ fn the_token_of_the_environment_opens_the_server() {
     command.env("HAFT_TOKEN", "my-own-token-my-own-token");
     let run = haft.finish(command.output().unwrap());
     assert_eq!(run.code, 0, "{}", run.shown());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let haft = Haft::new();
+    haft.write("home/haft.toml", "[egress]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    let server = haft.serve(&[]);
+    let url = format!("http://{}/never", upstream::start());
+    assert_eq!(
+        haft.run(&["tool", "add", "--name", "endless", "--description", "Waits", "--url", &url]).code,
+        0
+    );
+    let call = haft.run(&["tool", "call", "endless", "--async"]);
+    assert_eq!(call.code, 0, "{}", call.shown());
+    // The first signal waits for the call; how soon it is taken cannot be seen from outside, so the second one
+    // comes when the server no longer accepts connections.
+    server.signal("TERM");
+    let addr = server.url.strip_prefix("http://").unwrap();
+    while std::net::TcpStream::connect(addr).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(143));
+    assert!(!haft.home().join("server.json").exists());
 }
