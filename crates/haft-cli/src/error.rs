@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use haft_core::outcome::ErrorCode;
 use haft_core::problem::{Problem, excerpt};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::config::ConfigError;
 
@@ -19,7 +20,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// There is no such thing.
     NotFound = 3,
-    /// It exists already, has changed meanwhile, or may not be changed.
+    /// Something stands in the way: it exists already, was changed meanwhile, is switched off.
     Conflict = 4,
     /// The tool ran and failed.
     CallFailed = 5,
@@ -168,7 +169,7 @@ impl CliError {
     }
 
     /// Returns what may help.
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Config(error) => error.hint(),
             Self::Api(error) => api_hint(error),
@@ -229,14 +230,20 @@ impl CliError {
             Self::CallFailed { code, .. } => (code.clone(), Value::Null),
             other => (other.exit().name().to_owned(), Value::Null),
         };
-        let mut error = json!({"code": code, "message": self.message()});
-        if let (Some(map), false) = (error.as_object_mut(), details.is_null()) {
-            map.insert("details".to_owned(), details);
+        let mut error = Map::new();
+        error.insert("code".to_owned(), Value::from(code));
+        error.insert("message".to_owned(), Value::from(self.message()));
+        if !details.is_null() {
+            error.insert("details".to_owned(), details);
+        }
+        if let Some(hint) = self.hint() {
+            error.insert("hint".to_owned(), Value::from(hint));
         }
         json!({"status": "error", "error": error})
     }
 
-    fn message(&self) -> String {
+    /// Returns the error and what caused it in one line.
+    pub(crate) fn message(&self) -> String {
         let mut text = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -272,17 +279,55 @@ impl Exit {
     }
 }
 
+/// Decides by the code; a code that is newer than this program, by the status.
 fn api_exit(error: &ApiError) -> Exit {
-    match (error.code.as_str(), error.status) {
-        ("conflict" | "idempotency_conflict" | "read_only" | "ambiguous_name", _) | (_, 409 | 412) => {
-            Exit::Conflict
-        }
-        ("unauthorized" | "forbidden" | "policy_denied" | "approval_required", _) | (_, 401 | 403) => {
-            Exit::Denied
-        }
-        ("not_found", _) | (_, 404) => Exit::NotFound,
-        ("store_unavailable" | "overloaded", _) | (_, 502..=504) => Exit::Unreachable,
-        (_, 400 | 413 | 415 | 422) => Exit::Invalid,
+    let code = serde_json::from_value(Value::from(error.code.as_str()));
+    code.map_or_else(|_| status_exit(error.status), code_exit)
+}
+
+const fn code_exit(code: ErrorCode) -> Exit {
+    match code {
+        ErrorCode::InvalidRequest
+        | ErrorCode::InvalidArguments
+        | ErrorCode::InvalidDefinition
+        | ErrorCode::InvalidPageToken
+        | ErrorCode::TooLarge
+        | ErrorCode::UnsupportedMediaType => Exit::Invalid,
+        ErrorCode::Unauthorized
+        | ErrorCode::Forbidden
+        | ErrorCode::PolicyDenied
+        | ErrorCode::ApprovalRequired => Exit::Denied,
+        ErrorCode::NotFound => Exit::NotFound,
+        ErrorCode::AmbiguousName
+        | ErrorCode::Conflict
+        | ErrorCode::IdempotencyConflict
+        | ErrorCode::ReadOnly
+        | ErrorCode::Disabled
+        | ErrorCode::NotPublished
+        | ErrorCode::NotReady => Exit::Conflict,
+        ErrorCode::Overloaded | ErrorCode::StoreUnavailable => Exit::Unreachable,
+        ErrorCode::Timeout
+        | ErrorCode::Cancelled
+        | ErrorCode::Template
+        | ErrorCode::SecretMissing
+        | ErrorCode::EgressRefused
+        | ErrorCode::Network
+        | ErrorCode::HttpStatus
+        | ErrorCode::InvalidResponse
+        | ErrorCode::InvalidOutput
+        | ErrorCode::ExecutionFailed
+        | ErrorCode::Panicked => Exit::CallFailed,
+        ErrorCode::MethodNotAllowed | ErrorCode::Internal => Exit::Failed,
+    }
+}
+
+const fn status_exit(status: u16) -> Exit {
+    match status {
+        400 | 413 | 415 | 422 => Exit::Invalid,
+        401 | 403 => Exit::Denied,
+        404 => Exit::NotFound,
+        409 | 412 => Exit::Conflict,
+        502..=504 => Exit::Unreachable,
         _ => Exit::Failed,
     }
 }
@@ -303,3 +348,7 @@ fn api_hint(error: &ApiError) -> Option<String> {
 fn excerpt_lines(text: &str) -> String {
     text.lines().map(|line| excerpt(line, 2000)).collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

@@ -53,6 +53,11 @@ impl Output {
         Self { form, color, width }
     }
 
+    /// Tells whether stderr gets colors.
+    pub(crate) fn has_color(&self) -> bool {
+        self.color
+    }
+
     /// Prints data: as JSON for programs, else through `people`.
     pub(crate) fn data(
         &self,

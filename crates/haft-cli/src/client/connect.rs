@@ -39,7 +39,7 @@ pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
         return Ok(Client::http(reach.client, reach.base, token));
     }
     let resolved = context.resolve()?;
-    logging::start(&context.quiet(resolved.log));
+    logging::start(&context.quiet(resolved.log), &context.output);
     for warning in &resolved.warnings {
         context.output.warn(warning);
     }

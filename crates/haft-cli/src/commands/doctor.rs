@@ -88,7 +88,13 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
 fn check_configuration(home: &Path, resolved: &Result<Resolved, CliError>) -> Vec<Check> {
     let name = "configuration";
     match resolved {
-        Err(error) => vec![Check::new(name, State::Failed, error.text().replace("\n\nhint:", ";"))],
+        Err(error) => {
+            let check = Check::new(name, State::Failed, error.message());
+            vec![match error.hint() {
+                Some(hint) => check.hint(hint),
+                None => check,
+            }]
+        }
         Ok(resolved) => {
             let file = home.join("haft.toml");
             let source = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
@@ -162,11 +168,11 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
     };
     let client = match context.client().await {
         Ok(client) => client,
-        Err(error) => return vec![Check::new(database, State::Failed, one_line(&error))],
+        Err(error) => return vec![Check::new(database, State::Failed, error.message())],
     };
     let mut checks = vec![match client.send(Request::get("/readyz")).await {
         Ok(_) => Check::new(database, State::Ok, format!("answers, {}", client.place())),
-        Err(error) => Check::new(database, State::Failed, one_line(&error)),
+        Err(error) => Check::new(database, State::Failed, error.message()),
     }];
     checks.extend(check_definitions(&client).await);
     client.close().await;
@@ -180,7 +186,7 @@ async fn check_definitions(client: &Client) -> Vec<Check> {
     let total = loop {
         let page = match client.data(request).await {
             Ok(page) => page,
-            Err(error) => return vec![Check::new(name, State::Failed, one_line(&error))],
+            Err(error) => return vec![Check::new(name, State::Failed, error.message())],
         };
         let unready = view::list(&page, "tools").iter().filter(|tool| !view::is(tool, "ready"));
         broken.extend(unready.map(broken_definition));
@@ -193,7 +199,7 @@ async fn check_definitions(client: &Client) -> Vec<Check> {
         }
     };
     if broken.is_empty() {
-        broken.push(Check::new(name, State::Ok, format!("{total} tools, all ready")));
+        broken.push(Check::new(name, State::Ok, format!("all ready: {total}")));
     }
     broken
 }
@@ -202,10 +208,6 @@ fn broken_definition(tool: &Value) -> Check {
     let path = view::text(tool, "path");
     let place = if path.is_empty() { view::qualified(tool) } else { path };
     Check::new(format!("definition `{place}`"), State::Failed, view::text(tool, "error"))
-}
-
-fn one_line(error: &CliError) -> String {
-    error.text().replace("\n\nhint:", ";").replace('\n', " ")
 }
 
 #[cfg(test)]

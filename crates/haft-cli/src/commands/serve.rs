@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let started = Instant::now();
     let flags = Flags { addr: arguments.addr, mode: arguments.mode, ..Flags::default() };
     let resolved = context.resolve_with(&flags)?;
-    logging::start(&resolved.log);
+    logging::start(&resolved.log, &context.output);
     for warning in &resolved.warnings {
         tracing::warn!("{warning}");
     }

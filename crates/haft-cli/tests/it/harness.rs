@@ -105,7 +105,7 @@ impl Run {
     /// Returns all that a person sees.
     pub(crate) fn shown(&self) -> String {
         let Self { code, stdout, stderr } = self;
-        let stdout: String = stdout.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let stdout: String = stdout.lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
         format!("exit code: {code}\n----- stdout\n{stdout}----- stderr\n{stderr}")
     }
 }

@@ -9,7 +9,7 @@ fn init_makes_what_is_missing_and_keeps_what_is_there() {
     exit code: 0
     ----- stdout
     STATE  PATH
-    made   DIR/home/
+    made   DIR/home
     made   DIR/home/skills
     made   DIR/home/skills/examples
     made   DIR/home/haft.toml
@@ -24,7 +24,7 @@ fn init_makes_what_is_missing_and_keeps_what_is_there() {
     exit code: 0
     ----- stdout
     STATE  PATH
-    kept   DIR/home/
+    kept   DIR/home
     kept   DIR/home/skills
     kept   DIR/home/skills/examples
     kept   DIR/home/haft.toml

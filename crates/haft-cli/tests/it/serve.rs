@@ -1,6 +1,7 @@
 //! `haft serve`: how it starts, how commands find it, and how it ends.
 
 use crate::harness::{Haft, mode};
+use crate::upstream;
 
 #[test]
 fn commands_find_the_server_through_the_home_folder() {
@@ -9,6 +10,8 @@ fn commands_find_the_server_through_the_home_folder() {
     let file = haft.home().join("server.json");
     assert!(file.exists());
     assert!(server.said["login"].as_str().unwrap().starts_with(&server.url), "{}", server.said);
+    // The key is made with the first secret.
+    assert_eq!(haft.run_with(&["secret", "set", "API_KEY"], "hunter2").code, 0);
     for private in ["tokens", "key"] {
         assert_eq!(mode(&haft.home().join(private)), 0o600, "{private}");
     }
@@ -45,7 +48,14 @@ fn an_address_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
     let run = haft.run(&["serve", "--addr", &addr]);
-    insta::assert_snapshot!(run.shown().replace(&addr, "ADDR"), @"");
+    insta::assert_snapshot!(run.shown().replace(&addr, "ADDR"), @r"
+    exit code: 1
+    ----- stdout
+    ----- stderr
+    error: cannot listen on `ADDR`: Address already in use (os error 98)
+
+    hint: another program listens there; choose another address with `--addr HOST:PORT`
+    ");
     assert!(!haft.home().exists(), "nothing was made");
 }
 
@@ -56,4 +66,28 @@ fn the_token_of_the_environment_opens_the_server() {
     command.env("HAFT_TOKEN", "my-own-token-my-own-token");
     let run = haft.finish(command.output().unwrap());
     assert_eq!(run.code, 0, "{}", run.shown());
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let haft = Haft::new();
+    haft.write("home/haft.toml", "[egress]\nprivate_hosts = [\"127.0.0.1\"]\n");
+    let server = haft.serve(&[]);
+    let url = format!("http://{}/never", upstream::start());
+    assert_eq!(
+        haft.run(&["tool", "add", "--name", "endless", "--description", "Waits", "--url", &url]).code,
+        0
+    );
+    let call = haft.run(&["tool", "call", "endless", "--async"]);
+    assert_eq!(call.code, 0, "{}", call.shown());
+    // The first signal waits for the call; how soon it is taken cannot be seen from outside, so the second one
+    // comes when the server no longer accepts connections.
+    server.signal("TERM");
+    let addr = server.url.strip_prefix("http://").unwrap();
+    while std::net::TcpStream::connect(addr).is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait(), Some(143));
+    assert!(!haft.home().join("server.json").exists());
 }

@@ -1,7 +1,5 @@
 //! The life of a tool by commands alone: the same with a running server and without one.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of this file may fail the test")]
-
 use serde_json::{Value, json};
 
 use crate::harness::{Haft, Run, Server};
@@ -160,6 +158,13 @@ fn an_edit_is_stored_or_kept() {
         ok(&haft.run(&["tool", "edit", "weather", "--from", &kept.display().to_string()]));
         assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Sun of a city");
 
+        let file = haft.home().join("skills/user-created/weather.yaml");
+        let meanwhile = format!("sh -c 'sed -i s/Sun/Moon/ {}; sed -i s/Sun/Rain/ $0'", file.display());
+        fails(&edit(&meanwhile), 4, "was changed while you edited it");
+        assert!(
+            std::fs::read_to_string(&file).unwrap().contains("Moon of a city"),
+            "the other change is kept"
+        );
         fails(&edit("sh -c 'echo oops >> $0; exit 3'"), 1, "your text is kept in");
     }
 }
@@ -189,6 +194,7 @@ fn switches_decide_what_runs() {
         ok(&haft.run(&["tool", "publish", "weather"]));
         ok(&haft.run(&in_production));
         ok(&haft.run(&["tool", "deprecate", "weather"]));
+        fails(&call(), 0, "warning: this tool is deprecated");
 
         fails(&haft.run(&["bundle", "rm", "web"]), 4, "web");
         ok(&haft.run(&["tool", "rm", "weather", "--no-backup"]));

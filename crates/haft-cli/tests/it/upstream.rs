@@ -19,7 +19,7 @@ pub(crate) fn start() -> SocketAddr {
     addr
 }
 
-/// Answers one request; paths below `/fail` fail.
+/// Answers one request; paths below `/fail` fail, and those below `/never` get no answer.
 fn answer(mut stream: &TcpStream) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -33,6 +33,11 @@ fn answer(mut stream: &TcpStream) -> Option<()> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let target = head.split(' ').nth(1)?.to_owned();
+    if target.starts_with("/never") {
+        // Until the other side gives up.
+        let _ = reader.read_to_end(&mut Vec::new());
+        return None;
+    }
     let status = if target.starts_with("/fail") { "500 Internal Server Error" } else { "200 OK" };
     let said = json!({
         "target": target,

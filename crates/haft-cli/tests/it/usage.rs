@@ -51,7 +51,7 @@ fn a_wrong_configuration_is_named_with_its_line() {
     exit code: 2
     ----- stdout
     ----- stderr
-    {"status":"error","error":{"code":"usage","message":"`DIR/home/haft.toml` line 2: unknown key `server.max_bdy_bytes`"}}
+    {"status":"error","error":{"code":"usage","message":"`DIR/home/haft.toml` line 2: unknown key `server.max_bdy_bytes`","hint":"the nearest known key is `server.max_body_bytes`"}}
     "#);
 }
 

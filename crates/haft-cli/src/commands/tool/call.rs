@@ -61,6 +61,9 @@ fn request(arguments: &Arguments, args: &Value) -> Request {
 fn print(answer: &Value, context: &Context) -> Result<(), CliError> {
     // A detached call answers in the envelope, a finished one with the outcome itself.
     let outcome = answer.get("data").unwrap_or(answer);
+    if let Some(warning) = outcome.get("warning") {
+        context.output.warn(&view::readable(warning));
+    }
     context.output.data(outcome, |output| {
         let call = view::text(outcome, "call_id");
         match outcome.get("value") {

@@ -134,8 +134,8 @@ struct Draft {
 impl Draft {
     fn new(source: &Source) -> Result<Self, CliError> {
         let make = || {
-            let mut file =
-                tempfile::Builder::new().prefix("haft-").suffix(source.form.ending()).tempfile()?;
+            let suffix = format!(".{}", source.form.name());
+            let mut file = tempfile::Builder::new().prefix("haft-").suffix(&suffix).tempfile()?;
             file.write_all(source.text.as_bytes())?;
             Ok(file)
         };
