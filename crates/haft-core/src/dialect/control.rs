@@ -187,22 +187,23 @@ fn indent_of(line: &str) -> i64 {
 
 /// Finds the control lines; what stands inside a block scalar is text, not control.
 fn find(lines: &[&str]) -> Result<Vec<Option<Control>>, Problem> {
-    let mut found = Vec::with_capacity(lines.len());
-    let mut scalar: Option<i64> = None;
-    for (index, line) in lines.iter().enumerate() {
-        if let Some(parent) = scalar {
-            if line.trim().is_empty() || indent_of(line) > parent {
-                found.push(None);
-                continue;
-            }
-            scalar = None;
+    let inside = block_scalars(lines);
+    let numbered = lines.iter().enumerate().zip(inside);
+    numbered.map(|((index, line), inside)| if inside { Ok(None) } else { control(line, index) }).collect()
+}
+
+/// Tells for each line whether it is inside a block scalar.
+pub(super) fn block_scalars(lines: &[&str]) -> Vec<bool> {
+    let mut parent: Option<i64> = None;
+    let mut inside = Vec::with_capacity(lines.len());
+    for line in lines {
+        let within = parent.is_some_and(|parent| line.trim().is_empty() || indent_of(line) > parent);
+        if !within {
+            parent = opens_block_scalar(line).then(|| indent_of(line));
         }
-        if opens_block_scalar(line) {
-            scalar = Some(indent_of(line));
-        }
-        found.push(control(line, index)?);
+        inside.push(within);
     }
-    Ok(found)
+    inside
 }
 
 /// Tells whether a line ends with `|` or `>` and their modifiers after a key or a dash.

@@ -16,6 +16,8 @@ pub(super) struct Document<'t> {
     pub(super) value: Value,
     /// What follows the front matter of a `.skill`.
     pub(super) body: Option<String>,
+    /// Doubts about the text itself.
+    pub(super) warnings: Vec<Problem>,
     places: Places<'t>,
 }
 
@@ -45,7 +47,12 @@ impl<'t> Document<'t> {
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document = match form {
-            FileForm::Json => Self { value: json::parse(text)?, body: None, places: Places::Json(text) },
+            FileForm::Json => Self {
+                value: json::parse(text)?,
+                body: None,
+                warnings: Vec::new(),
+                places: Places::Json(text),
+            },
             FileForm::Yaml => Self::yaml(text, 0, None)?,
             FileForm::Skill => {
                 let parts = split_front_matter(text)?;
@@ -78,7 +85,8 @@ impl<'t> Document<'t> {
             }
         };
         let value = tree.to_value().map_err(|problem| moved(problem, &shifts))?;
-        Ok(Self { value, body, places: Places::Yaml { tree, offset, shifts } })
+        let warnings = hints::cut_values(text).into_iter().map(|problem| moved(problem, &[])).collect();
+        Ok(Self { value, body, warnings, places: Places::Yaml { tree, offset, shifts } })
     }
 
     /// Adds to problems the place where their field stands.

@@ -1,6 +1,8 @@
 //! Writes values as YAML that reads back as exactly the same values: block style, as a careful person
 //! would write it.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// Beyond this many bytes a key is written in its explicit form, `? key`: YAML bounds the short one.
@@ -125,7 +127,8 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if printable(c) => out.push(c),
-            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // All that is left is below U+10000. Writing to a text cannot fail.
+            c => drop(write!(out, "\\u{:04x}", u32::from(c))),
         }
     }
     out.push('"');

@@ -94,14 +94,22 @@ fn syntax_errors_have_a_place() {
 #[test]
 fn hostile_texts_are_refused() {
     // Nine levels of nine references each: a billion nodes.
-    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
-    for level in 1..10 {
+    let levels = (1..10).map(|level| {
         let before = vec![format!("*a{}", level - 1); 9].join(",");
-        bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
-    }
+        format!("a{level}: &a{level} [{before}]")
+    });
+    let bomb = format!(
+        "a0: &a0 [x,x,x,x,x,x,x,x,x]
+{}
+",
+        levels.collect::<Vec<_>>().join(
+            "
+"
+        )
+    );
     let deep_json = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let deep_yaml: String = (0..10_000).map(|_| "- ".to_owned()).collect();
-    let indented: String = (0..1000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let indented = (0..1000).map(|level| " ".repeat(level) + "a:").collect::<Vec<_>>().join("\n");
     let seventy = format!("{{\"name\": {}1{}}}", "[".repeat(70), "]".repeat(70));
     for (text, form, expected) in [
         (bomb.as_str(), Yaml, "too_large"),
@@ -128,7 +136,8 @@ fn hostile_texts_are_refused() {
 
 #[test]
 fn problems_are_bounded_in_number() {
-    let keys: String = (0..5000).map(|n| format!("\"k{n}\": 1, ")).collect();
+    let keys: Vec<String> = (0..5000).map(|n| format!("\"k{n}\": 1, ")).collect();
+    let keys = keys.concat();
     let text = format!(
         "{{{keys}\"name\": \"t\", \"implementation\": {{\"type\": \"function\", \"function\": \"f\"}}}}"
     );

@@ -75,6 +75,11 @@ fn the_example_of_the_document() {
   }
 }
 "#);
+}
+
+#[test]
+fn the_example_in_other_forms() {
+    let reading = good(EXAMPLE, Json);
     insta::assert_snapshot!(write(&reading.spec, Yaml, Some(true)), @r#"
 name: weather
 version: v2
