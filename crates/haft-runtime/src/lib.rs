@@ -4,9 +4,11 @@
 //! SQL, or files.
 
 pub mod clock;
+pub mod egress;
 pub mod events;
 pub mod executors;
 pub mod function;
+pub mod http;
 pub mod pipeline;
 pub mod registry;
 pub mod retry;

@@ -1,0 +1,128 @@
+//! Where a text goes, and what that means for the values in it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::json_text::JsonState;
+use super::url_text::{self, UrlState};
+use super::xml_text::XmlState;
+
+/// Where a rendered text goes. It decides how values are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// A URL: values are percent-encoded in path, query and fragment; in the authority only the characters of
+    /// a host name are taken; a value cannot make a `.` or `..` segment.
+    Url,
+    /// The header of that name: values are visible ASCII, spaces and tabs. Other characters are refused
+    /// rather than encoded, as there is no encoding that every receiver understands.
+    Header(&'a str),
+    /// A JSON document as text: inside a string literal values are escaped, outside they are JSON values.
+    Json,
+    /// A form body: values are percent-encoded.
+    Form,
+    /// An XML document: values are written as entities.
+    Xml,
+    /// Any other text: values stand as they are.
+    Text,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Url => f.write_str("the URL"),
+            Place::Header(name) => write!(f, "the header `{name}`"),
+            Place::Json => f.write_str("the JSON body"),
+            Place::Form => f.write_str("the form body"),
+            Place::Xml => f.write_str("the XML body"),
+            Place::Text => f.write_str("the text"),
+        }
+    }
+}
+
+/// Writes literals and values for one place. Only literals move the state of the place.
+pub(super) struct Writer<'a> {
+    place: Place<'a>,
+    state: State,
+    out: String,
+}
+
+enum State {
+    Url(UrlState),
+    Json(JsonState),
+    Xml(XmlState),
+    Plain,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(place: Place<'a>) -> Self {
+        let state = match place {
+            Place::Url => State::Url(UrlState::default()),
+            Place::Json => State::Json(JsonState::default()),
+            Place::Xml => State::Xml(XmlState::default()),
+            Place::Header(_) | Place::Form | Place::Text => State::Plain,
+        };
+        Self { place, state, out: String::new() }
+    }
+
+    pub(super) fn place(&self) -> Place<'a> {
+        self.place
+    }
+
+    pub(super) fn literal(&mut self, text: &str) {
+        match &mut self.state {
+            State::Url(state) => state.literal(text, &mut self.out),
+            State::Json(state) => state.literal(text, &mut self.out),
+            State::Xml(state) => state.literal(text, &mut self.out),
+            State::Plain => self.out.push_str(text),
+        }
+    }
+
+    /// Writes a value; `null` is empty wherever the place allows that.
+    pub(super) fn value(&mut self, value: &Value) -> Result<(), &'static str> {
+        if let State::Json(state) = &self.state
+            && state.takes_values()
+        {
+            self.out.push_str(&value.to_string());
+            return Ok(());
+        }
+        match value {
+            Value::Null => self.text_value(""),
+            Value::String(text) => self.text_value(text),
+            other => self.text_value(&other.to_string()),
+        }
+    }
+
+    /// Writes a text as value.
+    pub(super) fn text_value(&mut self, text: &str) -> Result<(), &'static str> {
+        match (&mut self.state, self.place) {
+            (State::Url(state), _) => state.value(text, &mut self.out),
+            (State::Json(state), _) => state.text_value(text, &mut self.out),
+            (State::Xml(state), _) => state.value(text, &mut self.out),
+            (State::Plain, Place::Header(_)) => header_value(text, &mut self.out),
+            (State::Plain, Place::Form) => url_text::encoded_value(text, &mut self.out),
+            (State::Plain, _) => {
+                self.out.push_str(text);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<String, &'static str> {
+        if let State::Url(state) = &self.state {
+            state.finish(&self.out)?;
+        }
+        Ok(self.out)
+    }
+}
+
+fn header_value(text: &str, out: &mut String) -> Result<(), &'static str> {
+    if text.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        return Err("a line break or NUL would start another header");
+    }
+    if !text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+        return Err("a header takes visible ASCII characters only");
+    }
+    out.push_str(text);
+    Ok(())
+}

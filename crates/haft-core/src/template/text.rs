@@ -1,0 +1,150 @@
+//! Text templates.
+
+use serde_json::Value;
+
+use super::error::{RenderError, SyntaxError};
+use super::parse;
+use super::place::{Place, Writer};
+use super::reference::{Found, Reference, Scope, Values};
+use crate::implementation::Notation;
+use crate::secret::MASK;
+
+/// A compiled text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+/// One part of a template.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Part {
+    Literal(String),
+    Value(Reference),
+    If { test: Reference, then: Vec<Part>, otherwise: Vec<Part> },
+}
+
+/// A filled-in template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// Whether a secret went into it, or the value of an earlier step, which may be one (a session, a token).
+    pub secret: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Show {
+    Secrets,
+    Masks,
+}
+
+impl Template {
+    /// Compiles a text.
+    pub fn parse(notation: Notation, text: &str, scope: &Scope) -> Result<Self, SyntaxError> {
+        parse::parts(notation, text, scope).map(|parts| Self { parts })
+    }
+
+    /// Returns the names of the secrets that it may read.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        let mut names = Vec::new();
+        collect_secrets(&self.parts, &mut names);
+        names.into_iter()
+    }
+
+    /// Returns the text before the first value or condition.
+    pub fn literal_prefix(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// Returns the text of a template without values and conditions.
+    pub fn as_literal(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Fills it in, escaped for its place.
+    pub fn render(&self, place: Place<'_>, values: &Values<'_>) -> Result<Rendered, RenderError> {
+        self.write(place, values, Show::Secrets)
+    }
+
+    /// Fills it in with [`MASK`] for every secret and every value of a step: what may be shown to the operator.
+    pub fn render_masked(&self, place: Place<'_>, values: &Values<'_>) -> Result<String, RenderError> {
+        self.write(place, values, Show::Masks).map(|rendered| rendered.text)
+    }
+
+    /// Returns the reference of a template that is nothing else.
+    pub(super) fn only_reference(&self) -> Option<&Reference> {
+        match self.parts.as_slice() {
+            [Part::Value(reference)] => Some(reference),
+            _ => None,
+        }
+    }
+
+    fn write(&self, place: Place<'_>, values: &Values<'_>, show: Show) -> Result<Rendered, RenderError> {
+        let mut fill = Fill { writer: Writer::new(place), values, show, secret: false };
+        fill.parts(&self.parts)?;
+        let text = fill.writer.finish().map_err(|why| unfit("…", place, why))?;
+        Ok(Rendered { text, secret: fill.secret })
+    }
+}
+
+struct Fill<'a> {
+    writer: Writer<'a>,
+    values: &'a Values<'a>,
+    show: Show,
+    secret: bool,
+}
+
+impl<'a> Fill<'a> {
+    fn parts(&mut self, parts: &'a [Part]) -> Result<(), RenderError> {
+        for part in parts {
+            match part {
+                Part::Literal(text) => self.writer.literal(text),
+                Part::Value(reference) => self.value(reference)?,
+                Part::If { test, then, otherwise } => {
+                    self.parts(if test.truthy(self.values) { then } else { otherwise })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, reference: &'a Reference) -> Result<(), RenderError> {
+        let found = reference.find(self.values)?;
+        let secret = reference.is_sensitive(&found);
+        self.secret |= secret;
+        if secret && self.show == Show::Masks {
+            self.writer.literal(MASK);
+            return Ok(());
+        }
+        let written = match found {
+            Found::Missing => self.writer.value(&Value::Null),
+            Found::Value(value) => self.writer.value(&value),
+            Found::Secret(secret) => self.writer.text_value(secret.expose()),
+        };
+        written.map_err(|why| unfit(&reference.written(), self.writer.place(), why))
+    }
+}
+
+fn unfit(name: &str, place: Place<'_>, why: &'static str) -> RenderError {
+    RenderError::Unfit { name: name.to_owned(), place: place.to_string(), why }
+}
+
+fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {
+    for part in parts {
+        match part {
+            Part::Literal(_) => {}
+            Part::Value(reference) => names.extend(reference.secret()),
+            Part::If { then, otherwise, .. } => {
+                collect_secrets(then, names);
+                collect_secrets(otherwise, names);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Values in URLs and forms.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Everything but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encodes everything but letters, digits, `-`, `.`, `_` and `~`.
+pub fn percent_encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    percent_encode_into(text, &mut out);
+    out
+}
+
+/// Like [`percent_encode`], at the end of a text.
+pub fn percent_encode_into(text: &str, out: &mut String) {
+    out.extend(utf8_percent_encode(text, RESERVED));
+}
+
+/// Writes a percent-encoded value, unless the literal before it is half an escape that it would complete.
+pub(super) fn encoded_value(text: &str, out: &mut String) -> Result<(), &'static str> {
+    let mut last = out.bytes().rev();
+    let half = match last.next() {
+        Some(b'%') => true,
+        Some(byte) if byte.is_ascii_hexdigit() => last.next() == Some(b'%'),
+        _ => false,
+    };
+    if half && !text.is_empty() {
+        return Err("it would complete a percent escape of the template");
+    }
+    percent_encode_into(text, out);
+    Ok(())
+}
+
+/// Where in a URL the writer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Position {
+    #[default]
+    Scheme,
+    Authority,
+    Path,
+    Query,
+    Fragment,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct UrlState {
+    position: Position,
+    /// Where the present path segment starts.
+    segment: usize,
+    /// Whether a value went into that segment.
+    filled: bool,
+    /// Whether a value made a segment `.` or `..`.
+    dots: bool,
+}
+
+impl UrlState {
+    pub(super) fn literal(&mut self, text: &str, out: &mut String) {
+        for c in text.chars() {
+            match (self.position, c) {
+                (Position::Scheme, '/') if out.ends_with(":/") => self.position = Position::Authority,
+                (Position::Authority, '/' | '\\') => self.position = Position::Path,
+                (Position::Authority | Position::Path, '?') => self.leave_segment(out, Position::Query),
+                (Position::Path, '/' | '\\') => self.leave_segment(out, Position::Path),
+                (Position::Authority | Position::Path, '#') => self.leave_segment(out, Position::Fragment),
+                (Position::Query, '#') => self.position = Position::Fragment,
+                _ => {}
+            }
+            out.push(c);
+            if self.position == Position::Path && matches!(c, '/' | '\\') {
+                self.segment = out.len();
+                self.filled = false;
+            }
+        }
+    }
+
+    pub(super) fn value(&mut self, text: &str, out: &mut String) -> Result<(), &'static str> {
+        match self.position {
+            Position::Scheme => Err("the scheme must stand in the template itself"),
+            Position::Authority => {
+                let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+                if text.is_empty() || !text.bytes().all(safe) {
+                    return Err("a host takes letters, digits, `-`, `_` and `.` only");
+                }
+                out.push_str(text);
+                Ok(())
+            }
+            Position::Path => {
+                self.filled |= !text.is_empty();
+                encoded_value(text, out)
+            }
+            Position::Query | Position::Fragment => encoded_value(text, out),
+        }
+    }
+
+    pub(super) fn finish(&self, out: &str) -> Result<(), &'static str> {
+        if self.dots || (self.position == Position::Path && self.makes_dots(out)) {
+            return Err("a path segment `.` or `..` would lead to another path");
+        }
+        Ok(())
+    }
+
+    fn leave_segment(&mut self, out: &str, next: Position) {
+        self.dots |= self.position == Position::Path && self.makes_dots(out);
+        self.position = next;
+    }
+
+    /// Tells whether a value made the present segment one that URL parsers remove.
+    fn makes_dots(&self, out: &str) -> bool {
+        let segment = out.get(self.segment..).unwrap_or_default();
+        self.filled && matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
+    }
+}

@@ -1,0 +1,63 @@
+//! The HTTP client behind the guard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::guard::{Rules, RulesError};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an unused connection is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Makes the client: no proxy of the environment, no redirects of its own, names resolved under the rules.
+pub(super) fn build(rules: Arc<Rules>) -> Result<reqwest::Client, RulesError> {
+    let fail = |error: &dyn std::error::Error| RulesError::Client(error.to_string());
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls().map_err(|error| fail(&error))?)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Arc::new(GuardedResolver(rules)))
+        .build()
+        .map_err(|error| fail(&error))
+}
+
+/// TLS with ring and the certificates of the system; where the system has none, those of the web's roots.
+fn tls() -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Resolves names and lets only permitted addresses through: what is checked here is what is connected to.
+struct GuardedResolver(Arc<Rules>);
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let rules = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let kept: Addrs = Box::new(rules.filter(name.as_str(), found)?.into_iter());
+            Ok(kept)
+        })
+    }
+}

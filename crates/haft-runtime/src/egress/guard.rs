@@ -1,0 +1,385 @@
+//! The rules of the guard.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use haft_core::outcome::{CallError, ErrorCode};
+use url::{Host, Url};
+
+use super::address::special_range;
+use super::client;
+use super::pattern::{Pattern, Target, contains};
+
+/// Where tools may connect to, as the configuration says it.
+#[derive(Debug, Clone, Default)]
+pub struct EgressRules {
+    /// Host patterns; empty means every public host.
+    pub allowed_hosts: Vec<String>,
+    /// Hosts, addresses or networks that may be private or loopback. An entry with a port is compared with the
+    /// URL alone; an address or network without one also with what a name resolves to.
+    pub private_hosts: Vec<String>,
+}
+
+/// Says why the guard could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// An entry of the configuration is not a host pattern.
+    #[error("`egress.{setting}`: `{entry}` is not a host pattern: {why}")]
+    Pattern {
+        /// `allowed_hosts` or `private_hosts`.
+        setting: &'static str,
+        /// The entry.
+        entry: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The HTTP client could not be made.
+    #[error("set up the HTTP client: {0}")]
+    Client(String),
+}
+
+/// Says why a destination was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The host as the URL names it.
+    host: String,
+    reason: Reason,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reason {
+    Scheme(String),
+    NoHost,
+    Credentials,
+    NotAllowed(u16),
+    Special { address: IpAddr, range: &'static str },
+    OtherPort(u16),
+    SecretInBody,
+}
+
+impl Refused {
+    fn new(host: &str, reason: Reason) -> Self {
+        Self { host: host.to_owned(), reason }
+    }
+
+    pub(super) fn secret_in_body(url: &Url) -> Self {
+        Self::new(url.host_str().unwrap_or_default(), Reason::SecretInBody)
+    }
+
+    /// Makes the outcome: everything for the operator, no internal address for the model.
+    pub fn to_error(&self) -> CallError {
+        CallError::new(ErrorCode::EgressRefused, self.to_string())
+            .for_model("the destination of the request is not allowed")
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = &self.host;
+        match &self.reason {
+            Reason::Scheme(scheme) => {
+                write!(f, "the scheme `{scheme}` is refused: only `http` and `https` are used")
+            }
+            Reason::NoHost => f.write_str("the URL has no host"),
+            Reason::Credentials => {
+                write!(f, "the URL of `{host}` carries a user name or password: use `auth` instead")
+            }
+            Reason::NotAllowed(port) => write!(
+                f,
+                "`{host}` (port {port}) is not on the allow-list: add it to `egress.allowed_hosts` to allow it"
+            ),
+            Reason::Special { address, range } if *host == address.to_string() => {
+                write!(f, "`{host}` is a {range} address: add it to `egress.private_hosts` to allow it")
+            }
+            Reason::Special { address, range } => write!(
+                f,
+                "`{host}` resolves to {address}, a {range} address: add `{host}` or the address to `egress.private_hosts` to allow it"
+            ),
+            Reason::OtherPort(port) => write!(
+                f,
+                "`egress.private_hosts` names `{host}`, but not with port {port}: add `{host}:{port}` to allow it"
+            ),
+            Reason::SecretInBody => write!(
+                f,
+                "a redirect to `{host}` would hand a body with a secret to another origin: put that URL into the definition"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The compiled rules.
+#[derive(Debug)]
+pub(super) struct Rules {
+    allowed: Vec<Pattern>,
+    private: Vec<Pattern>,
+}
+
+/// The guard, with the one HTTP client that everything goes through.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    rules: Arc<Rules>,
+    client: reqwest::Client,
+}
+
+impl Egress {
+    /// Compiles the rules and makes the client.
+    pub fn new(rules: &EgressRules) -> Result<Self, RulesError> {
+        let rules = Arc::new(Rules {
+            allowed: compile("allowed_hosts", &rules.allowed_hosts)?,
+            private: compile("private_hosts", &rules.private_hosts)?,
+        });
+        let client = client::build(Arc::clone(&rules))?;
+        Ok(Self { rules, client })
+    }
+
+    /// Checks all of a URL that can be known before its name is resolved.
+    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+        self.rules.check(url)
+    }
+
+    /// The client; what it connects to by name is checked, but a URL has to pass [`Egress::check`] first.
+    pub(super) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+}
+
+fn compile(setting: &'static str, entries: &[String]) -> Result<Vec<Pattern>, RulesError> {
+    entries
+        .iter()
+        .map(|entry| {
+            Pattern::parse(entry).map_err(|why| RulesError::Pattern { setting, entry: entry.clone(), why })
+        })
+        .collect()
+}
+
+impl Rules {
+    fn check(&self, url: &Url) -> Result<(), Refused> {
+        let name = url.host_str().unwrap_or_default();
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Refused::new(name, Reason::Scheme(url.scheme().to_owned())));
+        }
+        let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
+            return Err(Refused::new(name, Reason::NoHost));
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refused::new(name, Reason::Credentials));
+        }
+        let listed = |pattern: &Pattern| pattern.takes_host(&host) && pattern.takes_port(port);
+        if !self.allowed.is_empty() && !self.allowed.iter().any(listed) {
+            return Err(Refused::new(name, Reason::NotAllowed(port)));
+        }
+        match host {
+            Host::Domain(domain) => self.check_port(domain, port),
+            Host::Ipv4(address) => self.check_literal(&host, IpAddr::V4(address), port),
+            Host::Ipv6(address) => self.check_literal(&host, IpAddr::V6(address), port),
+        }
+    }
+
+    /// The resolver does not see the port, so a name that may be private on some ports only is held to them here.
+    fn check_port(&self, name: &str, port: u16) -> Result<(), Refused> {
+        let mut entries = self.private.iter().filter(|pattern| pattern.takes_name(name)).peekable();
+        if entries.peek().is_some() && !entries.any(|pattern| pattern.takes_port(port)) {
+            return Err(Refused::new(name, Reason::OtherPort(port)));
+        }
+        Ok(())
+    }
+
+    fn check_literal(&self, host: &Host<&str>, address: IpAddr, port: u16) -> Result<(), Refused> {
+        let Some(range) = special_range(address) else { return Ok(()) };
+        let named = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
+        if self.private.iter().any(named) {
+            return Ok(());
+        }
+        Err(Refused::new(&address.to_string(), Reason::Special { address, range }))
+    }
+
+    /// Keeps the addresses that a name may be connected to.
+    pub(super) fn filter(
+        &self,
+        name: &str,
+        addresses: impl Iterator<Item = SocketAddr>,
+    ) -> Result<Vec<SocketAddr>, Refused> {
+        let trusted = self.private.iter().any(|pattern| pattern.takes_name(name));
+        let (mut kept, mut refused) = (Vec::new(), None);
+        for address in addresses {
+            match special_range(address.ip()) {
+                Some(range) if !trusted && !self.names_address(address.ip()) => {
+                    refused.get_or_insert(Reason::Special { address: address.ip(), range });
+                }
+                _ => kept.push(address),
+            }
+        }
+        match refused {
+            Some(reason) if kept.is_empty() => Err(Refused::new(name, reason)),
+            _ => Ok(kept),
+        }
+    }
+
+    fn names_address(&self, address: IpAddr) -> bool {
+        self.private.iter().any(|pattern| match &pattern.target {
+            Target::Network(network) => pattern.port.is_none() && contains(network, address),
+            Target::Any | Target::Name(_) | Target::Below(_) => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(allowed: &[&str], private: &[&str]) -> EgressRules {
+        let own = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
+        EgressRules { allowed_hosts: own(allowed), private_hosts: own(private) }
+    }
+
+    fn check(allowed: &[&str], private: &[&str], url: &str) -> String {
+        let egress = Egress::new(&rules(allowed, private)).unwrap();
+        match egress.check(&Url::parse(url).unwrap()) {
+            Ok(()) => "ok".to_owned(),
+            Err(refused) => refused.to_string(),
+        }
+    }
+
+    #[test]
+    fn loopback_in_every_notation() {
+        for url in [
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f000001/",
+            "http://0x7f.0.0.1/",
+            "http://0177.0.0.1/",
+            "http://017700000001/",
+            "http://127.0.0.1./",
+            "http://%31%32%37.0.0.1/",
+            "http://①②⑦.0.0.1/",
+            "http://127。0。0。1/",
+            "https://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[::127.0.0.1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:7f00:1::]/",
+            "http://0.0.0.0/",
+            "http://0/",
+            "http://[::]/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://0xa9fea9fe/",
+            "http://10.0.0.1:8080/",
+            "http://[fd00::1]/",
+            "http://[fe80::1]/",
+        ] {
+            assert!(
+                check(&[], &[], url).contains("`egress.private_hosts`"),
+                "{url}: {}",
+                check(&[], &[], url)
+            );
+        }
+    }
+
+    #[test]
+    fn urls() {
+        for (allowed, private, url, expected) in [
+            (&[][..], &[][..], "https://api.example.com/", "ok"),
+            (&[], &[], "https://8.8.8.8/", "ok"),
+            (&["api.example.com"], &[], "https://api.example.com:8443/", "ok"),
+            (&["api.example.com:443"], &[], "https://api.example.com/", "ok"),
+            (
+                &["api.example.com:443"],
+                &[],
+                "http://api.example.com/",
+                "`api.example.com` (port 80) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
+            ),
+            (&["*.example.com", "8.8.0.0/16"], &[], "https://8.8.4.4/", "ok"),
+            (
+                &["*.example.com"],
+                &[],
+                "https://example.org/",
+                "`example.org` (port 443) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
+            ),
+            (&[], &["127.0.0.1"], "http://127.0.0.1:9/", "ok"),
+            (&[], &["127.0.0.1:9"], "http://0x7f.1:9/", "ok"),
+            (
+                &[],
+                &["127.0.0.1:9"],
+                "http://127.0.0.1:10/",
+                "`127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it",
+            ),
+            (&[], &["localhost:9"], "http://localhost:9/", "ok"),
+            (
+                &[],
+                &["localhost:9"],
+                "http://localhost:10/",
+                "`egress.private_hosts` names `localhost`, but not with port 10: add `localhost:10` to allow it",
+            ),
+            (
+                &["x.test"],
+                &["127.0.0.1"],
+                "http://127.0.0.1/",
+                "`127.0.0.1` (port 80) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
+            ),
+            (&[], &[], "ftp://x.test/", "the scheme `ftp` is refused: only `http` and `https` are used"),
+            (
+                &[],
+                &[],
+                "file:///etc/passwd",
+                "the scheme `file` is refused: only `http` and `https` are used",
+            ),
+            (
+                &[],
+                &[],
+                "http://u:p@x.test/",
+                "the URL of `x.test` carries a user name or password: use `auth` instead",
+            ),
+        ] {
+            assert_eq!(check(allowed, private, url), expected, "{allowed:?} {private:?} {url}");
+        }
+    }
+
+    #[test]
+    fn resolved_addresses() {
+        let check = |private: &[&str], name: &str, addresses: &[&str]| {
+            let rules = Rules {
+                allowed: Vec::new(),
+                private: compile("private_hosts", &self::rules(&[], private).private_hosts).unwrap(),
+            };
+            let addresses = addresses.iter().map(|address| SocketAddr::new(address.parse().unwrap(), 0));
+            match rules.filter(name, addresses) {
+                Ok(kept) => kept.iter().map(|address| address.ip().to_string()).collect::<Vec<_>>().join(" "),
+                Err(refused) => refused.to_string(),
+            }
+        };
+        assert_eq!(check(&[], "a.test", &["8.8.8.8", "2606:4700::1"]), "8.8.8.8 2606:4700::1");
+        assert_eq!(check(&[], "a.test", &["10.0.0.1", "8.8.8.8"]), "8.8.8.8");
+        assert_eq!(
+            check(&[], "a.test", &["10.0.0.1"]),
+            "`a.test` resolves to 10.0.0.1, a private address: add `a.test` or the address to `egress.private_hosts` to allow it"
+        );
+        assert_eq!(check(&["a.test"], "a.test", &["10.0.0.1"]), "10.0.0.1");
+        assert_eq!(check(&["10.0.0.0/8"], "a.test", &["10.0.0.1", "127.0.0.1"]), "10.0.0.1");
+        assert_eq!(check(&["10.0.0.0/8"], "a.test", &["::ffff:10.0.0.1"]), "::ffff:10.0.0.1");
+        assert!(check(&["10.0.0.1:80"], "a.test", &["10.0.0.1"]).starts_with("`a.test` resolves"));
+        assert_eq!(check(&[], "a.test", &[]), "");
+    }
+
+    #[test]
+    fn bad_entries_are_named() {
+        let error = Egress::new(&rules(&["ok.test"], &["http://x"])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`egress.private_hosts`: `http://x` is not a host pattern: write the host alone, without a scheme"
+        );
+    }
+
+    #[test]
+    fn the_model_learns_no_address() {
+        let egress = Egress::new(&EgressRules::default()).unwrap();
+        let error = egress.check(&Url::parse("http://10.1.2.3/").unwrap()).unwrap_err().to_error();
+        assert_eq!(error.code, ErrorCode::EgressRefused);
+        assert!(error.message.contains("10.1.2.3"));
+        assert_eq!(error.model_text(), "Tool call failed: the destination of the request is not allowed");
+    }
+}

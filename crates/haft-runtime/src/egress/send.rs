@@ -1,0 +1,131 @@
+//! Sending a request through the guard, redirects included.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use haft_core::problem::excerpt;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use url::Url;
+
+use super::guard::{Egress, Refused};
+
+/// How many redirects are followed.
+const MOST_REDIRECTS: usize = 5;
+
+/// One request on its way out.
+#[derive(Clone)]
+pub struct Outgoing {
+    /// The method.
+    pub method: Method,
+    /// The destination.
+    pub url: Url,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The headers that must not follow a redirect to another origin, besides the well-known ones.
+    pub sensitive: Vec<HeaderName>,
+    /// The body.
+    pub body: Option<Bytes>,
+    /// Whether a secret went into the body: then it does not follow a redirect to another origin.
+    pub body_secret: bool,
+    /// Statuses that are answers to the caller even where they would redirect.
+    pub wanted: Vec<u16>,
+}
+
+/// Says why no answer came.
+#[derive(Debug)]
+pub enum SendError {
+    /// The guard refused a destination.
+    Refused(Refused),
+    /// No connection came to be: nothing was sent.
+    Connect(String),
+    /// The connection broke, or the answer was not HTTP.
+    Broken(String),
+    /// There were too many redirects, or one that leads nowhere.
+    Redirect(String),
+}
+
+impl Egress {
+    /// Sends a request and returns the answer to it, or to what it was redirected to.
+    ///
+    /// Every hop is checked. Across origins the credentials are left behind.
+    pub async fn send(&self, mut request: Outgoing) -> Result<reqwest::Response, SendError> {
+        for hop in 0..=MOST_REDIRECTS {
+            self.check(&request.url).map_err(SendError::Refused)?;
+            let response = self.once(&request).await.map_err(|error| match error {
+                // Something was sent already: to the one who redirected.
+                SendError::Connect(why) if hop > 0 => SendError::Broken(why),
+                other => other,
+            })?;
+            let status = response.status();
+            if !is_redirect(status) || request.wanted.contains(&status.as_u16()) {
+                return Ok(response);
+            }
+            let Some(location) = response.headers().get(LOCATION) else { return Ok(response) };
+            let next = location.to_str().ok().and_then(|text| request.url.join(text).ok());
+            let Some(next) = next else {
+                let shown = excerpt(&String::from_utf8_lossy(location.as_bytes()), 100);
+                return Err(SendError::Redirect(format!(
+                    "a redirect leads to `{shown}`, which is not a URL"
+                )));
+            };
+            request = follow(request, status, next)?;
+        }
+        Err(SendError::Redirect(format!("more than {MOST_REDIRECTS} redirects")))
+    }
+
+    async fn once(&self, request: &Outgoing) -> Result<reqwest::Response, SendError> {
+        let mut builder = self
+            .client()
+            .request(request.method.clone(), request.url.clone())
+            .headers(request.headers.clone());
+        if let Some(body) = &request.body {
+            builder = builder.body(body.clone());
+        }
+        builder.send().await.map_err(|error| classify(&error.without_url()))
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// Makes the request that follows a redirect.
+fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoing, SendError> {
+    let becomes_get = match status.as_u16() {
+        303 => request.method != Method::HEAD,
+        301 | 302 => request.method == Method::POST,
+        _ => false,
+    };
+    if becomes_get {
+        request.method = Method::GET;
+        request.body = None;
+        request.body_secret = false;
+        request.headers.remove(CONTENT_TYPE);
+        request.headers.remove(CONTENT_LENGTH);
+    }
+    if next.origin() != request.url.origin() {
+        if request.body_secret {
+            return Err(SendError::Refused(Refused::secret_in_body(&next)));
+        }
+        for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].iter().chain(&request.sensitive) {
+            request.headers.remove(name);
+        }
+    }
+    request.url = next;
+    Ok(request)
+}
+
+fn classify(error: &reqwest::Error) -> SendError {
+    let mut at: Option<&(dyn Error + 'static)> = Some(error);
+    let mut innermost = error.to_string();
+    while let Some(inner) = at {
+        if let Some(refused) = inner.downcast_ref::<Refused>() {
+            return SendError::Refused(refused.clone());
+        }
+        innermost = inner.to_string();
+        at = inner.source();
+    }
+    let why = excerpt(&innermost, 200);
+    if error.is_connect() { SendError::Connect(why) } else { SendError::Broken(why) }
+}

@@ -1,0 +1,162 @@
+//! How a request proves who sends it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use haft_core::Timestamp;
+use haft_core::executor::CallContext;
+use haft_core::implementation::{Auth, KeyPlace};
+use haft_core::outcome::CallError;
+use haft_core::secret::Secret;
+use haft_core::template::{Place, Template, Values, percent_encode};
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+
+use super::oauth::OAuthPlan;
+use super::prepare::Compiler;
+use super::request::{header_value, push_pair};
+use super::sign::{Signature, Signed};
+use crate::egress::Outgoing;
+
+const FIELD: &str = "implementation.auth";
+
+/// A compiled `auth`.
+pub(super) enum AuthPlan {
+    Bearer(Template),
+    Basic { username: Template, password: Template },
+    Header(HeaderName, Template),
+    Query(String, Template),
+    Hmac(Box<Signature>),
+    OAuth2(Box<OAuthPlan>),
+}
+
+impl AuthPlan {
+    pub(super) fn compile(compiler: &mut Compiler, auth: &Auth) -> Option<Self> {
+        match auth {
+            Auth::Bearer { token } => compiler.text(&format!("{FIELD}.token"), token).map(Self::Bearer),
+            Auth::Basic { username, password } => {
+                let username = compiler.text(&format!("{FIELD}.username"), username);
+                let password = compiler.text(&format!("{FIELD}.password"), password);
+                Some(Self::Basic { username: username?, password: password? })
+            }
+            Auth::ApiKey { name, value, place } => {
+                let value = compiler.text(&format!("{FIELD}.value"), value);
+                match place {
+                    KeyPlace::Header => {
+                        let name = compiler.header_name(&format!("{FIELD}.name"), name);
+                        Some(Self::Header(name?, value?))
+                    }
+                    KeyPlace::Query if name.is_empty() => {
+                        compiler.problem(&format!("{FIELD}.name"), "missing_field", "name the parameter");
+                        None
+                    }
+                    KeyPlace::Query => Some(Self::Query(percent_encode(name), value?)),
+                }
+            }
+            Auth::Hmac(hmac) => Signature::compile(compiler, hmac).map(|plan| Self::Hmac(Box::new(plan))),
+            Auth::Oauth2(oauth) => {
+                OAuthPlan::compile(compiler, oauth).map(|plan| Self::OAuth2(Box::new(plan)))
+            }
+        }
+    }
+
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let templates = match self {
+            Self::Bearer(one) | Self::Header(_, one) | Self::Query(_, one) => vec![one],
+            Self::Basic { username, password } => vec![username, password],
+            Self::Hmac(signature) => vec![&signature.key],
+            Self::OAuth2(plan) => plan.templates().collect(),
+        };
+        templates.into_iter().flat_map(Template::secrets)
+    }
+
+    /// Adds the proof to a request; that of OAuth2 has to be fetched first and comes by [`bearer`].
+    pub(super) fn apply(
+        &self,
+        outgoing: &mut Outgoing,
+        call: &CallContext,
+        values: &Values<'_>,
+        now: Timestamp,
+    ) -> Result<(), CallError> {
+        match self {
+            Self::Bearer(token) => {
+                bearer(outgoing, &secret(token, Place::Header("authorization"), call, values)?)
+            }
+            Self::Basic { username, password } => {
+                let username = secret(username, Place::Text, call, values)?;
+                let password = secret(password, Place::Text, call, values)?;
+                let pair = Secret::new(format!("{}:{}", username.expose(), password.expose()));
+                let encoded = Secret::new(STANDARD.encode(pair.expose()));
+                call.hide(encoded.clone());
+                authorise(outgoing, AUTHORIZATION, &Secret::new(format!("Basic {}", encoded.expose())))
+            }
+            Self::Header(name, key) => {
+                let key = secret(key, Place::Header(name.as_str()), call, values)?;
+                authorise(outgoing, name.clone(), &key)
+            }
+            Self::Query(name, key) => {
+                let key = secret(key, Place::Text, call, values)?;
+                let mut query = outgoing.url.query().unwrap_or_default().to_owned();
+                push_pair(name, key.expose(), &mut query);
+                outgoing.url.set_query(Some(&query));
+                Ok(())
+            }
+            Self::Hmac(signature) => {
+                let key = secret(&signature.key, Place::Text, call, values)?;
+                sign(signature, &key, outgoing, now)
+            }
+            Self::OAuth2(_) => Ok(()),
+        }
+    }
+}
+
+/// Sends a token.
+pub(super) fn bearer(outgoing: &mut Outgoing, token: &Secret) -> Result<(), CallError> {
+    authorise(outgoing, AUTHORIZATION, &Secret::new(format!("Bearer {}", token.expose())))
+}
+
+fn sign(
+    signature: &Signature,
+    key: &Secret,
+    outgoing: &mut Outgoing,
+    now: Timestamp,
+) -> Result<(), CallError> {
+    let timestamp = now.as_second().to_string();
+    let value = signature.sign(
+        key.expose().as_bytes(),
+        &Signed {
+            method: outgoing.method.as_str(),
+            path: outgoing.url.path(),
+            query: outgoing.url.query().unwrap_or_default(),
+            timestamp: &timestamp,
+            body: outgoing.body.as_deref().unwrap_or_default(),
+        },
+    );
+    if let Some(name) = &signature.timestamp_header {
+        outgoing.headers.insert(name.clone(), HeaderValue::from(now.as_second()));
+    }
+    authorise(outgoing, signature.header.clone(), &Secret::new(value))
+}
+
+/// Sets a header that stays with this origin.
+fn authorise(outgoing: &mut Outgoing, name: HeaderName, value: &Secret) -> Result<(), CallError> {
+    let mut value = header_value(&name, value.expose())?;
+    value.set_sensitive(true);
+    outgoing.headers.insert(name.clone(), value);
+    outgoing.sensitive.push(name);
+    Ok(())
+}
+
+/// Fills in a text that is part of a proof, and keeps it out of the outcome.
+pub(super) fn secret(
+    template: &Template,
+    place: Place<'_>,
+    call: &CallContext,
+    values: &Values<'_>,
+) -> Result<Secret, CallError> {
+    let rendered = template.render(place, values)?;
+    let secret = Secret::new(rendered.text);
+    if rendered.secret {
+        call.hide(secret.clone());
+    }
+    Ok(secret)
+}

@@ -1,0 +1,244 @@
+//! Running a prepared `http` tool: one attempt.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use haft_core::executor::{CallContext, CallEvent, Executor, Prepared};
+use haft_core::implementation::{ErrorMode, Implementation, Kind};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
+use haft_core::secret::Secret;
+use haft_core::spec::ToolSpec;
+use haft_core::template::{Values, percent_encode};
+use haft_core::{Clock, Work};
+use http::{Method, StatusCode};
+use serde_json::{Map, Value};
+
+use super::auth::{self, AuthPlan};
+use super::failure::{self, Safety};
+use super::plan::{Plan, Step};
+use super::prepare;
+use super::request;
+use super::response::{self, Answer, Reader};
+use super::tokens::TokenCache;
+use crate::egress::{Egress, Outgoing};
+
+/// Answers above this size are parsed off the threads that serve others.
+const OFFLOAD_BYTES: usize = 256 * 1024;
+
+/// Runs `http` tools.
+#[derive(Clone)]
+pub struct HttpExecutor {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    egress: Egress,
+    clock: Arc<dyn Clock>,
+    tokens: TokenCache,
+}
+
+impl HttpExecutor {
+    /// Makes the executor; all its requests go through the guard.
+    pub fn new(egress: Egress, clock: Arc<dyn Clock>) -> Self {
+        Self { shared: Arc::new(Shared { egress, clock, tokens: TokenCache::default() }) }
+    }
+}
+
+impl Executor for HttpExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Http
+    }
+
+    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let Implementation::Http(http) = &spec.implementation else {
+            let message = format!("`{}` is not an `http` tool", spec.implementation.kind().as_str());
+            return Err(vec![Problem::new("implementation.type", "wrong_type", message)]);
+        };
+        let plan = prepare::plan(spec, http)?;
+        Ok(Arc::new(PreparedHttp { shared: Arc::clone(&self.shared), plan }))
+    }
+}
+
+struct PreparedHttp {
+    shared: Arc<Shared>,
+    plan: Plan,
+}
+
+impl Prepared for PreparedHttp {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+        Box::pin(async move {
+            match self.attempt(call, args).await {
+                Ok(value) => Ok(value),
+                Err(error) => self.settle(call, error),
+            }
+        })
+    }
+}
+
+impl PreparedHttp {
+    async fn attempt(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let secrets = self.secrets(call).await?;
+        let mut steps = Map::new();
+        let mut last = Value::Null;
+        let mut earlier_safe = true;
+        for (index, step) in self.plan.steps.iter().enumerate() {
+            if index > 0 {
+                let before = self.plan.steps.get(index - 1).map_or("", |step| step.name.as_str());
+                steps.insert(before.to_owned(), std::mem::take(&mut last));
+            }
+            if self.plan.steps.len() > 1 {
+                #[expect(clippy::cast_precision_loss, reason = "there are few steps")]
+                let done = index as f64 / self.plan.steps.len() as f64;
+                call.emit(CallEvent::Progress(done, step.name.clone()));
+            }
+            let unsent = self.plan.repeat.explicit || earlier_safe;
+            earlier_safe &= step.is_idempotent();
+            let safety = Safety { unsent, sent: self.plan.repeat.explicit || earlier_safe };
+            let values = Values { args, steps: &steps, secrets: &secrets, version: &self.plan.version };
+            last = self.step(call, step, &values, safety).await?;
+        }
+        Ok(last)
+    }
+
+    /// Fetches every secret that a template may read; also hides the forms that a secret takes on the way.
+    async fn secrets(&self, call: &CallContext) -> Result<BTreeMap<&str, Secret>, CallError> {
+        let mut found = BTreeMap::new();
+        for name in &self.plan.secrets {
+            let Some(secret) = call.secret(name).await? else { continue };
+            let quoted = Value::String(secret.expose().to_owned()).to_string();
+            for form in [percent_encode(secret.expose()), quoted.trim_matches('"').to_owned()] {
+                if form != secret.expose() {
+                    call.hide(Secret::new(form));
+                }
+            }
+            found.insert(name.as_str(), secret);
+        }
+        Ok(found)
+    }
+
+    async fn step(
+        &self,
+        call: &CallContext,
+        step: &Step,
+        values: &Values<'_>,
+        safety: Safety,
+    ) -> Result<Value, CallError> {
+        let mut outgoing = step.build(values)?;
+        if let Some(auth) = &self.plan.auth {
+            auth.apply(&mut outgoing, call, values, self.shared.clock.now())?;
+        }
+        let (size, most) = (request::size(&outgoing), self.plan.limits.max_request_bytes);
+        if size > most {
+            let text = format!("the request has {size} bytes, more than the {most} that are allowed");
+            return Err(CallError::new(
+                ErrorCode::TooLarge,
+                format!("{text}; raise `execution.limits.max_request_bytes` to allow it"),
+            )
+            .for_model(text));
+        }
+        let limit = self.plan.timeout.min(call.deadline.saturating_duration_since(Instant::now()));
+        let exchange = Exchange { prepared: self, call, step, values, safety };
+        match tokio::time::timeout(limit, exchange.run(outgoing)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(failure::timeout(&step.shown(values), limit, safety)),
+        }
+    }
+
+    /// With `error_mode: empty` a failed request becomes `null`, once no further attempt can follow.
+    fn settle(&self, call: &CallContext, error: CallError) -> Outcome {
+        let of_request = matches!(
+            error.code,
+            ErrorCode::Network | ErrorCode::Timeout | ErrorCode::HttpStatus | ErrorCode::InvalidResponse
+        );
+        if self.plan.error_mode == ErrorMode::Fail || !of_request {
+            return Err(error);
+        }
+        let backoff = self.plan.repeat.backoff.saturating_mul(1 << call.attempt.min(16));
+        let wait = error.retry_after.unwrap_or_default().max(backoff);
+        let room = call.deadline.saturating_duration_since(Instant::now());
+        if error.retryable && call.attempt < self.plan.repeat.attempts && wait < room {
+            return Err(error);
+        }
+        Ok(Value::Null)
+    }
+}
+
+/// One request and its answer.
+struct Exchange<'a> {
+    prepared: &'a PreparedHttp,
+    call: &'a CallContext,
+    step: &'a Step,
+    values: &'a Values<'a>,
+    safety: Safety,
+}
+
+impl Exchange<'_> {
+    async fn run(&self, outgoing: Outgoing) -> Result<Value, CallError> {
+        let mut response = self.send(outgoing).await?;
+        let status = response.status();
+        if !self.step.succeeds(status.as_u16()) {
+            let now = self.prepared.shared.clock.now();
+            let exposed = self.call.exposed();
+            return Err(failure::status_failure(response, &self.shown(), self.safety, now, &exposed).await);
+        }
+        let limit = self.prepared.plan.limits.max_response_bytes;
+        let bytes = response::read(&mut response, limit)
+            .await
+            .map_err(|error| failure::body_failure(&error, &self.shown(), limit, self.safety))?;
+        let bodiless = self.step.method == Method::HEAD || matches!(status.as_u16(), 204 | 205 | 304);
+        let answer = Answer { content_type: response::content_type(&response), bytes, bodiless };
+        self.value(answer).await.map_err(|error| {
+            let model = error.message;
+            CallError { message: format!("{}: {model}", self.shown()), for_model: Some(model), ..error }
+        })
+    }
+
+    fn shown(&self) -> String {
+        self.step.shown(self.values)
+    }
+
+    /// Sends, with an access token where one is asked for; a token that is not taken is replaced once.
+    async fn send(&self, outgoing: Outgoing) -> Result<reqwest::Response, CallError> {
+        let Some(AuthPlan::OAuth2(plan)) = &self.prepared.plan.auth else {
+            return self.send_once(outgoing).await;
+        };
+        let Shared { egress, tokens, .. } = &*self.prepared.shared;
+        let grant = plan.grant(self.call, self.values)?;
+        let mut with_token = outgoing.clone();
+        let token = tokens.get(egress, &grant).await.map_err(|error| self.unsent(error))?;
+        self.call.hide(token.clone());
+        auth::bearer(&mut with_token, &token)?;
+        let response = self.send_once(with_token).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        tokens.forget(&grant, &token).await;
+        let token = tokens.get(egress, &grant).await.map_err(|error| self.unsent(error))?;
+        self.call.hide(token.clone());
+        let mut with_token = outgoing;
+        auth::bearer(&mut with_token, &token)?;
+        self.send_once(with_token).await
+    }
+
+    /// A token that could not be had means that the request itself was not sent (or was turned away).
+    fn unsent(&self, error: CallError) -> CallError {
+        let retryable = error.retryable && self.safety.unsent;
+        error.retryable(retryable)
+    }
+
+    async fn send_once(&self, outgoing: Outgoing) -> Result<reqwest::Response, CallError> {
+        let sent = self.prepared.shared.egress.send(outgoing).await;
+        sent.map_err(|error| failure::send_failure(&error, &self.shown(), self.safety))
+    }
+
+    async fn value(&self, answer: Answer) -> Result<Value, CallError> {
+        if answer.bytes.len() < OFFLOAD_BYTES {
+            return self.step.reader.value(&answer);
+        }
+        let reader: Arc<Reader> = Arc::clone(&self.step.reader);
+        let parsing = tokio::task::spawn_blocking(move || reader.value(&answer));
+        parsing.await.unwrap_or_else(|_| Err(CallError::internal("the answer could not be processed")))
+    }
+}

@@ -1,0 +1,255 @@
+//! Fetching access tokens from an authorisation server.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use haft_core::executor::CallContext;
+use haft_core::implementation::OAuth2;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::excerpt;
+use haft_core::secret::{Secret, scrub_text};
+use haft_core::template::{Place, Template, Values, percent_encode};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::auth::secret;
+use super::failure::{self, Safety};
+use super::prepare::Compiler;
+use super::request::{header_value, push_pair};
+use super::response;
+use super::tokens::Token;
+use crate::egress::{Egress, Outgoing};
+
+const FIELD: &str = "implementation.auth";
+
+/// How long the authorisation server may take.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The largest answer of an authorisation server.
+const LARGEST: u64 = 64 * 1024;
+
+/// How long a token is used where the server does not say it.
+const DEFAULT_LIFETIME: u64 = 300;
+
+/// A compiled `auth` of type `oauth2`.
+pub(super) struct OAuthPlan {
+    token_url: Template,
+    client_id: Template,
+    client_secret: Template,
+    refresh_token: Option<Template>,
+    scopes: Vec<Template>,
+    audience: Option<Template>,
+}
+
+/// Everything that a token is asked for with.
+#[derive(Clone)]
+pub(super) struct Grant {
+    tenant: String,
+    token_url: Url,
+    client_id: Secret,
+    client_secret: Secret,
+    refresh_token: Option<Secret>,
+    scope: String,
+    audience: String,
+}
+
+impl OAuthPlan {
+    pub(super) fn compile(compiler: &mut Compiler, oauth: &OAuth2) -> Option<Self> {
+        let token_url = compiler.url(&format!("{FIELD}.token_url"), &oauth.token_url);
+        let client_id = compiler.text(&format!("{FIELD}.client_id"), &oauth.client_id);
+        if oauth.client_id.is_empty() {
+            compiler.problem(&format!("{FIELD}.client_id"), "missing_field", "name the client");
+        }
+        let client_secret = compiler.text(&format!("{FIELD}.client_secret"), &oauth.client_secret);
+        let refresh_token = oauth.refresh_token.as_deref();
+        let refresh_token = refresh_token.map(|text| compiler.text(&format!("{FIELD}.refresh_token"), text));
+        let audience = oauth.audience.as_deref();
+        let audience = audience.map(|text| compiler.text(&format!("{FIELD}.audience"), text));
+        let scopes: Vec<_> =
+            oauth.scopes.iter().map(|text| compiler.text(&format!("{FIELD}.scopes"), text)).collect();
+        Some(Self {
+            token_url: token_url?,
+            client_id: client_id?,
+            client_secret: client_secret?,
+            refresh_token: refresh_token.map_or(Some(None), |found| found.map(Some))?,
+            scopes: scopes.into_iter().collect::<Option<_>>()?,
+            audience: audience.map_or(Some(None), |found| found.map(Some))?,
+        })
+    }
+
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
+        [&self.token_url, &self.client_id, &self.client_secret]
+            .into_iter()
+            .chain(&self.refresh_token)
+            .chain(&self.scopes)
+            .chain(&self.audience)
+    }
+
+    /// Fills in what this call asks with.
+    pub(super) fn grant(&self, call: &CallContext, values: &Values<'_>) -> Result<Grant, CallError> {
+        let text = |template: &Template| secret(template, Place::Text, call, values);
+        let url = self.token_url.render(Place::Url, values)?;
+        let scopes: Result<Vec<_>, CallError> = self.scopes.iter().map(text).collect();
+        let scopes: Vec<String> = scopes?.iter().map(|scope| scope.expose().to_owned()).collect();
+        Ok(Grant {
+            tenant: call.tenant.as_str().to_owned(),
+            token_url: Url::parse(&url.text).map_err(|error| {
+                CallError::new(ErrorCode::Template, format!("`{FIELD}.token_url` is not a URL: {error}"))
+            })?,
+            client_id: text(&self.client_id)?,
+            client_secret: text(&self.client_secret)?,
+            refresh_token: self.refresh_token.as_ref().map(text).transpose()?,
+            scope: scopes.join(" "),
+            audience: match &self.audience {
+                Some(audience) => text(audience)?.expose().to_owned(),
+                None => String::new(),
+            },
+        })
+    }
+}
+
+impl Grant {
+    /// Returns what tells grants apart: a changed secret is another grant.
+    pub(super) fn key(&self) -> [u8; 32] {
+        let refresh = self.refresh_token.as_ref().map_or("", Secret::expose);
+        let parts = [
+            &self.tenant,
+            self.token_url.as_str(),
+            self.client_id.expose(),
+            self.client_secret.expose(),
+            refresh,
+            &self.scope,
+            &self.audience,
+        ];
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finalize().into()
+    }
+
+    /// Asks for a token; `rotated` is the refresh token that the server gave out last.
+    pub(super) async fn fetch(&self, egress: &Egress, rotated: Option<&Secret>) -> Result<Token, CallError> {
+        let request = self.request(rotated)?;
+        let asked = async {
+            let mut response = egress.send(request).await.map_err(|error| {
+                failure::send_failure(&error, &self.shown(), Safety { unsent: true, sent: false })
+            })?;
+            let status = response.status();
+            let bytes = response::read(&mut response, LARGEST).await.map_err(|error| {
+                failure::body_failure(&error, &self.shown(), LARGEST, Safety { unsent: false, sent: false })
+            })?;
+            self.token(status, &bytes, rotated)
+        };
+        let answer = tokio::time::timeout(TIMEOUT, asked).await;
+        let answer = answer.unwrap_or_else(|_| {
+            Err(failure::timeout(&self.shown(), TIMEOUT, Safety { unsent: true, sent: true }))
+        });
+        answer.map_err(|error| match error.code {
+            ErrorCode::EgressRefused => error,
+            _ => error.for_model("the tool could not get an access token for the service"),
+        })
+    }
+
+    fn shown(&self) -> String {
+        let mut url = self.token_url.clone();
+        url.set_query(None);
+        format!("POST {url} (the token endpoint)")
+    }
+
+    fn request(&self, rotated: Option<&Secret>) -> Result<Outgoing, CallError> {
+        let mut form = String::new();
+        let refresh_token = rotated.or(self.refresh_token.as_ref());
+        match refresh_token {
+            Some(token) => {
+                push_pair("grant_type", "refresh_token", &mut form);
+                push_pair("refresh_token", token.expose(), &mut form);
+            }
+            None => push_pair("grant_type", "client_credentials", &mut form),
+        }
+        for (name, value) in [("scope", &self.scope), ("audience", &self.audience)] {
+            if !value.is_empty() {
+                push_pair(name, value, &mut form);
+            }
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if self.client_secret.expose().is_empty() {
+            push_pair("client_id", self.client_id.expose(), &mut form);
+        } else {
+            // RFC 6749, section 2.3.1: both parts are form-encoded before they are joined.
+            let pair =
+                [&self.client_id, &self.client_secret].map(|part| percent_encode(part.expose())).join(":");
+            let mut value = header_value(&AUTHORIZATION, &format!("Basic {}", STANDARD.encode(pair)))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Outgoing {
+            method: Method::POST,
+            url: self.token_url.clone(),
+            headers,
+            sensitive: Vec::new(),
+            body: Some(form.into()),
+            body_secret: true,
+            // A token endpoint does not redirect.
+            wanted: vec![301, 302, 303, 307, 308],
+        })
+    }
+
+    fn token(
+        &self,
+        status: http::StatusCode,
+        bytes: &[u8],
+        rotated: Option<&Secret>,
+    ) -> Result<Token, CallError> {
+        let shown = self.shown();
+        let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let field = |name: &str| answer.get(name).and_then(Value::as_str);
+        if !status.is_success() {
+            let mut why = [field("error"), field("error_description")]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(": ");
+            scrub_text(&mut why, &self.exposed(rotated));
+            let name = failure::status_name(status);
+            let message = format!("{shown} answered {name} {}", excerpt(&why, 300));
+            return Err(CallError::new(ErrorCode::HttpStatus, message.trim_end())
+                .retryable(status.as_u16() == 429 || status.is_server_error()));
+        }
+        let invalid = |why: &str| CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {why}"));
+        let access = field("access_token").filter(|token| !token.is_empty());
+        let access = access.ok_or_else(|| invalid("the answer has no `access_token`"))?;
+        if field("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
+            return Err(invalid("the token is not a bearer token"));
+        }
+        let lifetime = answer.get("expires_in").and_then(|value| match value {
+            Value::String(text) => text.parse().ok(),
+            other => other.as_u64(),
+        });
+        Ok(Token {
+            access: Secret::new(access.to_owned()),
+            good_until: good_until(Instant::now(), lifetime.unwrap_or(DEFAULT_LIFETIME)),
+            refresh: field("refresh_token")
+                .map(|token| Secret::new(token.to_owned()))
+                .or_else(|| rotated.cloned()),
+        })
+    }
+
+    fn exposed(&self, rotated: Option<&Secret>) -> Vec<Secret> {
+        let own = [&self.client_secret].into_iter().chain(&self.refresh_token).chain(rotated);
+        own.cloned().collect()
+    }
+}
+
+/// A token is given up a little before its end: a tenth of its life, at most a minute.
+fn good_until(now: Instant, lifetime: u64) -> Instant {
+    let lifetime = lifetime.min(365 * 24 * 3600);
+    now + Duration::from_secs(lifetime - (lifetime / 10).min(60))
+}

@@ -1,0 +1,82 @@
+//! A prepared `http` tool: everything compiled.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_core::implementation::ErrorMode;
+use haft_core::spec::Limits;
+use haft_core::template::{Place, Template, ValueTemplate};
+use http::{HeaderName, HeaderValue, Method};
+
+use super::auth::AuthPlan;
+use super::response::Reader;
+
+/// All requests of a tool and what they share.
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) auth: Option<AuthPlan>,
+    /// The names of all secrets that may be needed.
+    pub(super) secrets: Vec<String>,
+    pub(super) timeout: Duration,
+    pub(super) error_mode: ErrorMode,
+    pub(super) limits: Limits,
+    pub(super) repeat: Repeat,
+    pub(super) version: String,
+}
+
+/// What the definition says about repetition.
+pub(super) struct Repeat {
+    /// Whether it asks for repetition: then every method is taken as safe to repeat.
+    pub(super) explicit: bool,
+    /// How many further attempts follow the first.
+    pub(super) attempts: u32,
+    pub(super) backoff: Duration,
+}
+
+/// One request.
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) method: Method,
+    pub(super) url: Template,
+    /// Names, percent-encoded, and their values.
+    pub(super) query: Vec<(String, ValueTemplate)>,
+    pub(super) headers: Vec<(HeaderName, Template)>,
+    pub(super) body: Body,
+    /// The content type, where the definition names none.
+    pub(super) content_type: Option<HeaderValue>,
+    pub(super) success: Vec<u16>,
+    pub(super) reader: Arc<Reader>,
+}
+
+/// What a request carries.
+pub(super) enum Body {
+    Nothing,
+    Text(Template, Place<'static>),
+    Json(ValueTemplate),
+    Form(ValueTemplate),
+}
+
+impl Step {
+    /// Tells whether sending it twice comes to the same as sending it once.
+    pub(super) fn is_idempotent(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
+    }
+
+    pub(super) fn succeeds(&self, status: u16) -> bool {
+        if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
+    }
+
+    /// Returns the names of the secrets that it may need.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let body: Vec<&str> = match &self.body {
+            Body::Nothing => Vec::new(),
+            Body::Text(template, _) => template.secrets().collect(),
+            Body::Json(value) | Body::Form(value) => value.secrets().collect(),
+        };
+        self.url
+            .secrets()
+            .chain(self.query.iter().flat_map(|(_, value)| value.secrets()))
+            .chain(self.headers.iter().flat_map(|(_, value)| value.secrets()))
+            .chain(body)
+    }
+}

@@ -1,0 +1,144 @@
+//! From a step and the values of a call to a request.
+
+use bytes::Bytes;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::template::{Place, RenderError, Values, percent_encode_into};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use url::Url;
+
+use super::plan::{Body, Step};
+use crate::egress::Outgoing;
+
+impl Step {
+    /// Fills in the templates.
+    pub(super) fn build(&self, values: &Values<'_>) -> Result<Outgoing, CallError> {
+        let (headers, sensitive) = self.render_headers(values)?;
+        let (body, body_secret) = self.render_body(values)?;
+        let mut outgoing = Outgoing {
+            method: self.method.clone(),
+            url: self.render_url(values)?,
+            headers,
+            sensitive,
+            body,
+            body_secret,
+            wanted: self.success.clone(),
+        };
+        if let (Some(content_type), Some(_)) = (&self.content_type, &outgoing.body) {
+            outgoing.headers.insert(CONTENT_TYPE, content_type.clone());
+        }
+        Ok(outgoing)
+    }
+
+    /// Returns method and URL as they may be shown to the operator.
+    pub(super) fn shown(&self, values: &Values<'_>) -> String {
+        let url = self.url.render_masked(Place::Url, values);
+        format!("{} {}", self.method, url.unwrap_or_else(|_| "the request".to_owned()))
+    }
+
+    fn render_url(&self, values: &Values<'_>) -> Result<Url, CallError> {
+        let rendered = self.url.render(Place::Url, values)?;
+        let mut url = Url::parse(&rendered.text).map_err(|error| {
+            let shown = self.shown(values);
+            CallError::new(ErrorCode::Template, format!("{shown} is not a URL: {error}"))
+                .for_model(format!("the arguments do not make a valid URL: {error}"))
+        })?;
+        if !self.query.is_empty() {
+            let mut query = url.query().unwrap_or_default().to_owned();
+            for (name, template) in &self.query {
+                push_pairs(name, template.render(values)?.0, &mut query);
+            }
+            url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
+        }
+        Ok(url)
+    }
+
+    /// A header whose template comes to nothing is left out.
+    fn render_headers(&self, values: &Values<'_>) -> Result<(HeaderMap, Vec<HeaderName>), CallError> {
+        let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
+        let mut sensitive = Vec::new();
+        for (name, template) in &self.headers {
+            let rendered = template.render(Place::Header(name.as_str()), values)?;
+            if rendered.text.is_empty() && template.as_literal().is_none() {
+                continue;
+            }
+            let mut value = header_value(name, &rendered.text)?;
+            if rendered.secret {
+                value.set_sensitive(true);
+                sensitive.push(name.clone());
+            }
+            headers.insert(name.clone(), value);
+        }
+        Ok((headers, sensitive))
+    }
+
+    fn render_body(&self, values: &Values<'_>) -> Result<(Option<Bytes>, bool), RenderError> {
+        Ok(match &self.body {
+            Body::Nothing => (None, false),
+            Body::Text(template, place) => {
+                let rendered = template.render(*place, values)?;
+                (Some(rendered.text.into()), rendered.secret)
+            }
+            Body::Json(template) => {
+                let (value, secret) = template.render(values)?;
+                (value.map(|value| value.to_string().into()), secret)
+            }
+            Body::Form(template) => {
+                let (value, secret) = template.render(values)?;
+                let mut form = String::new();
+                if let Some(Value::Object(map)) = value {
+                    for (name, value) in map {
+                        let mut encoded = String::with_capacity(name.len());
+                        percent_encode_into(&name, &mut encoded);
+                        push_pairs(&encoded, Some(value), &mut form);
+                    }
+                }
+                (Some(form.into()), secret)
+            }
+        })
+    }
+}
+
+/// Makes the value of a header that is not a template.
+pub(super) fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue, CallError> {
+    HeaderValue::from_str(text).map_err(|_| {
+        let place = Place::Header(name.as_str());
+        CallError::new(ErrorCode::Template, format!("a value does not fit into {place}: visible ASCII only"))
+    })
+}
+
+/// Tells how many bytes a request has, without what the protocol adds.
+pub(super) fn size(outgoing: &Outgoing) -> u64 {
+    let headers: usize =
+        outgoing.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let body = outgoing.body.as_ref().map_or(0, Bytes::len);
+    u64::try_from(outgoing.url.as_str().len() + headers + body).unwrap_or(u64::MAX)
+}
+
+/// Appends `name=value`: nothing for a missing value or `null`, once per item for a list.
+fn push_pairs(name: &str, value: Option<Value>, out: &mut String) {
+    match value {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => push_pair(name, &text, out),
+        Some(Value::Array(items)) => {
+            for item in items {
+                match item {
+                    Value::String(text) => push_pair(name, &text, out),
+                    other => push_pair(name, &other.to_string(), out),
+                }
+            }
+        }
+        Some(other) => push_pair(name, &other.to_string(), out),
+    }
+}
+
+/// Appends one pair to a query or form; the name is encoded already.
+pub(super) fn push_pair(name: &str, value: &str, out: &mut String) {
+    if !out.is_empty() {
+        out.push('&');
+    }
+    out.push_str(name);
+    out.push('=');
+    percent_encode_into(value, out);
+}
