@@ -12,7 +12,9 @@
 //! ```
 //!
 //! In a list the entry is an item of its own, `- "{{if x}}": [...]`, and `{{else}}` stands beside the
-//! `{{if}}` in the same item. The number of lines never changes, so that places stay right.
+//! `{{if}}` in the same item. A branch with nothing in it is `{}` or `[]`. The same condition twice in one
+//! map is told apart by a number inside the braces, `{{if x #2}}`, and so is `{{else #2}}`; an `{{else}}`
+//! belongs to the `{{if}}` before it. The number of lines never changes, so that places stay right.
 
 use crate::problem::Problem;
 
@@ -62,18 +64,17 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
             Some(Control::If(condition)) => {
                 let frame = open(&lines, &controls, index, shift);
                 let key = keys.unique("if", condition, &frame, &frames);
-                out.key(&frame, if frame.list { "- " } else { "" }, &key);
+                out.key(&frame, &key, is_empty_branch(&lines, &controls, index));
                 frames.push(frame);
             }
             Some(Control::Else) => {
-                let outer = frames.len().checked_sub(2).and_then(|at| frames.get(at)).map_or(0, |f| f.shift);
                 let Some(mut frame) = frames.pop().filter(|frame| !frame.seen_else) else {
                     return Err(fault(index, "`{{else}}` without an `{{if …}}` before it"));
                 };
                 frame.seen_else = true;
-                frame.shift = shift_of_branch(&lines, &controls, index, &frame, outer);
+                frame.shift = shift_of_branch(&lines, &controls, index, &frame);
                 let key = keys.unique("else", "", &frame, &frames);
-                out.key(&frame, if frame.list { "  " } else { "" }, &key);
+                out.key(&frame, &key, is_empty_branch(&lines, &controls, index));
                 frames.push(frame);
             }
             Some(Control::End) => {
@@ -104,14 +105,20 @@ impl Expanded {
         self.shifts.push(shift);
     }
 
-    fn key(&mut self, frame: &Frame, lead: &str, key: &str) {
+    fn key(&mut self, frame: &Frame, key: &str, empty: bool) {
+        let lead = match (frame.list, frame.seen_else) {
+            (false, _) => "",
+            (true, false) => "- ",
+            (true, true) => "  ",
+        };
+        let value = match (empty, frame.list) {
+            (false, _) => "",
+            (true, false) => " {}",
+            (true, true) => " []",
+        };
         let indent = usize::try_from(frame.indent).unwrap_or(0);
-        let quoted = key.replace('\'', "''");
         self.text.extend(std::iter::repeat_n(' ', indent));
-        self.text.push_str(lead);
-        self.text.push('\'');
-        self.text.push_str(&quoted);
-        self.text.push_str("':\n");
+        self.text.extend([lead, "'", &key.replace('\'', "''"), "':", value, "\n"]);
         self.shifts.push(0);
     }
 }
@@ -141,23 +148,22 @@ fn open(lines: &[&str], controls: &[Option<Control>], index: usize, outer: i64) 
     let list = content.is_some_and(is_item);
     let indent = (content.map_or(own, indent_of) + outer).max(0);
     let mut frame = Frame { line: index, indent, list, seen_else: false, shift: 0 };
-    frame.shift = shift_of_branch(lines, controls, index, &frame, outer);
+    frame.shift = shift_of_branch(lines, controls, index, &frame);
     frame
 }
 
 /// Returns how far the lines of a branch move so that they stand below their key.
-fn shift_of_branch(
-    lines: &[&str],
-    controls: &[Option<Control>],
-    index: usize,
-    frame: &Frame,
-    outer: i64,
-) -> i64 {
+fn shift_of_branch(lines: &[&str], controls: &[Option<Control>], index: usize, frame: &Frame) -> i64 {
     let below = frame.indent + if frame.list { 4 } else { 2 };
-    match first_content(lines, controls, index) {
-        Some(line) => below - indent_of(line),
-        None => outer,
-    }
+    let from = first_content(lines, controls, index).or_else(|| lines.get(index).copied());
+    below - from.map_or(0, indent_of)
+}
+
+/// Tells whether a branch has nothing in it at all.
+fn is_empty_branch(lines: &[&str], controls: &[Option<Control>], index: usize) -> bool {
+    let mut after = lines.iter().zip(controls).skip(index + 1);
+    let next = after.find(|(line, _)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    matches!(next, Some((_, Some(Control::Else | Control::End))))
 }
 
 /// Returns the first line of a branch that says something.
@@ -193,7 +199,7 @@ fn find(lines: &[&str]) -> Result<Vec<Option<Control>>, Problem> {
 }
 
 /// Tells for each line whether it is inside a block scalar.
-pub(super) fn block_scalars(lines: &[&str]) -> Vec<bool> {
+fn block_scalars(lines: &[&str]) -> Vec<bool> {
     let mut parent: Option<i64> = None;
     let mut inside = Vec::with_capacity(lines.len());
     for line in lines {

@@ -44,7 +44,7 @@ fn implementation(block: &str) -> serde_json::Value {
 fn the_slack_example_of_the_document() {
     let reading = read(SLACK, Yaml, &Defaults::default()).unwrap();
     // The document's own description is cut short by a comment.
-    insta::assert_snapshot!(findings(SLACK, Yaml), @r"line 7: a `#` after a space starts a comment, so the value ends before it; put the value in quotes if that is not meant");
+    insta::assert_snapshot!(findings(SLACK, Yaml), @r"line 7, column 40: a `#` after a space starts a comment, so the value ends before it; put the value in quotes if that is not meant");
     assert_eq!((reading.dialect, reading.form), (Dialect::Definition, Yaml));
     insta::assert_json_snapshot!(reading.spec, @r#"
 {

@@ -157,6 +157,29 @@ fn yaml_means_what_it_says() {
 }
 
 #[test]
+fn a_comment_that_cuts_a_value_short_is_questioned() {
+    for (line, expected) in [
+        ("description: see ticket #42", 1),
+        ("description: without #)", 1),
+        ("description: text # a comment", 0),
+        ("description: text #### a comment", 0),
+        ("description: 'see ticket' #42", 0),
+        ("description: \"see ticket #42\"", 0),
+        ("#42\ndescription: text", 0),
+        ("description: |\n  see ticket #42", 0),
+    ] {
+        let text = format!("name: t\nparams: []\nimplementation: {{type: builtin, function: f}}\n{line}\n");
+        assert_eq!(read(&text, Yaml, &Defaults::default()).unwrap().warnings.len(), expected, "{line}");
+    }
+    let commented = format!(
+        "name: t\n{}implementation:\n{}  type: builtin\n  function: f\n",
+        "# c\n".repeat(500),
+        "  # c\n".repeat(500)
+    );
+    good(&commented, Yaml);
+}
+
+#[test]
 fn extensions() {
     for (extension, form) in [
         ("skill", Some(Skill)),

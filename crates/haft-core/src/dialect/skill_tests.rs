@@ -168,7 +168,7 @@ fn faults_name_the_line_of_the_file() {
     insta::assert_snapshot!(findings("---\nname: x\n", Skill), @r"line 1, column 1: the front matter is not closed; add a second line `---` before the script");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: ruby\nnetwork: yes\ntimeout_secs: -1\n---\nputs 1\n", Skill), @r"
 line 3, column 1: `runtime`: `ruby` is not one of `bash`, `python`, `wasm`
-line 5, column 1: `timeout_secs`: expected a whole number of seconds, found the number -1
+line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
 line 4, column 1: `network`: expected `true` or `false`, found a text
 ");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: this is not valid YAML: mismatched bracket '[' closed by '}'");

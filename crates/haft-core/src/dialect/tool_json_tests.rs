@@ -163,7 +163,7 @@ line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed are letters
 line 6, column 3: `isEnabled`: expected `true` or `false`, found a text
 line 5, column 3: `argSchema`: expected a JSON Schema (a map), found a list
 line 4, column 3: `type`: `htp` is not one of `go`, `http`; did you mean `http`?
-line 3, column 3: `version`: expected a text, found the number 1.5; put it in quotes
+line 3, column 3: `version`: expected a text, found a number; put it in quotes
 ");
     insta::assert_snapshot!(findings(r#"{
   "slug": "weather", "type": "http", "argSchema": {},
