@@ -18,6 +18,9 @@
 
 use crate::problem::Problem;
 
+/// How deep `{{if}}` may nest; it also bounds how often a line is looked at.
+const DEEPEST: usize = 32;
+
 /// Where control lines were made entries, and how far each line was moved to the right.
 #[derive(Debug)]
 pub(super) struct Expanded {
@@ -61,6 +64,9 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
         let shift = frames.last().map_or(0, |frame| frame.shift);
         match controls.get(index).and_then(Option::as_ref) {
             None => out.line(line, shift),
+            Some(Control::If(_)) if frames.len() == DEEPEST => {
+                return Err(fault(index, &format!("more than {DEEPEST} nested `{{{{if}}}}`")));
+            }
             Some(Control::If(condition)) => {
                 let frame = open(&lines, &controls, index, shift);
                 let key = keys.unique("if", condition, &frame, &frames);

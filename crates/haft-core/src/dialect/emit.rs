@@ -98,18 +98,24 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Tells whether a text needs no quotes: it starts with a letter, means nothing but itself to any
-/// YAML reader, and contains nothing that ends a plain scalar.
+/// Tells whether a text needs no quotes: it starts with a letter, `/` or `$` (or is a duration such as
+/// `30s`), means nothing but itself to any YAML reader, and contains nothing that ends a plain scalar.
 fn fits_plain(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "none"];
     let allowed = |c: char| c.is_alphanumeric() || " _-./(),'+=@;&%$!?*<>~:#{}|^".contains(c);
-    text.chars().next().is_some_and(char::is_alphabetic)
+    let starts_well = |c: char| c.is_alphabetic() || c == '/' || c == '$';
+    (text.starts_with(starts_well) || is_duration(text))
         && text.chars().all(allowed)
         && !text.ends_with([' ', ':'])
         && !text.contains(": ")
         && !text.contains(" #")
         && !WORDS.contains(&text.to_lowercase().as_str())
+}
+
+fn is_duration(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len() && matches!(unit, "ms" | "s" | "m" | "h")
 }
 
 fn printable(c: char) -> bool {

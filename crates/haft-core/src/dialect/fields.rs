@@ -250,7 +250,7 @@ impl<'r> Fields<'r> {
                 Value::Number(number) => drop(texts.insert(name, number.to_string())),
                 Value::Bool(flag) => drop(texts.insert(name, flag.to_string())),
                 other => self.report.error(
-                    join(&path, &name),
+                    join(&path, &excerpt(&name, 60)),
                     "wrong_type",
                     format!("expected a text, found {}", describe(&other)),
                 ),

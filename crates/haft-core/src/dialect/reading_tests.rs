@@ -122,6 +122,7 @@ fn hostile_texts_are_refused() {
         (" ".repeat(10 * 1024 * 1024).as_str(), Json, "too_large"),
         (" ".repeat(10 * 1024 * 1024).as_str(), Yaml, "too_large"),
         ("&a [*a]", Yaml, "syntax"),
+        ("{{if x}}\n".repeat(100_000).as_str(), Yaml, "control_line"),
     ] {
         let problems = read(text, form, &Defaults::default()).unwrap_err();
         let codes: Vec<&str> = problems.iter().map(|problem| problem.code.as_str()).collect();
@@ -132,6 +133,18 @@ fn hostile_texts_are_refused() {
         value = json!([value]);
     }
     assert_eq!(read_value(value, &Defaults::default()).unwrap_err()[0].code, "too_deep");
+}
+
+#[test]
+fn a_long_key_above_many_nodes_costs_little() {
+    let key = "k".repeat(400_000);
+    let nodes = vec!["0"; 90_000].join(",");
+    // With a path made for every node this would copy 36 GB.
+    let text = format!(
+        "name: t\nparams: []\nimplementation: {{type: http, url: x, body: {{? {key}\n  : [{nodes}]}}}}\n"
+    );
+    let spec = good(&text, Yaml).spec;
+    assert!(!crate::check::definition(&spec).errors.is_empty());
 }
 
 #[test]

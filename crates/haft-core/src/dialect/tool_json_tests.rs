@@ -80,7 +80,7 @@ fn the_example_of_the_document() {
 #[test]
 fn the_example_in_other_forms() {
     let reading = good(EXAMPLE, Json);
-    insta::assert_snapshot!(write(&reading.spec, Yaml, Some(true)), @r#"
+    insta::assert_snapshot!(write(&reading.spec, Yaml, Some(true)), @r"
 name: weather
 version: v2
 display_name: Weather report
@@ -99,12 +99,12 @@ implementation:
     User-Agent: MyApp/${version}
   success_codes: [200]
   response: json
-  extract: "$.current.condition.text"
+  extract: $.current.condition.text
   templates: dollar
-  timeout: "10s"
+  timeout: 10s
 enabled: true
-"#);
-    insta::assert_snapshot!(write(&reading.spec, Skill, None), @r#"
+");
+    insta::assert_snapshot!(write(&reading.spec, Skill, None), @r"
 ---
 name: weather
 version: v2
@@ -127,10 +127,10 @@ implementation:
     User-Agent: MyApp/${version}
   success_codes: [200]
   response: json
-  extract: "$.current.condition.text"
+  extract: $.current.condition.text
   timeout_ms: 10000
 ---
-"#);
+");
 }
 
 #[test]
