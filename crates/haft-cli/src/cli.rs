@@ -14,7 +14,7 @@ use crate::output::Color;
 ///
 /// Commands talk to a running server where there is one, and otherwise open the home folder themselves.
 #[derive(Debug, Parser)]
-#[command(name = "haft", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "haft", version, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 tool call failed, \
                         6 server unreachable, 7 denied, 8 invalid"

@@ -6,25 +6,24 @@ use std::sync::Arc;
 
 use axum::Router;
 use haft_core::secret::Secret;
+use haft_server::App;
 use haft_server::settings::Settings;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::error::CliError;
-use crate::standin::App;
 
 /// An opened home folder.
 pub(crate) struct Engine {
     app: Arc<App>,
-    settings: Settings,
 }
 
 impl Engine {
     /// Opens the home folder and everything in it.
     pub(crate) async fn open(settings: Settings) -> Result<Self, CliError> {
         let home = settings.home.clone();
-        let app = App::open(settings.clone()).await;
-        Ok(Self { app: app.map_err(|error| CliError::Open { home, source: error.into() })?, settings })
+        let app = App::open(settings).await;
+        Ok(Self { app: app.map_err(|error| CliError::Open { home, source: error.into() })? })
     }
 
     /// Returns the whole HTTP surface.
@@ -42,19 +41,27 @@ impl Engine {
         self.app.login_link(addr)
     }
 
-    /// Answers requests until `stop`, and then until running calls have ended.
+    /// Answers requests until `stop`, then lets running calls end and closes the home folder.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
-        stop: impl Future<Output = ()> + Send + 'static,
+        stop: impl Future<Output = ()> + Send,
     ) -> std::io::Result<()> {
         Arc::clone(&self.app).serve(listener, stop).await
     }
 
     /// Builds the index anew from the files.
     pub(crate) async fn reindex(&self) -> Result<Value, CliError> {
-        let failed = |error| CliError::Open { home: self.settings.home.clone(), source: error };
-        self.app.reindex().await.map_err(|error| failed(error.into()))
+        let report = self.app.reindex().await.map_err(|error| CliError::Open {
+            home: self.app.settings().home.clone(),
+            source: error.into(),
+        })?;
+        Ok(json!({
+            "bundles": report.bundles,
+            "tools": report.tools,
+            "unreadable": report.unreadable,
+            "changed": report.changed,
+        }))
     }
 
     /// Writes out what is pending and lets go of the home folder.

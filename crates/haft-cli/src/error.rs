@@ -79,7 +79,7 @@ pub(crate) enum CliError {
     #[error("{0} check(s) failed")]
     Unhealthy(usize),
     /// No answer came.
-    #[error("reach the server at `{url}`")]
+    #[error("cannot reach the server at `{url}`")]
     Unreachable {
         /// Where.
         url: String,
@@ -87,7 +87,7 @@ pub(crate) enum CliError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The answer is not one of haft.
-    #[error("understand the answer of the server at `{url}` (HTTP {status})")]
+    #[error("cannot understand the answer of the server at `{url}` (HTTP {status})")]
     Answer {
         /// Where.
         url: String,
@@ -95,7 +95,7 @@ pub(crate) enum CliError {
         status: u16,
     },
     /// The home folder cannot be opened.
-    #[error("open the home folder `{}`", home.display())]
+    #[error("cannot open the home folder `{}`", home.display())]
     Open {
         /// The folder.
         home: PathBuf,
@@ -103,7 +103,7 @@ pub(crate) enum CliError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The address is taken or not ours.
-    #[error("listen on `{addr}`")]
+    #[error("cannot listen on `{addr}`")]
     Listen {
         /// The address.
         addr: std::net::SocketAddr,
@@ -114,7 +114,7 @@ pub(crate) enum CliError {
     #[error("there is no token for the server at `{0}`")]
     NoToken(String),
     /// A file or a stream failed.
-    #[error("{doing}")]
+    #[error("cannot {doing}")]
     Io {
         /// What was being done.
         doing: String,

@@ -12,7 +12,6 @@ mod input;
 mod logging;
 mod output;
 mod server_file;
-mod standin;
 mod view;
 
 use std::process::ExitCode;

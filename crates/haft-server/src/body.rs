@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 
 /// A body as it came, with the type it claims.
-pub struct Body {
+pub(crate) struct Body {
     /// The bytes.
     pub bytes: Bytes,
     /// The media type, without parameters, in lower case.
@@ -41,14 +41,14 @@ fn media_type(headers: &HeaderMap) -> String {
 
 impl Body {
     /// Returns the text.
-    pub fn text(&self) -> Result<&str, ApiError> {
+    pub(crate) fn text(&self) -> Result<&str, ApiError> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
             ApiError::bad_request(format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
         })
     }
 
     /// Reads the body as JSON, whatever type it claims: `curl -d` says it is a form.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = if error.is_data() {
                 format!("the body is not as expected: {error}")
@@ -60,7 +60,7 @@ impl Body {
     }
 
     /// Reads the body as JSON; an empty one is the default.
-    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
+    pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
         if self.bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { self.json() }
     }
 }

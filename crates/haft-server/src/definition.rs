@@ -35,7 +35,9 @@ pub(crate) fn read(body: &Body, place: &Place) -> Result<Reading, ApiError> {
         "application/x-haft-skill" => FileForm::Skill,
         "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => FileForm::Yaml,
         // `curl -d` without a header claims to send a form; what it sends is JSON.
-        "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => FileForm::Json,
+        "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => {
+            FileForm::Json
+        }
         other => {
             let message = format!(
                 "a definition of type `{other}` cannot be read; send `application/json`, `application/yaml` or \
@@ -62,7 +64,15 @@ pub(crate) struct Checked {
 }
 
 /// Puts masked values back and makes every check that a definition has to pass.
-pub(crate) fn check(app: &App, mut reading: Reading, earlier: Option<&ToolSpec>) -> Result<Checked, ApiError> {
+pub(crate) fn check(
+    app: &App,
+    mut reading: Reading,
+    earlier: Option<&ToolSpec>,
+) -> Result<Checked, ApiError> {
+    // Reads show the name where there is no other title; written back, it is still none.
+    if reading.spec.display_name == reading.spec.name.as_str() {
+        reading.spec.display_name.clear();
+    }
     let lost = redact::restore(&mut reading.spec, earlier);
     let mut verdict = judge(app, &reading.spec);
     verdict.errors.extend(lost.into_iter().map(|field| {
@@ -84,7 +94,9 @@ pub(crate) fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
     if let Err(problem) = app.registry().executors().available(&spec) {
         verdict.warnings.push(problem);
     } else if let Err(problems) = Plan::compile(&spec, app.registry().executors()) {
-        verdict.errors.extend(problems.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
+        verdict
+            .errors
+            .extend(problems.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
     }
     verdict
 }
@@ -92,7 +104,9 @@ pub(crate) fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
 /// `published` is reached by `POST …/publish` only; writing back what a tool already is changes nothing.
 pub(crate) fn refuse_published(asked: Option<Status>, now: Option<Status>) -> Result<(), ApiError> {
     if asked == Some(Status::Published) && now != Some(Status::Published) {
-        return Err(ApiError::bad_request("`status` cannot be set to `published`; use `POST /tools/{ref}/publish`"));
+        return Err(ApiError::bad_request(
+            "`status` cannot be set to `published`; use `POST /tools/{ref}/publish`",
+        ));
     }
     Ok(())
 }
@@ -111,7 +125,8 @@ pub(crate) fn refuse_other_scope(scope: Option<&str>) -> Result<(), ApiError> {
 /// A change keeps name and version: another name is another tool.
 pub(crate) fn same_identity(new: &ToolSpec, now: &ToolSpec) -> Result<(), ApiError> {
     if new.name != now.name {
-        let message = format!("the definition is named `{}`, the address `{}`; they must agree", new.name, now.name);
+        let message =
+            format!("the definition is named `{}`, the address `{}`; they must agree", new.name, now.name);
         return Err(ApiError::bad_request(message));
     }
     if new.version != now.version {

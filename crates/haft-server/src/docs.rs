@@ -16,7 +16,8 @@ static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| Arc::new(Config
 
 /// The page itself.
 pub(crate) async fn page() -> Response {
-    ([(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")], Html(PAGE)).into_response()
+    ([(header::CONTENT_SECURITY_POLICY, POLICY), (header::REFERRER_POLICY, "no-referrer")], Html(PAGE))
+        .into_response()
 }
 
 /// What starts the page: it takes the token out of the address, so that a login link logs in.
@@ -27,7 +28,9 @@ pub(crate) async fn start() -> Response {
 /// The files of the page.
 pub(crate) async fn file(Path(name): Path<String>) -> Response {
     match utoipa_swagger_ui::serve(&name, Arc::clone(&CONFIG)) {
-        Ok(Some(file)) => ([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response(),
+        Ok(Some(file)) => {
+            ([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response()
+        }
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }

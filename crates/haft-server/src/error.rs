@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 /// An answer that is not a success.
 #[derive(Debug)]
-pub struct ApiError {
+pub(crate) struct ApiError {
     /// The stable name.
     pub code: ErrorCode,
     /// What is wrong and what to do.
@@ -28,7 +28,7 @@ pub struct ApiError {
 
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
+pub(crate) struct ErrorBody {
     /// Always `error`.
     #[schema(example = "error")]
     status: &'static str,
@@ -44,7 +44,7 @@ pub struct ErrorBody {
 
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ErrorDetail {
+pub(crate) struct ErrorDetail {
     /// A stable name.
     #[schema(example = "not_found")]
     code: &'static str,
@@ -57,42 +57,45 @@ pub struct ErrorDetail {
 
 impl ApiError {
     /// Makes an error.
-    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: None, of_call: false }
     }
 
     /// Makes "the request is malformed".
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, message)
     }
 
     /// Makes "there is no such thing".
-    pub fn not_found(what: &str, key: &str) -> Self {
-        Self::new(ErrorCode::NotFound, format!("there is no {what} `{}`", haft_core::problem::excerpt(key, 120)))
+    pub(crate) fn not_found(what: &str, key: &str) -> Self {
+        Self::new(
+            ErrorCode::NotFound,
+            format!("there is no {what} `{}`", haft_core::problem::excerpt(key, 120)),
+        )
     }
 
     /// Adds what a program may want to read.
     #[must_use]
-    pub fn with_details(mut self, details: Value) -> Self {
+    pub(crate) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
     /// Marks the error as the answer to a call.
     #[must_use]
-    pub fn of_call(mut self) -> Self {
+    pub(crate) fn of_call(mut self) -> Self {
         self.of_call = true;
         self
     }
 
     /// Makes "the definition is not valid" of all its faults.
-    pub fn invalid_definition(problems: &[Problem]) -> Self {
+    pub(crate) fn invalid_definition(problems: &[Problem]) -> Self {
         Self::new(ErrorCode::InvalidDefinition, join(problems)).with_details(json!({"problems": problems}))
     }
 }
 
 /// Returns the HTTP status of a code.
-pub fn status(code: ErrorCode) -> StatusCode {
+pub(crate) fn status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::InvalidRequest
         | ErrorCode::InvalidArguments

@@ -21,7 +21,7 @@ use crate::error::ApiError;
 
 /// Who sends a request.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// Whose things are seen.
     pub tenant: TenantId,
     /// What may be done.
@@ -33,11 +33,12 @@ pub struct Identity {
 
 impl Identity {
     /// Makes sure that the token may do this.
-    pub fn require(&self, role: Role) -> Result<(), ApiError> {
+    pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role {
             return Ok(());
         }
-        let message = format!("this needs the role `{}`; the token has `{}`", role.as_str(), self.role.as_str());
+        let message =
+            format!("this needs the role `{}`; the token has `{}`", role.as_str(), self.role.as_str());
         Err(ApiError::new(ErrorCode::Forbidden, message))
     }
 }
@@ -55,13 +56,13 @@ impl From<&TokenRecord> for Identity {
 
 /// All tokens by their hash; read without waiting, replaced whole on a change.
 #[derive(Default)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     by_hash: ArcSwap<HashMap<String, Arc<Identity>>>,
 }
 
 impl Tokens {
     /// Takes all tokens anew.
-    pub fn replace(&self, tokens: &[TokenRecord]) {
+    pub(crate) fn replace(&self, tokens: &[TokenRecord]) {
         let map = tokens.iter().map(|token| (token.hash.clone(), Arc::new(Identity::from(token)))).collect();
         self.by_hash.store(Arc::new(map));
     }
@@ -104,8 +105,8 @@ impl<S: Sync> FromRequestParts<S> for Identity {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let found = parts.extensions.get::<Arc<Identity>>();
-        found.map(|identity| Identity::clone(identity)).ok_or_else(|| {
-            ApiError::new(ErrorCode::Internal, "this route is not behind the token check")
-        })
+        found
+            .map(|identity| Identity::clone(identity))
+            .ok_or_else(|| ApiError::new(ErrorCode::Internal, "this route is not behind the token check"))
     }
 }

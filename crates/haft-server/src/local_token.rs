@@ -48,7 +48,8 @@ fn first_line(text: &str) -> &str {
 fn make(path: &Path) -> io::Result<Secret> {
     let token = generate().map_err(io::Error::other)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     writeln!(file, "{}", token.expose())?;
     file.sync_all()?;
     let linked = fs::hard_link(&temporary, path);

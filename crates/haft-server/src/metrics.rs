@@ -15,7 +15,7 @@ const BUCKETS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5
 const META: Metadata<'static> = Metadata::new("haft", Level::INFO, None);
 
 /// The counters of one server. Not the process-wide recorder: a program may embed several servers.
-pub struct Metrics {
+pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     succeeded: Counter,
@@ -28,7 +28,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Makes all counters, at zero.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let builder = PrometheusBuilder::new();
         // The only fault is an empty list of buckets.
         let recorder = match builder.set_buckets(&BUCKETS) {
@@ -42,7 +42,8 @@ impl Metrics {
         Self {
             succeeded: counter("haft_calls_total", "outcome", "success"),
             failed: counter("haft_calls_total", "outcome", "error"),
-            requests: ["2xx", "3xx", "4xx", "5xx"].map(|class| counter("haft_http_requests_total", "status", class)),
+            requests: ["2xx", "3xx", "4xx", "5xx"]
+                .map(|class| counter("haft_http_requests_total", "status", class)),
             running: recorder.register_gauge(&Key::from_static_name("haft_calls_running"), &META),
             seconds: recorder.register_histogram(&Key::from_static_name("haft_call_seconds"), &META),
             tools: recorder.register_gauge(&Key::from_static_name("haft_tools"), &META),
@@ -52,7 +53,7 @@ impl Metrics {
     }
 
     /// Counts the answer to a request.
-    pub fn answered(&self, status: u16) {
+    pub(crate) fn answered(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
         if let Some(counter) = self.requests.get(class) {
             counter.increment(1);
@@ -60,7 +61,7 @@ impl Metrics {
     }
 
     /// Returns everything in the text form of Prometheus.
-    pub fn text(&self, tools: usize) -> String {
+    pub(crate) fn text(&self, tools: usize) -> String {
         self.tools.set(f64::from(u32::try_from(tools).unwrap_or(u32::MAX)));
         self.handle.run_upkeep();
         self.handle.render()
@@ -68,7 +69,7 @@ impl Metrics {
 
     /// Says what the metrics are, for the text form.
     #[must_use]
-    pub fn described(self) -> Self {
+    pub(crate) fn described(self) -> Self {
         let describe = |name: &'static str, text: &'static str| {
             self.recorder.describe_counter(name.into(), None, text.into());
         };
@@ -98,7 +99,11 @@ impl Stage for Measure {
             let outcome = next.run(call).await;
             drop(running);
             self.0.seconds.record(elapsed(started));
-            if outcome.is_ok() { self.0.succeeded.increment(1) } else { self.0.failed.increment(1) }
+            if outcome.is_ok() {
+                self.0.succeeded.increment(1)
+            } else {
+                self.0.failed.increment(1)
+            }
             outcome
         })
     }

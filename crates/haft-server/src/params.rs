@@ -11,7 +11,7 @@ use crate::error::ApiError;
 
 /// The query of a request.
 #[derive(Debug, Default)]
-pub struct Params(HashMap<String, String>);
+pub(crate) struct Params(HashMap<String, String>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = ApiError;
@@ -33,12 +33,12 @@ fn fold(name: &str) -> String {
 
 impl Params {
     /// Returns a parameter by its `snake_case` name; an empty one counts as left out.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(&fold(name)).map(String::as_str).filter(|text| !text.is_empty())
     }
 
     /// Reads a parameter.
-    pub fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
+    pub(crate) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
         self.get(name)
             .map(|text| {
                 text.parse().map_err(|_| {
@@ -50,7 +50,7 @@ impl Params {
     }
 
     /// Reads a switch.
-    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.get(name) {
             None | Some("false" | "0" | "no") => Ok(false),
             Some("true" | "1" | "yes") => Ok(true),
@@ -59,7 +59,7 @@ impl Params {
     }
 
     /// Reads one of a set of words through its parser.
-    pub fn choice<T>(
+    pub(crate) fn choice<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Option<T>,
@@ -76,13 +76,13 @@ impl Params {
     }
 
     /// Reads a list of words, separated by commas.
-    pub fn words(&self, name: &str) -> Vec<String> {
+    pub(crate) fn words(&self, name: &str) -> Vec<String> {
         let text = self.get(name).unwrap_or_default();
         text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
 
     /// Reads which page is wanted.
-    pub fn page(&self, list: &'static str) -> Result<Page, ApiError> {
+    pub(crate) fn page(&self, list: &'static str) -> Result<Page, ApiError> {
         let number = "a whole number";
         let mut size = self.parsed::<u32>("page_size", number)?;
         for other in ["recommended_page_size", "limit"] {
@@ -100,7 +100,7 @@ impl Params {
 
 /// Which part of a list.
 #[derive(Debug)]
-pub struct Page {
+pub(crate) struct Page {
     list: &'static str,
     /// How many items at most.
     pub size: u32,
@@ -112,7 +112,7 @@ pub struct Page {
 
 impl Page {
     /// Cuts the page out of a list that is sorted by `key`; returns it with the token of the next page.
-    pub fn cut<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    pub(crate) fn cut<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let start = match &self.after {
@@ -127,7 +127,7 @@ impl Page {
     }
 
     /// Makes the token of the page after an item.
-    pub fn token(&self, position: &str) -> String {
+    pub(crate) fn token(&self, position: &str) -> String {
         page::encode(self.list, position)
     }
 }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 /// `{"status":"success","data":…}`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Success<T> {
+pub(crate) struct Success<T> {
     /// Always `success`.
     #[schema(example = "success")]
     status: &'static str,
@@ -17,11 +17,11 @@ pub struct Success<T> {
 }
 
 /// Wraps an answer.
-pub fn success<T: Serialize>(data: T) -> Json<Success<T>> {
+pub(crate) fn success<T: Serialize>(data: T) -> Json<Success<T>> {
     Json(Success { status: "success", data })
 }
 
 /// Wraps an answer that made something new.
-pub fn created<T: Serialize>(data: T) -> Response {
+pub(crate) fn created<T: Serialize>(data: T) -> Response {
     (StatusCode::CREATED, success(data)).into_response()
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use axum::Router;
 use haft_core::outcome::ErrorCode;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -23,15 +23,15 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::routes::{
-    bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search, test,
-    tokens, tool, tools, validate,
+    bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search,
+    test, tokens, tool, tools, validate,
 };
 use crate::{docs, identity, request_id};
 
 /// A client may pause for so long while it sends a body.
 const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// Smaller answers are sent as they are: packing them costs more than it saves.
-const WORTH_PACKING: u16 = 1024;
+const WORTH_PACKING: u64 = 1024;
 
 /// The document that the routes are entered into.
 #[derive(OpenApi)]

@@ -16,7 +16,11 @@ pub(crate) struct Secrets {
 }
 
 impl SecretSource for Secrets {
-    fn secret<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        name: &'a str,
+    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             let stored = self.store.secret(tenant, name).await?;
             Ok(stored.or_else(|| self.environment.get(name).cloned()))

@@ -90,9 +90,9 @@ async fn accept(listener: &TcpListener, router: Router, connections: &GracefulSh
             }
         };
         prepare(&stream);
-        let service = TowerToHyperService::new(router.clone().map_request(|request: http::Request<Incoming>| {
-            request.map(axum::body::Body::new)
-        }));
+        let service = TowerToHyperService::new(
+            router.clone().map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new)),
+        );
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let connection = connections.watch(connection);
         tokio::spawn(async move {

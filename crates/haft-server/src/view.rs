@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ToolView {
+pub(crate) struct ToolView {
     /// The id; `null` for a file that cannot be read.
     #[schema(value_type = Option<String>)]
     id: Option<String>,
@@ -169,7 +169,7 @@ impl From<&Unreadable> for ToolView {
 
 /// A bundle, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct BundleView {
+pub(crate) struct BundleView {
     id: String,
     tenant: String,
     slug: String,
@@ -187,7 +187,7 @@ pub struct BundleView {
 
 impl BundleView {
     /// Shows a bundle with the number of its tools.
-    pub fn new(bundle: &Bundle, tool_count: usize) -> Self {
+    pub(crate) fn new(bundle: &Bundle, tool_count: usize) -> Self {
         Self {
             id: bundle.id.to_string(),
             tenant: bundle.tenant.to_string(),
@@ -207,7 +207,7 @@ impl BundleView {
 
 /// One revision, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct RevisionView {
+pub(crate) struct RevisionView {
     number: u32,
     hash: String,
     created_at: String,
@@ -219,7 +219,7 @@ pub struct RevisionView {
 
 impl RevisionView {
     /// Shows a revision.
-    pub fn new(revision: &Revision, published: Option<u32>) -> Self {
+    pub(crate) fn new(revision: &Revision, published: Option<u32>) -> Self {
         Self {
             number: revision.number,
             hash: revision.hash.clone(),
@@ -232,7 +232,7 @@ impl RevisionView {
 
 /// The outcome of a call, which is the whole answer.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct OutcomeView<'a> {
+pub(crate) struct OutcomeView<'a> {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'a Value>,
@@ -247,7 +247,7 @@ pub struct OutcomeView<'a> {
 
 /// Why a tool failed.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct CallErrorView<'a> {
+pub(crate) struct CallErrorView<'a> {
     code: &'static str,
     message: &'a str,
     retryable: bool,
@@ -271,7 +271,7 @@ impl<'a> From<&'a CallError> for CallErrorView<'a> {
 
 impl<'a> OutcomeView<'a> {
     /// Shows the outcome of a call that is over.
-    pub fn new(record: &'a CallRecord, deprecated: bool) -> Self {
+    pub(crate) fn new(record: &'a CallRecord, deprecated: bool) -> Self {
         let value = record.error.is_none().then_some(record.value.as_ref().unwrap_or(&Value::Null));
         Self {
             ok: value.is_some(),

@@ -6,6 +6,7 @@
 mod catalog;
 mod engine;
 mod files;
+mod inspect;
 mod ledger;
 mod migrate;
 mod reaper;

@@ -40,6 +40,9 @@ pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
     }
     let resolved = context.resolve()?;
     logging::start(&context.quiet(resolved.log));
+    for warning in &resolved.warnings {
+        context.output.warn(warning);
+    }
     Ok(Client::local(Engine::open(resolved.settings).await?))
 }
 

@@ -116,6 +116,7 @@ impl Client {
             .uri(uri)
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, AGENT)
+            .header("x-haft-surface", "cli")
             .header(AUTHORIZATION, format!("Bearer {}", self.token.expose()));
         for (name, value) in request.headers {
             builder = builder.header(name, value);

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::CliError;
 
 /// The example tool: no key, no account, one request.
-pub(crate) const EXAMPLE: &str = include_str!("example.yaml");
+const EXAMPLE: &str = include_str!("example.yaml");
 /// Where it goes.
 const EXAMPLE_PATH: &str = "skills/examples/current-weather.yaml";
 
@@ -20,8 +20,7 @@ const EXAMPLE_PATH: &str = "skills/examples/current-weather.yaml";
 pub(crate) fn run(context: &Context) -> Result<(), CliError> {
     let home = context.home()?;
     let mut made = Vec::new();
-    for folder in ["", "skills", "skills/examples"] {
-        let path = home.join(folder);
+    for path in [home.clone(), home.join("skills"), home.join("skills/examples")] {
         let new =
             make_folder(&path).map_err(CliError::io(format!("make the folder `{}`", path.display())))?;
         made.push(row(&path, new));
@@ -62,5 +61,17 @@ fn write_new(path: &Path, content: &str) -> std::io::Result<bool> {
         Ok(mut file) => file.write_all(content.as_bytes()).map(|()| true),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_core::catalog::FileForm;
+    use haft_core::dialect::{Defaults, read};
+
+    #[test]
+    fn the_example_is_a_definition_without_a_doubt() {
+        let reading = read(super::EXAMPLE, FileForm::Yaml, &Defaults::default()).unwrap();
+        assert_eq!((reading.spec.name.as_str(), reading.warnings), ("current-weather", Vec::new()));
     }
 }

@@ -64,7 +64,6 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         ))
     })?;
     let served = engine.serve(listener, stop).await.map_err(CliError::io("serve"));
-    engine.close().await;
     file.remove();
     served
 }

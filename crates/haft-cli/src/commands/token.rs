@@ -44,9 +44,6 @@ pub(crate) struct Create {
     /// What it may do
     #[arg(long, default_value = "caller")]
     role: Role,
-    /// A tool that it may call, as `name` or `bundle:name`; without it, every tool
-    #[arg(long = "tool", value_name = "TOOL")]
-    tools: Vec<String>,
     /// How long it is valid, as in `12h`; without it, for ever
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
@@ -69,9 +66,6 @@ async fn make(create: Create, context: &Context) -> Result<(), CliError> {
     let mut body = Map::new();
     body.insert("name".to_owned(), json!(create.name));
     body.insert("role".to_owned(), json!(role));
-    if !create.tools.is_empty() {
-        body.insert("tools".to_owned(), json!(create.tools));
-    }
     if let Some(expires) = create.expires {
         body.insert("expires_in".to_owned(), json!(expires));
     }

@@ -38,7 +38,7 @@ pub(crate) enum ConfigError {
     #[error("neither `--home`, `HAFT_HOME` nor `HOME` says where the home folder is")]
     NoHome,
     /// The file cannot be read.
-    #[error("read the configuration `{}`", path.display())]
+    #[error("cannot read the configuration `{}`", path.display())]
     Read {
         /// The file.
         path: PathBuf,

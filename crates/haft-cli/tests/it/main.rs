@@ -5,4 +5,5 @@ mod help;
 mod home;
 mod serve;
 mod tools;
+mod upstream;
 mod usage;

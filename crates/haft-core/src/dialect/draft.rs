@@ -31,7 +31,7 @@ const DERIVED: [&str; 20] = [
     "revision",
     "hash",
     "qualified",
-    "reference",
+    "published_revision",
     "warnings",
     "hint",
 ];

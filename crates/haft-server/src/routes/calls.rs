@@ -73,7 +73,9 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let mut record = find(&app, &identity, &id).await?;
-    if record.status == CallStatus::Pending && app.pipeline().background().get(&record.tenant, record.id).is_some() {
+    if record.status == CallStatus::Pending
+        && app.pipeline().background().get(&record.tenant, record.id).is_some()
+    {
         record.status = CallStatus::Running;
     }
     Ok(success(record).into_response())

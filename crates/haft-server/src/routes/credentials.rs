@@ -57,13 +57,13 @@ pub(crate) async fn put(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     // The parser's own words could quote the value.
-    let Value { value } = body
-        .json()
-        .map_err(|_| ApiError::bad_request("the body must be `{\"value\": \"…\"}` with the secret as a string"))?;
+    let Value { value } = body.json().map_err(|_| {
+        ApiError::bad_request("the body must be `{\"value\": \"…\"}` with the secret as a string")
+    })?;
     if value == MASK {
         return Err(ApiError::bad_request("`***` stands for a stored value; write the new one"));
     }
-    app.store().put_credential(&identity.tenant, &name, &Secret::new(value)).await?;
+    app.store().put_credential(identity.tenant.clone(), name.clone(), Secret::new(value)).await?;
     app.audit(&identity, "credential.put", &name);
     Ok(success(json!({"name": name, "value": MASK})).into_response())
 }
@@ -79,7 +79,7 @@ pub(crate) async fn delete(
     Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
-    app.store().delete_credential(&identity.tenant, &name).await?;
+    app.store().delete_credential(identity.tenant.clone(), name.clone()).await?;
     app.audit(&identity, "credential.delete", &name);
     Ok(success(json!({"message": format!("Credential '{name}' deleted")})).into_response())
 }

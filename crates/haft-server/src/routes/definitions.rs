@@ -52,9 +52,13 @@ pub(crate) async fn all(
     let mode = app.settings().mode;
     let snapshot = app.registry().snapshot();
     let entries = callable(&snapshot, &identity, mode);
-    let names = model_names(entries.iter().map(|entry| (entry.tool.spec.name.as_str(), entry.qualified.as_str())));
-    let list: Vec<Value> =
-        entries.iter().zip(&names).map(|(entry, name)| definition(visible(entry, mode), name, format)).collect();
+    let names =
+        model_names(entries.iter().map(|entry| (entry.tool.spec.name.as_str(), entry.qualified.as_str())));
+    let list: Vec<Value> = entries
+        .iter()
+        .zip(&names)
+        .map(|(entry, name)| definition(visible(entry, mode), name, format))
+        .collect();
     Ok(success(list).into_response())
 }
 

@@ -75,7 +75,9 @@ pub(crate) async fn version(
     let text = params.get("new_version").ok_or_else(|| ApiError::bad_request("`new_version` is missing"))?;
     let version = Version::new(text)?;
     if !version.is_three_numbers() {
-        return Err(ApiError::bad_request(format!("`new_version` is `{version}`; expected X.Y.Z, such as `1.2.0`")));
+        return Err(ApiError::bad_request(format!(
+            "`new_version` is `{version}`; expected X.Y.Z, such as `1.2.0`"
+        )));
     }
     step(&app, &identity, &reference, Transition::Relabel(version), "tool.version").await
 }

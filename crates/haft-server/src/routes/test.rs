@@ -67,7 +67,8 @@ pub(crate) async fn run(
         idempotency_key: None,
         labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
     };
-    let answer = app.pipeline().call(request).await.map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let answer =
+        app.pipeline().call(request).await.map_err(|error| ApiError { of_call: false, ..error.into() })?;
     let record = &answer.record;
     let (output, status, error_code) = match &record.error {
         None => (record.value.clone().unwrap_or(Value::Null), "success", None),

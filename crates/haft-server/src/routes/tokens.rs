@@ -81,7 +81,9 @@ pub(crate) async fn create(
     let new: NewToken = body.json()?;
     let name = new.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-        return Err(ApiError::bad_request("`name` must have 1 to 64 characters, none of them a control character"));
+        return Err(ApiError::bad_request(
+            "`name` must have 1 to 64 characters, none of them a control character",
+        ));
     }
     let role = Role::parse(&new.role)
         .ok_or_else(|| ApiError::bad_request("`role` must be `viewer`, `caller`, `editor` or `admin`"))?;

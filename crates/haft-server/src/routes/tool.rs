@@ -180,10 +180,10 @@ pub(crate) async fn source(
     let own = tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(form);
     let chosen = asked.or(own).unwrap_or(FileForm::Json);
     // The author's own text, comments and all, where it is asked for as it is and shows no secret.
-    let kept = if asked.is_none_or(|asked| Some(asked) == own) && !redact::has_literal_secret(&tool.spec) {
-        app.store().definition_text(tool.id).await?
-    } else {
-        None
+    let as_it_is = asked.is_none_or(|asked| Some(asked) == own) && !redact::has_literal_secret(&tool.spec);
+    let kept = match tool.path.as_deref().filter(|_| as_it_is) {
+        Some(path) => app.store().definition_text(path).await?,
+        None => None,
     };
     let text = kept.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), chosen, None));
     let name = match chosen {
@@ -202,4 +202,3 @@ fn form(word: &str) -> Option<FileForm> {
         _ => None,
     }
 }
-

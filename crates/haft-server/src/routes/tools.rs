@@ -24,7 +24,7 @@ use crate::view::ToolView;
 
 /// A page of tools.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ToolList {
+pub(crate) struct ToolList {
     tools: Vec<ToolView>,
     /// How many fit the filter in all.
     total: usize,
@@ -80,7 +80,8 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
     let tools: Vec<_> = own.map(|entry| ToolView::from(&**entry)).collect();
     let total = tools.len();
     let ready = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in && entry.ready()).count();
-    Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None }).into_response())
+    Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
+        .into_response())
 }
 
 /// Create a tool from a definition in any dialect.
@@ -158,7 +159,11 @@ impl Filter {
                 .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
                 .unwrap_or(&Source::ALL),
             runtime: params.get("runtime").map(str::to_owned),
-            status: params.choice("status", Status::parse, "`draft`, `published`, `deprecated`, `disabled`")?,
+            status: params.choice(
+                "status",
+                Status::parse,
+                "`draft`, `published`, `deprecated`, `disabled`",
+            )?,
             kind: params.choice("implementation_type", Kind::parse, "the implementation types")?,
             tool_type: params.get("tool_type").map(str::to_owned),
             tags: params.words("tags"),

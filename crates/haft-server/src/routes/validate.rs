@@ -68,7 +68,9 @@ pub(crate) async fn run(
     let wanted: Wanted = body.json_or_default()?;
     let sent = match (&wanted.definition, &wanted.text) {
         (Some(value), _) => Some(dialect::read_value(value.clone(), &defaults(&reference))),
-        (None, Some(text)) => Some(dialect::read(text, form(wanted.format.as_deref())?, &defaults(&reference))),
+        (None, Some(text)) => {
+            Some(dialect::read(text, form(wanted.format.as_deref())?, &defaults(&reference)))
+        }
         (None, None) => None,
     };
     let verdict = match sent {
@@ -93,7 +95,8 @@ fn judge(app: &App, spec: &ToolSpec, warnings: Vec<Problem>, wanted: &Wanted) ->
     let mut found = definition::judge(app, spec);
     found.warnings.splice(0..0, warnings);
     let keep = |problem: &Problem| {
-        let of_schema = problem.field.starts_with("input_schema") || problem.field.starts_with("output_schema");
+        let of_schema =
+            problem.field.starts_with("input_schema") || problem.field.starts_with("output_schema");
         let of_syntax = problem.field.starts_with("implementation");
         (wanted.check_parameters || !of_schema) && (wanted.check_syntax || !of_syntax)
     };

@@ -62,7 +62,12 @@ async fn a_token_is_shown_once_and_can_be_taken_back() {
     assert_eq!(send(server.bare(Method::GET, "/api/tools").bearer_auth(&token)).await.0, 200);
     assert_eq!(server.delete(&format!("/api/tokens/{id}")).await.0, 200);
     assert_eq!(send(server.bare(Method::GET, "/api/tools").bearer_auth(&token)).await.0, 401);
-    for bad in [json!({}), json!({"name": ""}), json!({"name": "x", "role": "king"}), json!({"name": "x", "expires_in": "soon"})] {
+    for bad in [
+        json!({}),
+        json!({"name": ""}),
+        json!({"name": "x", "role": "king"}),
+        json!({"name": "x", "expires_in": "soon"}),
+    ] {
         assert_eq!(server.post("/api/tokens", bad.clone()).await.0, 400, "{bad}");
     }
 }

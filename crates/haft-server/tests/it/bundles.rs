@@ -14,9 +14,14 @@ fn tool_json() -> serde_json::Value {
 async fn a_bundle_is_put_switched_deleted_and_revived() {
     let server = Server::start().await;
     let path = format!("/tools/bundles/{ID}");
-    let body = json!({"slug": "acme", "displayName": "Acme", "isEnabled": true, "description": "Tools of Acme"});
+    let body =
+        json!({"slug": "acme", "displayName": "Acme", "isEnabled": true, "description": "Tools of Acme"});
     let (status, answer) = server.put(&path, body.clone()).await;
-    assert_eq!((status, &answer["data"]["id"], &answer["data"]["slug"]), (201, &json!(ID), &json!("acme")), "{answer}");
+    assert_eq!(
+        (status, &answer["data"]["id"], &answer["data"]["slug"]),
+        (201, &json!(ID), &json!("acme")),
+        "{answer}"
+    );
     let (status, _) = server.put(&path, body.clone()).await;
     assert_eq!(status, 200);
 
@@ -45,7 +50,8 @@ async fn a_bundle_is_put_switched_deleted_and_revived() {
     assert_eq!(server.delete(&tool).await.0, 200);
     assert_eq!(server.delete(&path).await.0, 200);
     let (_, answer) = server.get("/tools/bundles").await;
-    let slugs: Vec<_> = answer["data"]["bundles"].as_array().unwrap().iter().map(|b| b["slug"].clone()).collect();
+    let slugs: Vec<_> =
+        answer["data"]["bundles"].as_array().unwrap().iter().map(|b| b["slug"].clone()).collect();
     assert!(!slugs.contains(&json!("acme")), "{slugs:?}");
     assert_eq!(server.put(&path, body).await.1["data"]["soft_deleted_at"], json!(null));
 }
@@ -70,7 +76,8 @@ async fn names_on_these_routes_have_no_underscore() {
             server.put(&format!("/tools/bundles/{ID}/tools/{name}/version/{version}"), tool_json()).await;
         assert!(status == 400 || status == 404, "{name} {version}: {status} {answer}");
     }
-    let (status, answer) = server.put("/tools/bundles/018faf50-b7b6-4a01-9a05-a22a6e0af101", json!({"slug": "x"})).await;
+    let (status, answer) =
+        server.put("/tools/bundles/018faf50-b7b6-4a01-9a05-a22a6e0af101", json!({"slug": "x"})).await;
     assert_eq!(status, 400, "{answer}");
     let (status, answer) =
         server.put(&format!("/tools/bundles/{ID}/tools/w%C3%A9ather/version/1.0"), tool_json()).await;
@@ -90,7 +97,8 @@ async fn the_same_pair_may_stand_in_two_bundles() {
     assert_eq!(answer["data"]["total"], 2);
     assert_eq!(answer["data"]["bundles"][0]["tool_count"], 1);
     let token = answer["data"]["next_page_token"].as_str().unwrap();
-    let (_, answer) = server.get(&format!("/tools/bundles?bundleIDs=one,two&pageSize=1&pageToken={token}")).await;
+    let (_, answer) =
+        server.get(&format!("/tools/bundles?bundleIDs=one,two&pageSize=1&pageToken={token}")).await;
     assert_eq!(answer["data"]["bundles"][0]["slug"], "two");
     assert_eq!(answer["data"]["next_page_token"], json!(null));
 }
@@ -104,6 +112,7 @@ async fn fifty_at_once_make_one() {
     let count = |wanted| answers.iter().filter(|(status, _)| *status == wanted).count();
     assert_eq!((count(201), count(409)), (1, 49));
     let files = std::fs::read_dir(server.home.path().join("skills/race")).unwrap();
-    let files: Vec<_> = files.map(|f| f.unwrap().file_name()).filter(|n| n.to_string_lossy().ends_with(".json")).collect();
+    let files: Vec<_> =
+        files.map(|f| f.unwrap().file_name()).filter(|n| n.to_string_lossy().ends_with(".json")).collect();
     assert_eq!(files, ["winner@v1.json"]);
 }

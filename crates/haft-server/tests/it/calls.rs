@@ -18,7 +18,11 @@ async fn outcomes_of_functions() {
     assert!(answer["call_id"].is_string() && answer["duration_ms"].as_f64().unwrap() >= 1.0, "{answer}");
 
     let (status, answer) = server.invoke("fail", json!({})).await;
-    assert_eq!((status, &answer["ok"]), (200, &json!(false)), "a tool that fails is not a fault of the request");
+    assert_eq!(
+        (status, &answer["ok"]),
+        (200, &json!(false)),
+        "a tool that fails is not a fault of the request"
+    );
     assert_eq!(
         answer["error"],
         json!({"code": "execution_failed", "message": "operation failed: connection refused", "retryable": false,
@@ -89,7 +93,13 @@ async fn every_call_is_recorded_newest_first() {
     let call = &answer["data"];
     assert_eq!(
         (&call["tool"], &call["status"], &call["args"], &call["surface"], &call["caller"]),
-        (&json!("builtin:hello@1.0.0"), &json!("success"), &json!({"index": 4}), &json!("rest"), &json!("local"))
+        (
+            &json!("builtin:hello@1.0.0"),
+            &json!("success"),
+            &json!({"index": 4}),
+            &json!("rest"),
+            &json!("local")
+        )
     );
     assert_eq!(server.get("/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101").await.0, 404);
     assert_eq!(server.get("/api/calls/x").await.0, 404);
@@ -99,7 +109,8 @@ async fn every_call_is_recorded_newest_first() {
 async fn a_call_in_the_background_is_watched_and_cancelled() {
     let server = Server::start().await;
     server.create(function_tool("slow", "sleep")).await;
-    let (status, answer) = server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 60000}})).await;
+    let (status, answer) =
+        server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 60000}})).await;
     assert_eq!(status, 202, "{answer}");
     let path = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.1["data"]["status"], "running");
@@ -112,11 +123,15 @@ async fn a_call_in_the_background_is_watched_and_cancelled() {
     let text = events.await.unwrap();
     assert!(text.contains(r#""status":"running""#) && text.contains(r#""status":"cancelled""#), "{text}");
     let (_, answer) = server.get(&path).await;
-    assert_eq!((&answer["data"]["status"], &answer["data"]["error"]["code"]), (&json!("cancelled"), &json!("cancelled")));
+    assert_eq!(
+        (&answer["data"]["status"], &answer["data"]["error"]["code"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
     let (status, answer) = server.post(&format!("{path}/cancel"), json!({})).await;
     assert_eq!((status, code(&answer)), (409, "conflict"));
 
-    let (status, _) = server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": "x"}, "y": 1})).await;
+    let (status, _) =
+        server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": "x"}, "y": 1})).await;
     assert_eq!(status, 400, "what is wrong is told at once");
     let (_, answer) = server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 1}})).await;
     let path = format!("/api/calls/{}/events", answer["call_id"].as_str().unwrap());

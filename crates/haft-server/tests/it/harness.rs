@@ -52,7 +52,7 @@ impl Server {
             let _ = stopped.await;
         }));
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = reqwest::Client::builder().no_proxy().no_gzip().build().unwrap();
         Self { addr, token, home, client, stop: Some(stop), task: Some(task) }
     }
 

@@ -21,11 +21,23 @@ async fn malformed_definitions_are_told_where() {
         ("application/json", "[1, 2]", ""),
         ("application/json", "", ""),
         ("application/yaml", "name: a\n  bad: [", "line"),
-        ("application/yaml", "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]\n", ""),
+        (
+            "application/yaml",
+            "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f]\n",
+            "",
+        ),
         ("application/x-haft-skill", "name: x\nno front matter", ""),
         ("text/html", "<p>", "text/html"),
-        ("application/json", r#"{"name":"a","description":"d","implementation":{"type":"quantum"}}"#, "quantum"),
-        ("application/json", r#"{"name":"a","description":"d","implementation":{"type":"http","url":"ftp://x"}}"#, "http"),
+        (
+            "application/json",
+            r#"{"name":"a","description":"d","implementation":{"type":"quantum"}}"#,
+            "quantum",
+        ),
+        (
+            "application/json",
+            r#"{"name":"a","description":"d","implementation":{"type":"http","url":"ftp://x"}}"#,
+            "http",
+        ),
     ];
     for (media, text, part) in cases {
         let request = server.request(Method::POST, "/api/tools").header("content-type", media).body(text);
@@ -41,11 +53,27 @@ async fn malformed_definitions_are_told_where() {
 #[tokio::test]
 async fn bad_names_are_refused() {
     let server = Server::start().await;
-    for name in ["", " ", "a b", "a/b", "../x", "..", "a\u{0}b", "a\nb", "🌧", "search", "bundles", &"x".repeat(65), "a:b", "a@b"] {
+    for name in [
+        "",
+        " ",
+        "a b",
+        "a/b",
+        "../x",
+        "..",
+        "a\u{0}b",
+        "a\nb",
+        "🌧",
+        "search",
+        "bundles",
+        &"x".repeat(65),
+        "a:b",
+        "a@b",
+    ] {
         let (status, answer) = server.post("/api/tools", function_tool(name, "echo")).await;
         assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{name:?} {answer}");
     }
-    let files: Vec<_> = std::fs::read_dir(server.home.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
+    let files: Vec<_> =
+        std::fs::read_dir(server.home.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert!(files.iter().all(|name| !name.to_string_lossy().starts_with('x')), "{files:?}");
 }
 
@@ -71,9 +99,27 @@ async fn bodies_are_bounded() {
 async fn private_addresses_are_refused_in_every_notation() {
     let server = Server::start_with(|settings| settings.egress.private_hosts = Vec::new()).await;
     for (index, host) in [
-        "127.0.0.1", "localhost", "127.1", "0x7f.0.0.1", "0177.0.0.1", "2130706433", "0", "[::1]",
-        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
-        "100.64.0.1", "[fd00::1]", "[fe80::1]", "0.0.0.0", "224.0.0.1", "127.0.0.1.",
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "2130706433",
+        "0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "[fd00::1]",
+        "[fe80::1]",
+        "0.0.0.0",
+        "224.0.0.1",
+        "127.0.0.1.",
     ]
     .iter()
     .enumerate()

@@ -36,7 +36,8 @@ async fn production_runs_the_published_revision_while_a_draft_is_edited() {
     let (status, answer) = server.post("/api/tools/worker/revisions/1/restore", json!({})).await;
     assert_eq!((status, &answer["data"]["revision"]), (200, &json!(3)), "{answer}");
     let (_, answer) = server.get("/api/tools/worker/revisions").await;
-    let numbers: Vec<_> = answer["data"]["revisions"].as_array().unwrap().iter().map(|r| r["number"].clone()).collect();
+    let numbers: Vec<_> =
+        answer["data"]["revisions"].as_array().unwrap().iter().map(|r| r["number"].clone()).collect();
     assert_eq!(numbers, [3, 2, 1]);
     assert_eq!(server.post("/api/tools/worker/revisions/9/restore", json!({})).await.0, 404);
 }
@@ -54,11 +55,20 @@ async fn published_is_reached_by_its_endpoint_only() {
     server.post("/api/tools/worker/publish", json!({})).await;
     let shown = server.get("/api/tools/worker").await.1["data"].clone();
     let (status, answer) = server.put("/api/tools/worker", shown).await;
-    assert_eq!((status, &answer["data"]["revision"]), (200, &json!(1)), "writing back what is there changes nothing");
-    let (status, answer) = server.post("/api/tools", json!({
-        "slug": "other", "name": "Other", "description": "d", "scope": "global",
-        "implementation_type": "function", "implementation_config": {"function_name": "echo"},
-    })).await;
+    assert_eq!(
+        (status, &answer["data"]["revision"]),
+        (200, &json!(1)),
+        "writing back what is there changes nothing"
+    );
+    let (status, answer) = server
+        .post(
+            "/api/tools",
+            json!({
+                "slug": "other", "name": "Other", "description": "d", "scope": "global",
+                "implementation_type": "function", "implementation_config": {"function_name": "echo"},
+            }),
+        )
+        .await;
     assert_eq!(status, 400, "{answer}");
 }
 
@@ -67,7 +77,8 @@ async fn labels_and_deprecation() {
     let server = Server::start().await;
     server.create(function_tool("worker", "echo")).await;
     for bad in ["", "2", "v2.0.0", "1.2.x"] {
-        let (status, _) = server.post(&format!("/api/tools/worker/version?new_version={bad}"), json!({})).await;
+        let (status, _) =
+            server.post(&format!("/api/tools/worker/version?new_version={bad}"), json!({})).await;
         assert_eq!(status, 400, "{bad}");
     }
     let (status, answer) = server.post("/api/tools/worker/version?new_version=1.1.0", json!({})).await;

@@ -11,11 +11,20 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
     let (status, document) = send(server.bare(Method::GET, "/api/openapi.json")).await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
     let paths = document["paths"].as_object().unwrap();
-    for path in ["/tools", "/tools/{ref}/invoke", "/tools/bundles/{id}/tools/{name}/version/{version}", "/calls/{id}/events"] {
+    for path in [
+        "/tools",
+        "/tools/{ref}/invoke",
+        "/tools/bundles/{id}/tools/{name}/version/{version}",
+        "/calls/{id}/events",
+    ] {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
-    for (path, part) in [("/", "swagger-ui-bundle.js"), ("/docs/start.js", "preauthorize"), ("/docs/swagger-ui.css", "swagger-ui")] {
+    for (path, part) in [
+        ("/", "swagger-ui-bundle.js"),
+        ("/docs/start.js", "preauthorize"),
+        ("/docs/swagger-ui.css", "swagger-ui"),
+    ] {
         let response = server.bare(Method::GET, path).send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
         assert!(response.text().await.unwrap().contains(part), "{path}");
@@ -34,7 +43,8 @@ async fn metrics_count_calls() {
 #[tokio::test]
 async fn errors_have_one_shape_and_an_id() {
     let server = Server::start().await;
-    let response = server.request(Method::GET, "/api/nothing").header("x-request-id", "abc-1").send().await.unwrap();
+    let response =
+        server.request(Method::GET, "/api/nothing").header("x-request-id", "abc-1").send().await.unwrap();
     assert_eq!(response.headers()["x-request-id"], "abc-1");
     let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
     assert_eq!(
@@ -42,7 +52,8 @@ async fn errors_have_one_shape_and_an_id() {
         json!({"status": "error", "request_id": "abc-1",
                "error": {"code": "not_found", "message": "there is no route `/api/nothing`"}})
     );
-    let response = server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
+    let response =
+        server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
     assert_eq!(response.headers()["x-request-id"].len(), 36, "a harmful id is replaced");
     let (status, answer) = server.put("/api/tools", json!({})).await;
     assert_eq!((status, code(&answer)), (405, "method_not_allowed"));

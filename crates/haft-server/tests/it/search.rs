@@ -20,7 +20,12 @@ async fn prefix_then_word_then_fuzzy() {
     let names = async |query: &str| -> Vec<String> {
         let (status, answer) = server.get(&format!("/tools/tools/search?{query}")).await;
         assert_eq!(status, 200, "{answer}");
-        answer["data"]["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
+        answer["data"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(names("q=weather").await, ["weather-report", "daily-brief", "wether-herd"]);
     assert_eq!(names("q=pric").await, ["stock-price"]);

@@ -17,7 +17,10 @@ const BUNDLE: &str = "018faf50-b7b6-7a01-9a05-a22a6e0af101";
 async fn weather_api() -> SocketAddr {
     let answer = |headers: axum::http::HeaderMap, Query(query): Query<HashMap<String, String>>| async move {
         if query.get("key").map(String::as_str) != Some("k/&1") {
-            return (axum::http::StatusCode::FORBIDDEN, axum::Json(json!({"error": {"key": query.get("key")}})));
+            return (
+                axum::http::StatusCode::FORBIDDEN,
+                axum::Json(json!({"error": {"key": query.get("key")}})),
+            );
         }
         let city = query["q"].clone();
         let agent = headers["user-agent"].to_str().unwrap();
@@ -137,22 +140,37 @@ async fn seed_1_rest_examples() {
   "network": true,
   "timeout_secs": 30
 }"#;
-    let request = server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(body);
+    let request =
+        server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(body);
     let (status, answer) = send(request).await;
     assert_eq!((status, &answer["status"]), (201, &json!("success")), "{answer}");
     let data = &answer["data"];
     assert_eq!(data["name"], "weather-check");
     assert_eq!(data["path"], "skills/user-created/weather-check.skill");
-    let file = std::fs::read_to_string(server.home.path().join("skills/user-created/weather-check.skill")).unwrap();
+    let file =
+        std::fs::read_to_string(server.home.path().join("skills/user-created/weather-check.skill")).unwrap();
     assert!(file.starts_with("---\nname: weather-check\n"), "{file}");
-    assert!(file.ends_with("---\ncurl -s 'https://api.weather.example.com/current?city=$city'"), "{file:?}");
+    assert!(
+        file.ends_with("---\ncurl -s 'https://api.weather.example.com/current?city=$city'\n"),
+        "{file:?}"
+    );
 
     let (_, answer) = server.get("/api/tools?filter=skills&runtime=bash").await;
     assert_eq!(answer["data"]["total"], 1);
     let (_, answer) = server.get("/api/tools/weather-check").await;
     assert_eq!(
-        (&answer["data"]["runtime"], &answer["data"]["policy"], &answer["data"]["network"], &answer["data"]["body"]),
-        (&json!("bash"), &json!("elevated"), &json!(true), &json!("curl -s 'https://api.weather.example.com/current?city=$city'"))
+        (
+            &answer["data"]["runtime"],
+            &answer["data"]["policy"],
+            &answer["data"]["network"],
+            &answer["data"]["body"]
+        ),
+        (
+            &json!("bash"),
+            &json!("elevated"),
+            &json!(true),
+            &json!("curl -s 'https://api.weather.example.com/current?city=$city'")
+        )
     );
     let (_, answer) = server.get("/api/tools/weather-check/definition").await;
     assert_eq!(
@@ -182,7 +200,10 @@ async fn seed_1_rest_examples() {
     assert_eq!((status, &answer["data"]["description"]), (200, &json!("Check the weather somewhere")));
     let (_, answer) = server.delete("/api/tools/weather-check").await;
     assert_eq!(answer["data"]["message"], "Tool 'weather-check' deleted");
-    assert!(answer["data"]["backup_path"].as_str().unwrap().starts_with("tool-history/weather-check"), "{answer}");
+    assert!(
+        answer["data"]["backup_path"].as_str().unwrap().starts_with("tool-history/weather-check"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -191,5 +212,8 @@ async fn definitions_of_all_tools_for_a_model() {
     let (_, answer) = server.get("/api/tools/definitions/all").await;
     let list = answer["data"].as_array().unwrap();
     assert_eq!(list.len(), 2);
-    assert!(list.iter().all(|d| d["type"] == "function" && d["function"]["parameters"]["type"] == "object"), "{answer}");
+    assert!(
+        list.iter().all(|d| d["type"] == "function" && d["function"]["parameters"]["type"] == "object"),
+        "{answer}"
+    );
 }

@@ -11,7 +11,14 @@ async fn a_tool_lives_from_creation_to_deletion() {
     let tool = server.create(function_tool("greeter", "echo")).await;
     assert_eq!(
         (&tool["name"], &tool["version"], &tool["bundle"], &tool["ready"], &tool["status"], &tool["source"]),
-        (&json!("greeter"), &json!("1.0.0"), &json!("user-created"), &json!(true), &json!("draft"), &json!("user"))
+        (
+            &json!("greeter"),
+            &json!("1.0.0"),
+            &json!("user-created"),
+            &json!(true),
+            &json!("draft"),
+            &json!("user")
+        )
     );
     let path = server.home.path().join(tool["path"].as_str().unwrap());
     assert!(path.is_file(), "{}", path.display());
@@ -60,9 +67,14 @@ async fn a_tool_is_named_in_every_way() {
     let server = Server::start().await;
     let tool = server.create(function_tool("greeter", "echo")).await;
     let id = tool["id"].as_str().unwrap();
-    for reference in
-        [id, &format!("tool-{id}"), "greeter", "user-created:greeter", "greeter@1.0.0", "user-created:greeter@1.0.0"]
-    {
+    for reference in [
+        id,
+        &format!("tool-{id}"),
+        "greeter",
+        "user-created:greeter",
+        "greeter@1.0.0",
+        "user-created:greeter@1.0.0",
+    ] {
         for base in ["/api/tools", "/tools"] {
             let (status, answer) = server.get(&format!("{base}/{reference}")).await;
             assert_eq!((status, &answer["data"]["id"]), (200, &tool["id"]), "{base}/{reference}");
@@ -98,7 +110,12 @@ async fn lists_filter_and_page() {
     server.create(function_tool("orphan", "not_registered")).await;
     server.patch("/api/tools/tool-6", json!({"enabled": false})).await;
     let names = |answer: &Value| -> Vec<String> {
-        answer["data"]["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned()).collect()
+        answer["data"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let (_, answer) = server.get("/api/tools?filter=skills").await;
     assert_eq!(
@@ -119,12 +136,23 @@ async fn lists_filter_and_page() {
             None => break,
         }
     }
-    assert_eq!(seen, ["clock", "hello", "orphan", "tool-0", "tool-1", "tool-2", "tool-3", "tool-4", "tool-5"]);
+    assert_eq!(
+        seen,
+        ["clock", "hello", "orphan", "tool-0", "tool-1", "tool-2", "tool-3", "tool-4", "tool-5"]
+    );
     let (_, answer) = server.get("/api/tools?skip=3&limit=2").await;
     assert_eq!(names(&answer), ["tool-0", "tool-1"]);
     let (_, answer) = server.get("/api/tools?filter=built-in").await;
     assert_eq!(names(&answer), ["clock", "hello"]);
-    for bad in ["filter=x", "status=x", "page_token=zzz", "page_size=0", "page_size=-1", "skip=a", "include_disabled=maybe"] {
+    for bad in [
+        "filter=x",
+        "status=x",
+        "page_token=zzz",
+        "page_size=0",
+        "page_size=-1",
+        "skip=a",
+        "include_disabled=maybe",
+    ] {
         let (status, answer) = server.get(&format!("/api/tools?{bad}")).await;
         assert_eq!(status, 400, "{bad}: {answer}");
     }
@@ -201,14 +229,35 @@ async fn validate_says_everything_without_storing() {
         )
         .await;
     assert_eq!((status, &answer["data"]["valid"]), (200, &json!(false)), "{answer}");
-    let fields: Vec<_> = answer["data"]["errors"].as_array().unwrap().iter().map(|e| e["field"].clone()).collect();
+    let fields: Vec<_> =
+        answer["data"]["errors"].as_array().unwrap().iter().map(|e| e["field"].clone()).collect();
     assert!(fields.contains(&json!("implementation.url")), "{answer}");
     assert!(fields.iter().any(|f| f.as_str().unwrap().starts_with("input_schema")), "{answer}");
     assert!(!answer["data"]["warnings"].as_array().unwrap().is_empty(), "{answer}");
     assert_eq!(server.get("/api/tools/tool1").await.0, 404);
 
     server.create(function_tool("greeter", "echo")).await;
-    let (_, answer) =
-        server.post("/api/tools/greeter/validate", json!({"check_syntax": true, "check_parameters": true})).await;
+    let (_, answer) = server
+        .post("/api/tools/greeter/validate", json!({"check_syntax": true, "check_parameters": true}))
+        .await;
     assert_eq!(answer["data"]["valid"], true, "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_read_can_be_written_back_and_changes_nothing() {
+    let server = Server::start().await;
+    let http = json!({"type": "http", "method": "POST", "url": "https://api.example.com/${x}", "body": {"a": "${x}"}});
+    for definition in [
+        function_tool("plain", "echo"),
+        json!({"name": "fetch", "description": "Fetches", "implementation": http}),
+        json!({"name": "say", "description": "Says", "runtime": "bash", "body": "echo $x", "timeout_secs": 7,
+               "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}, "policy": "elevated"}),
+    ] {
+        let created = server.create(definition).await;
+        let path = format!("/api/tools/{}", created["name"].as_str().unwrap());
+        let shown = server.get(&path).await.1["data"].clone();
+        let (status, answer) = server.put(&path, shown).await;
+        assert_eq!((status, &answer["data"]["revision"]), (200, &json!(1)), "{answer}");
+        assert_eq!(answer["data"]["warnings"], json!(null), "{answer}");
+    }
 }

@@ -47,12 +47,12 @@ impl Form {
         <Self as ValueEnum>::from_str(name, false).ok()
     }
 
-    /// Returns the ending of a file's name.
-    pub(crate) const fn ending(self) -> &'static str {
+    /// Returns the name of the form, which is also the ending of its files.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Json => ".json",
-            Self::Yaml => ".yaml",
-            Self::Skill => ".skill",
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Skill => "skill",
         }
     }
 

@@ -15,7 +15,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Only tools that a search finds, best first
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short = 'q', long = "search", value_name = "TEXT", conflicts_with_all = ["bundle", "kind", "status", "tag"])]
     query: Option<String>,
     /// Only tools of this bundle
     #[arg(long, value_name = "BUNDLE")]
@@ -39,7 +39,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     fn request(&self, page_size: usize) -> Request {
-        Request::get("/api/tools")
+        // A search ranks; a list filters and sorts by name.
+        Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
             .query("page_size", &page_size.to_string())
             .query("include_disabled", if self.enabled { "false" } else { "true" })
             .query_some("q", self.query.as_deref())

@@ -1,7 +1,7 @@
 //! `haft tool test`: runs a tool as the live tester does.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
 use crate::client::{Request, segment};
@@ -28,21 +28,18 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     };
     client.close().await;
     let data = answer?;
+    let success = view::text(&data, "status") == "success";
     context.output.data(&data, |output| {
-        output.note(&format!(
-            "{} after {} ms",
-            view::text(&data, "status"),
-            view::text(&data, "execution_time_ms")
-        ));
-        data.get("output")
-            .filter(|value| !value.is_null())
-            .map_or(Ok(()), |value| output.line(&view::readable(value)))
+        let time = view::text(&data, "execution_time_ms");
+        output.note(&format!("{} after {time} ms", view::text(&data, "status")));
+        if success {
+            output.line(&view::readable(data.get("output").unwrap_or(&Value::Null)))
+        } else {
+            Ok(())
+        }
     })?;
-    if view::text(&data, "status") == "success" {
+    if success {
         return Ok(());
     }
-    let error = data.get("error").unwrap_or(&data);
-    let message = [view::text(error, "message"), view::text(&data, "error"), view::text(&data, "output")];
-    let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-    Err(CliError::CallFailed { code: view::text(error, "code"), message })
+    Err(CliError::CallFailed { code: view::text(&data, "error_code"), message: view::text(&data, "output") })
 }

@@ -23,8 +23,12 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let target = &arguments.target;
     let request = if is_file(target) {
-        let (form, text) = definition::read(Path::new(target), None)?;
-        Request::new(http::Method::POST, "/api/tools/validate").with_body(form.body(text))
+        let path = Path::new(target);
+        let (form, text) = definition::read(path, None)?;
+        // A file without a name inside is named after itself; the server reads it as it would in its folder.
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let body = json!({"text": text, "format": form.name()});
+        Request::post(format!("/api/tools/{}/validate", segment(&stem)), body)
     } else {
         let body = json!({"check_syntax": true, "check_parameters": true});
         Request::post(format!("/api/tools/{}/validate", segment(target)), body)
