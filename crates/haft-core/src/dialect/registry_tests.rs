@@ -128,11 +128,10 @@ fn a_retrieval_tool_always_has_a_query() {
 
 #[test]
 fn what_is_missing_is_named() {
-    insta::assert_snapshot!(
-                                                                                            ["function", "mcp", "rag_retrieval", "agent_call", "artifact", "http", "custom", "teleport"]
-                                                                                                .map(|kind| faults(json!({ "slug": "t", "implementation_type": kind, "implementation_config": {} })))
-                                                                                                .join("\n"),
-                                                                                            @r"
+    let kinds = ["function", "mcp", "rag_retrieval", "agent_call", "artifact", "http", "custom", "teleport"];
+    let all =
+        kinds.map(|kind| faults(json!({ "slug": "t", "implementation_type": kind, "config_schema": {} })));
+    insta::assert_snapshot!(all.join("\n"), @r"
 `implementation_config.function`: is missing; expected the name under which the function is registered
 `implementation_config.server_url`: is missing; expected the address of the MCP server
 `implementation_config.tool_name`: is missing; expected the name of the tool on that server
@@ -142,8 +141,7 @@ fn what_is_missing_is_named() {
 `implementation_config.url`: is missing; expected a URL that starts with `http://` or `https://`
 `implementation_type`: `custom` does not say how the tool runs; name a `type` in `implementation_config`
 `implementation_type`: `teleport` is not one of `internal`, `http`, `rag_retrieval`, `agent_call`, `function`, `custom`, `artifact`, `mcp`
-"
-                                                                                        );
+");
     insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_config": {} })), @r"`implementation_type`: is missing; expected one of internal, http, rag_retrieval, agent_call, function, custom, artifact, mcp");
     insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_type": "http",
         "implementation_config": { "url": "https://a.example" }, "status": "live", "schema": { "input": 3 },
