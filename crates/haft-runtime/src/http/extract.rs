@@ -39,7 +39,7 @@ impl Extract {
             return Err(format!("more than {MOST_DESCENTS} times `..` in one JSONPath"));
         }
         let query = parse_json_path(text)
-            .map_err(|error| format!("not a JSONPath: {}", excerpt(&error.to_string(), 200)))?;
+            .map_err(|error| format!("not a JSONPath: {}", one_line(&error.to_string())))?;
         Ok(Self::Path { text: text.to_owned(), query: Box::new(query) })
     }
 
@@ -49,6 +49,17 @@ impl Extract {
             Self::Path { text, .. } => text,
             Self::Pattern(pattern) => pattern.as_str(),
         }
+    }
+}
+
+/// Takes position and reason out of the parser's drawing of several lines.
+fn one_line(drawing: &str) -> String {
+    let column = drawing.split_once("--> 1:").and_then(|(_, rest)| rest.lines().next());
+    match (column, drawing.rsplit_once("= ")) {
+        (Some(column), Some((_, reason))) => {
+            format!("at character {column}: {}", excerpt(reason.trim(), 200))
+        }
+        _ => excerpt(drawing, 200),
     }
 }
 

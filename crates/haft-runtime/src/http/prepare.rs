@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use haft_core::implementation::{Http, HttpRequest, HttpStep, Notation};
 use haft_core::problem::{Problem, excerpt};
-use haft_core::spec::{Execution, ToolSpec, default_backoff};
+use haft_core::spec::ToolSpec;
 use haft_core::template::{Place, Scope, Template, ValueTemplate, percent_encode};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method};
@@ -15,14 +14,13 @@ use url::Url;
 
 use super::auth::AuthPlan;
 use super::extract::Extract;
-use super::plan::{Body, Plan, Repeat, Step};
+use super::plan::{Body, Plan, Step};
+use super::request::is_header_text;
 use super::response::Reader;
+use crate::retry;
 
 /// How many steps a tool may have.
 const MOST_STEPS: usize = 20;
-
-/// How many further attempts follow where a definition does not say it.
-const DEFAULT_ATTEMPTS: u32 = 2;
 
 /// The headers that the connection itself sets.
 const OWN_HEADERS: [HeaderName; 7] =
@@ -53,18 +51,10 @@ pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
         timeout: http.timeout(),
         error_mode: http.error_mode,
         limits: spec.execution.limits.clone(),
-        repeat: repeat(&spec.execution),
+        retry: retry::policy(spec),
+        repeat_all: spec.execution.retry.as_ref().is_some_and(|retry| retry.attempts > 0),
         version: spec.version.as_str().to_owned(),
     })
-}
-
-fn repeat(execution: &Execution) -> Repeat {
-    let retry = execution.retry.as_ref();
-    Repeat {
-        explicit: retry.is_some_and(|retry| retry.attempts > 0),
-        attempts: retry.map_or(DEFAULT_ATTEMPTS, |retry| retry.attempts),
-        backoff: Duration::from_millis(retry.map_or(default_backoff(), |retry| retry.backoff_ms)),
-    }
 }
 
 /// Collects problems while it compiles.
@@ -236,7 +226,7 @@ impl Compiler {
             let parsed = self.header_name(&field, name);
             let template = self.text(&field, text);
             if let Some(literal) = template.as_ref().and_then(Template::as_literal)
-                && HeaderValue::from_str(literal).is_err()
+                && !is_header_text(literal)
             {
                 self.problem(&field, "invalid_header", "a header takes visible ASCII characters only");
             }

@@ -30,7 +30,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum BodyError {
     TooLarge,
-    /// Its compression is not valid.
+    /// Its compression or framing is not valid.
     Garbled(String),
     /// The connection broke.
     Broken(String),
