@@ -7,8 +7,17 @@ use crate::secret::MASK;
 use crate::spec::ToolSpec;
 
 /// Parts of a key that mark its value as secret, with `-`, `_` and case left out.
-const SENSITIVE: [&str; 9] =
-    ["apikey", "token", "secret", "password", "passwd", "authorization", "cookie", "credential", "privatekey"];
+const SENSITIVE: [&str; 9] = [
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "cookie",
+    "credential",
+    "privatekey",
+];
 /// Keys that only sound like it.
 const HARMLESS: [&str; 5] = ["tokenurl", "maxtokens", "credentialsref", "credentialref", "tokenendpoint"];
 

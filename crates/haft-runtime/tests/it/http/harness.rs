@@ -1,5 +1,4 @@
 //! What the tests of the http executor share.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

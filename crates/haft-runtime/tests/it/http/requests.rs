@@ -158,7 +158,7 @@ async fn urls_queries_and_bodies() {
     sends(
         json!({"url": "/${a}"}),
         json!({"a": ".."}),
-        "template: the value of `…` does not fit into the URL: a path segment `.` or `..` would lead to another path",
+        "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path",
     )
     .await;
 }

@@ -44,6 +44,21 @@ async fn an_error_status_is_told_to_operator_program_and_model() {
 }
 
 #[tokio::test]
+async fn an_error_status_is_told_even_if_its_body_never_ends() {
+    use tokio::io::AsyncWriteExt;
+    let server = Upstream::raw(|mut stream| async move {
+        haft_testkit::upstream::read_head(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 500 Oops\r\ncontent-length: 99\r\n\r\nhalf").await;
+        std::future::pending::<()>().await;
+    })
+    .await
+    .unwrap();
+    let world = World::new();
+    let error = world.tool(json!({"url": server.url("/")})).fail(json!({})).await;
+    assert_eq!(brief(&error), "http_status again: the service answered 500 Internal Server Error: half");
+}
+
+#[tokio::test]
 async fn which_statuses_may_be_repeated() {
     let retry = json!({"retry": {"attempts": 2}});
     for (method, execution, line, expected) in [
