@@ -157,6 +157,11 @@ fn escaping_by_place() {
     );
     check(
         Place::Url,
+        "https:///${city}",
+        "error the value of `city` does not fit into the URL: a host takes letters, digits, `-`, `_` and `.` only",
+    );
+    check(
+        Place::Url,
         "${city}://h/",
         "error the value of `city` does not fit into the URL: the scheme must stand in the template itself",
     );

@@ -57,7 +57,10 @@ impl UrlState {
         for c in text.chars() {
             match (self.position, c) {
                 (Position::Scheme, '/') if out.ends_with(":/") => self.position = Position::Authority,
-                (Position::Authority, '/' | '\\') => self.position = Position::Path,
+                // Parsers skip further slashes before a host, so none of them begins the path.
+                (Position::Authority, '/' | '\\') if !out.ends_with(['/', '\\']) => {
+                    self.position = Position::Path;
+                }
                 (Position::Authority | Position::Path, '?') => self.leave_segment(out, Position::Query)?,
                 (Position::Path, '/' | '\\') => self.leave_segment(out, Position::Path)?,
                 (Position::Authority | Position::Path, '#') => self.leave_segment(out, Position::Fragment)?,

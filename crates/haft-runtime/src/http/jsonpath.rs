@@ -18,6 +18,9 @@ const MOST_DESCENTS: usize = 2;
 /// How many values one search may touch.
 const BUDGET: usize = 2_000_000;
 
+/// How many bytes of text count as one value more.
+const BYTES_PER_VALUE: usize = 64;
+
 /// How much more a filter costs than a look at a value.
 const FILTER_COST: usize = 20;
 
@@ -77,6 +80,10 @@ impl JsonPath {
             }
             nodes = walk.select(&step.selectors, &nodes)?;
         }
+        // Matches may lie inside one another; what the caller copies has to be bounded as well.
+        if nodes.len() > 1 {
+            nodes.iter().try_for_each(|node| walk.weigh(node))?;
+        }
         Ok(nodes)
     }
 }
@@ -130,6 +137,19 @@ impl Walk {
                 map.values().try_for_each(|item| self.descend(item, out))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn weigh(&mut self, node: &Value) -> Result<(), TooMuchWork> {
+        self.spend(1)?;
+        match node {
+            Value::Array(items) => items.iter().try_for_each(|item| self.weigh(item)),
+            Value::Object(map) => map.iter().try_for_each(|(key, item)| {
+                self.spend(key.len() / BYTES_PER_VALUE)?;
+                self.weigh(item)
+            }),
+            Value::String(text) => self.spend(text.len() / BYTES_PER_VALUE),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
         }
     }
 
@@ -296,6 +316,7 @@ mod tests {
         let find =
             |path: &str, value: &Value| JsonPath::compile(path).unwrap().find(value).map(|found| found.len());
         assert_eq!(find("$..*..*", &nested), Err(TooMuchWork));
+        assert_eq!(find("$..*", &nested), Err(TooMuchWork));
         assert_eq!(find("$[?@ > 0]", &wide), Err(TooMuchWork));
         assert_eq!(find("$[*]", &wide), Ok(200_000));
         let long_key = json!({"k".repeat(1_000_000): vec![1; 100_000]});

@@ -45,6 +45,8 @@ fn urls_and_bodies_and_steps() {
         json!({"url": "https://"}),
         json!({"url": "https://x.test/{{city}}", "templates": "braces"}),
         json!({"url": "https://x.test/", "body": {"a": 1}, "headers": {"Content-Type": "text/xml"}}),
+        json!({"url": "https://x.test/", "body": "--b", "headers": {"Content-Type": "multipart/form-data; boundary=b"}}),
+        json!({"url": "https://x.test/\n/y"}),
         json!({"url": "https://x.test/", "response": "text", "extract": "$.a"}),
         json!({"steps": [{"name": "a.b", "url": "https://x.test"}, {"name": "c"}, {"name": "c", "url": "https://x.test/${steps.d}"}]}),
         json!({"url": "https://x.test", "auth": {"type": "oauth2", "token_url": "x", "client_id": ""}}),
@@ -59,6 +61,8 @@ fn urls_and_bodies_and_steps() {
     `implementation.url`: `https://` is not a URL: empty host (invalid_url)
     `implementation.url`: at character 16: `city` is not a declared argument; declare it, or write `${city}` for a secret (invalid_template)
     `implementation.body`: a structured body is sent as `application/json`, or a map as `application/x-www-form-urlencoded`; for other content types write the body as text (invalid_body)
+    `implementation.body`: multipart bodies are not supported (invalid_body)
+    `implementation.url`: a URL has no line breaks and no other control characters (invalid_url)
     `implementation.extract`: a JSONPath needs an answer in JSON, but `response` is `text` (invalid_extract)
     `implementation.steps[0].name`: a step needs a name without dots, braces and spaces (invalid_name)
     `implementation.steps[1].url`: a URL that starts with `http://` or `https://` is missing (missing_field)

@@ -45,6 +45,15 @@ async fn private_numbers_are_refused_in_every_notation() {
 }
 
 #[tokio::test]
+async fn tls_needs_no_provider_of_the_process_and_does_not_fall_back() {
+    let server = echo().await;
+    let url = format!("https://{}/", server.address);
+    let error = World::new().tool(json!({"method": "POST", "url": url})).fail(json!({})).await;
+    assert_eq!(brief(&error), "network again: the service could not be reached");
+    assert_eq!(server.seen(), []);
+}
+
+#[tokio::test]
 async fn redirects_are_checked_again() {
     let world = World::new();
     for (location, expected) in [

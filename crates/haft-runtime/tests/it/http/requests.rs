@@ -137,6 +137,14 @@ async fn urls_queries_and_bodies() {
         "POST /|application/soap+xml|<v>x/../?#&amp;=%&quot;&lt;\\</v>",
     )
     .await;
+    for content_type in ["application/x-ndjson", "text/plain"] {
+        sends(
+            json!({"url": "/", "method": "POST", "body": r#"{"v":"${a}"}"#, "headers": {"Content-Type": content_type}}),
+            hostile.clone(),
+            &format!(r#"POST /|{content_type}|{{"v":"x/../?#&=%\"<\\"}}"#),
+        )
+        .await;
+    }
     sends(
         json!({"url": "/", "method": "DELETE", "body": "say ${a}"}),
         hostile.clone(),
