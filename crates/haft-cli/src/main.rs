@@ -1,2 +1,48 @@
-//! x
-fn main() {}
+//! The binary `haft`: the command line, the configuration, and what the terminal shows.
+
+mod cli;
+mod client;
+mod commands;
+mod config;
+mod context;
+mod engine;
+mod environment;
+mod error;
+mod input;
+mod logging;
+mod output;
+mod server_file;
+mod view;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::error::CliError;
+
+fn main() -> ExitCode {
+    // One provider of cryptography for every TLS connection; a second installation cannot happen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let Cli { globals, command } = Cli::parse();
+    let context = Context::new(globals, Environment::of_process());
+    match run(command, &context) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            context.output.error(&error);
+            error.exit().into()
+        }
+    }
+}
+
+fn run(command: Command, context: &Context) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(CliError::io("start the runtime"))?;
+    let result = runtime.block_on(command.run(context));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}

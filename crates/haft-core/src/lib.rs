@@ -7,6 +7,7 @@
 pub mod bundle;
 pub mod call;
 pub mod catalog;
+pub mod check;
 pub mod dialect;
 pub mod duration;
 pub mod executor;

@@ -70,7 +70,9 @@ fn mask(value: &mut Value, context: Context) -> bool {
             }
             hide
         }
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| mask(item, context) || any),
+        Value::Array(items) => {
+            items.iter_mut().filter_map(|item| mask(item, context).then_some(())).count() > 0
+        }
         Value::Object(map) => mask_map(map, context),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
@@ -100,16 +102,14 @@ fn is_literal(text: &str) -> bool {
 
 fn unmask(value: &mut Value, earlier: Option<&Value>, place: &str, lost: &mut Vec<String>) -> bool {
     match value {
-        Value::String(text) if text == MASK => match earlier {
-            Some(before @ Value::String(_)) => {
+        Value::String(text) if text == MASK => {
+            if let Some(before @ Value::String(_)) = earlier {
                 *value = before.clone();
-                true
+                return true;
             }
-            _ => {
-                lost.push(place.to_owned());
-                false
-            }
-        },
+            lost.push(place.to_owned());
+            false
+        }
         Value::Array(items) => items.iter_mut().enumerate().fold(false, |any, (index, item)| {
             let before = earlier.and_then(|list| list.get(index));
             unmask(item, before, &format!("{place}[{index}]"), lost) || any

@@ -1,1 +1,29 @@
 //! Everything haft keeps: catalog, definition files, ledger, search, secrets.
+//!
+//! The only crate with SQL. Embedded, the definition files under `skills/` are truth and SQLite indexes
+//! them; scaled out, PostgreSQL is truth and there are no files. Both run the same statements.
+
+mod catalog;
+mod engine;
+mod files;
+mod inspect;
+mod ledger;
+mod migrate;
+mod reaper;
+mod rows;
+mod search;
+mod session;
+mod settings;
+mod store;
+mod time;
+mod tokens;
+mod vault;
+mod watch;
+
+pub use catalog::sync::ReindexReport;
+pub use reaper::Reaped;
+pub use search::{Hit, SearchIndex};
+pub use settings::StoreSettings;
+pub use store::Store;
+pub use vault::CredentialInfo;
+pub use watch::Watching;

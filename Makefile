@@ -1,0 +1,43 @@
+# The verbs of haft. `make` alone explains them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test bench fmt lint
+
+# Prints a heading between the parts of a verb.
+heading = @printf '\n== %s\n' "$(1)"
+
+help: ## explain the verbs
+	@printf 'usage: make VERB\n\n'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: ## build haft and start the server; ARGS="--addr 127.0.0.1:8080" passes flags on
+	@tools/setup build
+	$(call heading,build (the first one takes some minutes))
+	cargo build --locked --profile quick --package haft-cli
+	$(call heading,haft serve)
+	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
+
+test: ## formatting, lints, tidy, all tests, doctests: what has to pass before a commit
+	@tools/setup test
+	$(call heading,formatting)
+	cargo fmt --all --check
+	$(call heading,lints)
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	$(call heading,tidy)
+	cargo xtask tidy
+	$(call heading,tests)
+	cargo nextest run --locked --workspace
+	$(call heading,doctests)
+	cargo test --locked --workspace --doc
+
+bench: ## measure haft next to a plain server, in one run
+	@tools/setup build
+	cargo run --locked --profile quick --package haft-bench
+
+fmt: ## format the sources
+	cargo fmt --all
+
+lint: ## lints and tidy, without the tests
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo xtask tidy

@@ -1,0 +1,121 @@
+//! One request to the API.
+
+use http::Method;
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// What may stand in a path as it is, besides letters and digits: `-`, `_`, `.`, `~`, `:` and `@`.
+const SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');
+const QUERY: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'&').add(b'+').add(b'%').add(b'=');
+
+/// Makes a text one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    match text {
+        // A client would resolve these away.
+        "." | ".." => text.replace('.', "%2E"),
+        _ => utf8_percent_encode(text, SEGMENT).to_string(),
+    }
+}
+
+/// The body of a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// None.
+    Empty,
+    /// JSON.
+    Json(Value),
+    /// A text of some type.
+    Text {
+        /// Its media type.
+        content_type: &'static str,
+        /// The text.
+        text: String,
+    },
+}
+
+/// One request to the API.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// The method.
+    pub(crate) method: Method,
+    /// The path, with encoded segments, and the query.
+    pub(crate) path: String,
+    /// Further headers.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub(crate) body: Body,
+}
+
+impl Request {
+    /// Makes a request without a body.
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), headers: Vec::new(), body: Body::Empty }
+    }
+
+    /// Makes a `GET`.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// Makes a `POST` with JSON.
+    pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
+        Self::new(Method::POST, path).with_body(Body::Json(body))
+    }
+
+    /// Makes a `DELETE`.
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// Sets the body.
+    pub(crate) fn with_body(mut self, body: Body) -> Self {
+        self.body = body;
+        self
+    }
+
+    /// Adds a parameter to the query.
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        self.path.push(if self.path.contains('?') { '&' } else { '?' });
+        self.path.push_str(name);
+        self.path.push('=');
+        self.path.extend(utf8_percent_encode(value, QUERY));
+        self
+    }
+
+    /// Adds a parameter to the query where there is a value.
+    pub(crate) fn query_some(self, name: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.query(name, value),
+            None => self,
+        }
+    }
+
+    /// Adds a header.
+    pub(crate) fn header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_person_types_stays_in_its_place() {
+        for (text, expected) in [
+            ("web:weather@1.0", "web:weather@1.0"),
+            ("../tokens", "..%2Ftokens"),
+            ("..", "%2E%2E"),
+            ("a?b#c d", "a%3Fb%23c%20d"),
+            ("天", "%E5%A4%A9"),
+        ] {
+            assert_eq!(segment(text), expected);
+        }
+        let request = Request::get("/api/tools").query("q", "a&b=c +%ü").query_some("tag", None);
+        assert_eq!(request.path, "/api/tools?q=a%26b%3Dc%20%2B%25%C3%BC");
+        assert_eq!(request.query("limit", "5").path, "/api/tools?q=a%26b%3Dc%20%2B%25%C3%BC&limit=5");
+    }
+}

@@ -1,0 +1,110 @@
+//! `haft call`: looks at recorded calls.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::{Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::view;
+
+/// Look at recorded calls
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List calls, newest first
+    #[command(visible_alias = "ls")]
+    List(List),
+    /// Show one call with its arguments and its outcome
+    Show {
+        /// Its id
+        id: String,
+    },
+    /// Stop a running call
+    Cancel {
+        /// Its id
+        id: String,
+    },
+}
+
+/// List calls, newest first
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only calls of this tool
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only calls in this status
+    #[arg(long, value_parser = ["pending", "running", "success", "error", "cancelled"])]
+    status: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+}
+
+/// Runs the command.
+pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
+    match command {
+        Command::List(arguments) => list(arguments, context).await,
+        Command::Show { id } => show(&id, context).await,
+        Command::Cancel { id } => cancel(&id, context).await,
+    }
+}
+
+async fn list(arguments: List, context: &Context) -> Result<(), CliError> {
+    let request = Request::get("/api/calls")
+        .query("page_size", &arguments.limit.to_string())
+        .query_some("tool", arguments.tool.as_deref())
+        .query_some("status", arguments.status.as_deref());
+    let data = context.ask(request).await?;
+    context.output.data(&data, |output| {
+        let rows = view::list(&data, "calls").iter().map(|call| {
+            vec![
+                view::text(call, "id"),
+                view::text(call, "tool"),
+                view::text(call, "status"),
+                milliseconds(call),
+                view::time(call, "started_at"),
+                view::text(call, "caller"),
+                view::text(call, "error.code"),
+            ]
+        });
+        output.table(&["ID", "TOOL", "STATUS", "MS", "STARTED", "CALLER", "ERROR"], rows.collect())
+    })
+}
+
+fn milliseconds(call: &Value) -> String {
+    call.get("duration_ms").and_then(Value::as_f64).map(|time| format!("{time:.1}")).unwrap_or_default()
+}
+
+async fn show(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.ask(Request::get(format!("/api/calls/{}", segment(id)))).await?;
+    context.output.data(&data, |output| show_call(output, &data))
+}
+
+fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
+    let mut lines = vec![
+        format!("call       {}", view::text(call, "id")),
+        format!("tool       {} (revision {})", view::text(call, "tool"), view::text(call, "revision")),
+        format!("status     {}", view::text(call, "status")),
+        format!("mode       {}", view::text(call, "mode")),
+        format!("caller     {} by {}", view::text(call, "caller"), view::text(call, "surface")),
+        format!("started    {}", view::time(call, "started_at")),
+        format!("took       {} ms", milliseconds(call)),
+        format!("arguments  {}", view::text(call, "args")),
+    ];
+    if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
+        lines.push(format!("error      {}: {}", view::text(error, "code"), view::text(error, "message")));
+    }
+    if let Some(value) = call.get("value") {
+        lines.push(format!("value\n{}", view::readable(value)));
+    }
+    output.line(&lines.join("\n"))
+}
+
+async fn cancel(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.ask(Request::post(format!("/api/calls/{}/cancel", segment(id)), json!({}))).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("asked the call `{id}` to stop"));
+        Ok(())
+    })
+}

@@ -1,0 +1,24 @@
+//! `haft completions`: prints the completions of a shell.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::{Shell, generate};
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Print the completions of a shell
+///
+/// For bash: `haft completions bash > ~/.local/share/bash-completion/completions/haft`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The shell
+    shell: Shell,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut Cli::command(), "haft", &mut script);
+    context.output.line(&String::from_utf8_lossy(&script))
+}

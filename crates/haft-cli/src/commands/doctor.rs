@@ -1,0 +1,236 @@
+//! `haft doctor`: checks the installation and says what is wrong.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Request, find_server};
+use crate::config::Resolved;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::view;
+
+/// Below this, a write may soon fail.
+const LITTLE_SPACE: u64 = 200 * 1024 * 1024;
+
+/// What a check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    Warning,
+    Failed,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    name: String,
+    state: State,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: impl Into<String>, state: State, message: impl Into<String>) -> Self {
+        Self { name: name.into(), state, message: message.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
+    let checks = check_all(context).await?;
+    let failed = checks.iter().filter(|check| check.state == State::Failed).count();
+    let data = json!({"ok": failed == 0, "checks": checks});
+    context.output.data(&data, |output| {
+        let rows = checks.iter().map(|check| {
+            let state = match check.state {
+                State::Ok => "ok",
+                State::Warning => "warning",
+                State::Failed => "FAILED",
+            };
+            let hint = check.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            vec![state.to_owned(), check.name.clone(), format!("{}{hint}", check.message)]
+        });
+        output.table(&["STATE", "CHECK", "RESULT"], rows.collect())
+    })?;
+    if failed > 0 { Err(CliError::Unhealthy(failed)) } else { Ok(()) }
+}
+
+async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
+    let home = context.home()?;
+    let mut checks = Vec::new();
+    let resolved = context.resolve();
+    checks.extend(check_configuration(&home, &resolved));
+    let home_check = check_home(&home);
+    let usable = home_check.state != State::Failed;
+    checks.push(home_check);
+    if usable {
+        checks.push(check_space(&home));
+        checks.extend(["tokens", "key"].iter().filter_map(|name| check_private(&home.join(name))));
+    }
+    checks.push(check_server(context, &home).await);
+    let remote = context.server()?.is_some();
+    if remote || (usable && resolved.is_ok()) {
+        checks.extend(check_content(context, &resolved).await);
+    }
+    Ok(checks)
+}
+
+fn check_configuration(home: &Path, resolved: &Result<Resolved, CliError>) -> Vec<Check> {
+    let name = "configuration";
+    match resolved {
+        Err(error) => vec![Check::new(name, State::Failed, error.text().replace("\n\nhint:", ";"))],
+        Ok(resolved) => {
+            let file = home.join("haft.toml");
+            let source = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
+            let mut checks = vec![Check::new(name, State::Ok, source)];
+            let warnings = resolved.warnings.iter();
+            checks.extend(warnings.map(|warning| Check::new(name, State::Warning, warning)));
+            checks
+        }
+    }
+}
+
+fn check_home(home: &Path) -> Check {
+    let name = "home folder";
+    let shown = home.display();
+    if !home.exists() {
+        return Check::new(name, State::Failed, format!("`{shown}` does not exist"))
+            .hint("make it with `haft init`");
+    }
+    // Only a real attempt tells: permissions, read-only mounts, full disks.
+    match tempfile::tempfile_in(home) {
+        Ok(_) => Check::new(name, State::Ok, shown.to_string()),
+        Err(error) => Check::new(name, State::Failed, format!("`{shown}` cannot be written: {error}")),
+    }
+}
+
+fn check_space(home: &Path) -> Check {
+    let name = "disk space";
+    match rustix::fs::statvfs(home) {
+        Err(error) => Check::new(name, State::Warning, format!("cannot be measured: {error}")),
+        Ok(volume) => {
+            let free = volume.f_bavail.saturating_mul(volume.f_frsize);
+            let message = format!("{} MiB free", free / (1024 * 1024));
+            if free < LITTLE_SPACE {
+                return Check::new(name, State::Warning, message).hint("writes may soon fail");
+            }
+            Check::new(name, State::Ok, message)
+        }
+    }
+}
+
+/// Checks that a file is its owner's alone; one that does not exist yet is fine.
+fn check_private(path: &Path) -> Option<Check> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let mode = metadata.permissions().mode() & 0o777;
+    let name = format!("file `{}`", path.file_name().unwrap_or_default().to_string_lossy());
+    let open = mode & 0o077 > 0;
+    Some(if open {
+        Check::new(name, State::Failed, format!("others may read it: mode {mode:04o}"))
+            .hint(format!("chmod 600 {}", path.display()))
+    } else {
+        Check::new(name, State::Ok, format!("mode {mode:04o}"))
+    })
+}
+
+async fn check_server(context: &Context, home: &Path) -> Check {
+    let name = "server";
+    if let Ok(Some(base)) = context.server() {
+        return Check::new(name, State::Ok, format!("named: {base}"));
+    }
+    match find_server(home).await {
+        Some(reach) => Check::new(name, State::Ok, format!("running at {}", reach.base)),
+        None => Check::new(name, State::Ok, "not running; commands open the home folder themselves"),
+    }
+}
+
+/// Checks what only the server or the opened home folder can tell.
+async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>) -> Vec<Check> {
+    let database = match resolved {
+        Ok(resolved) if resolved.settings.database_url.is_some() => "database (PostgreSQL)",
+        _ => "database (SQLite)",
+    };
+    let client = match context.client().await {
+        Ok(client) => client,
+        Err(error) => return vec![Check::new(database, State::Failed, one_line(&error))],
+    };
+    let mut checks = vec![match client.send(Request::get("/readyz")).await {
+        Ok(_) => Check::new(database, State::Ok, format!("answers, {}", client.place())),
+        Err(error) => Check::new(database, State::Failed, one_line(&error)),
+    }];
+    checks.extend(check_definitions(&client).await);
+    client.close().await;
+    checks
+}
+
+async fn check_definitions(client: &Client) -> Vec<Check> {
+    let name = "definitions";
+    let mut broken = Vec::new();
+    let mut request = Request::get("/api/tools?include_disabled=true&page_size=500");
+    let total = loop {
+        let page = match client.data(request).await {
+            Ok(page) => page,
+            Err(error) => return vec![Check::new(name, State::Failed, one_line(&error))],
+        };
+        let unready = view::list(&page, "tools").iter().filter(|tool| !view::is(tool, "ready"));
+        broken.extend(unready.map(broken_definition));
+        match page.get("next_page_token").and_then(Value::as_str) {
+            Some(token) => {
+                request =
+                    Request::get("/api/tools?include_disabled=true&page_size=500").query("page_token", token);
+            }
+            None => break page.get("total").and_then(Value::as_u64).unwrap_or_default(),
+        }
+    };
+    if broken.is_empty() {
+        broken.push(Check::new(name, State::Ok, format!("{total} tools, all ready")));
+    }
+    broken
+}
+
+fn broken_definition(tool: &Value) -> Check {
+    let path = view::text(tool, "path");
+    let place = if path.is_empty() { view::qualified(tool) } else { path };
+    Check::new(format!("definition `{place}`"), State::Failed, view::text(tool, "error"))
+}
+
+fn one_line(error: &CliError) -> String {
+    error.text().replace("\n\nhint:", ";").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert_eq!(check_private(&path), None);
+        std::fs::write(&path, "x").unwrap();
+        for (mode, state) in
+            [(0o600, State::Ok), (0o400, State::Ok), (0o640, State::Failed), (0o604, State::Failed)]
+        {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(check_private(&path).unwrap().state, state, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_missing_home_has_a_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = check_home(&folder.path().join("none"));
+        assert_eq!((check.state, check.hint.as_deref()), (State::Failed, Some("make it with `haft init`")));
+        assert_eq!(check_home(folder.path()).state, State::Ok);
+    }
+}

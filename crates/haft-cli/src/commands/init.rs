@@ -1,0 +1,77 @@
+//! `haft init`: makes a home folder with a sample configuration and an example tool.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::config;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// The example tool: no key, no account, one request.
+const EXAMPLE: &str = include_str!("example.yaml");
+/// Where it goes.
+const EXAMPLE_PATH: &str = "skills/examples/current-weather.yaml";
+
+/// Runs the command.
+pub(crate) fn run(context: &Context) -> Result<(), CliError> {
+    let home = context.home()?;
+    let mut made = Vec::new();
+    for path in [home.clone(), home.join("skills"), home.join("skills/examples")] {
+        let new =
+            make_folder(&path).map_err(CliError::io(format!("make the folder `{}`", path.display())))?;
+        made.push(row(&path, new));
+    }
+    for (name, content) in [("haft.toml", config::sample().as_str()), (EXAMPLE_PATH, EXAMPLE)] {
+        let path = home.join(name);
+        let new = write_new(&path, content).map_err(CliError::io(format!("write `{}`", path.display())))?;
+        made.push(row(&path, new));
+    }
+    let data = json!({"home": home, "files": made});
+    context.output.data(&data, |output| {
+        let rows = made.iter().map(|row| vec![text(row, "state"), text(row, "path")]).collect();
+        output.table(&["STATE", "PATH"], rows)?;
+        output.note("\nnext: `haft serve` starts the server, `haft tool list` shows the tools");
+        Ok(())
+    })
+}
+
+fn row(path: &Path, new: bool) -> Value {
+    json!({"path": path, "state": if new { "made" } else { "kept" }})
+}
+
+fn text(row: &Value, key: &str) -> String {
+    crate::view::text(row, key)
+}
+
+/// Makes a folder for its owner alone, with what is missing above it.
+fn make_folder(path: &Path) -> std::io::Result<bool> {
+    if path.is_dir() {
+        return Ok(false);
+    }
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map(|()| true)
+}
+
+/// Writes a file unless it exists: what a person wrote is never replaced.
+fn write_new(path: &Path, content: &str) -> std::io::Result<bool> {
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => file.write_all(content.as_bytes()).map(|()| true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_core::catalog::FileForm;
+    use haft_core::dialect::{Defaults, read};
+
+    #[test]
+    fn the_example_is_a_definition_without_a_doubt() {
+        let reading = read(super::EXAMPLE, FileForm::Yaml, &Defaults::default()).unwrap();
+        assert_eq!((reading.spec.name.as_str(), reading.warnings), ("current-weather", Vec::new()));
+    }
+}

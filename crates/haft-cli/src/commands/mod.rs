@@ -1,0 +1,12 @@
+//! One command per file.
+
+pub(crate) mod bundle;
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod reindex;
+pub(crate) mod secret;
+pub(crate) mod serve;
+pub(crate) mod token;
+pub(crate) mod tool;

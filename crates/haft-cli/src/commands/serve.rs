@@ -1,0 +1,100 @@
+//! `haft serve`: starts the server.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use haft_core::runnable::Mode;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::config::Flags;
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::error::CliError;
+use crate::logging;
+use crate::server_file::{Guard, ServerFile};
+
+/// Start the server
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where to listen [env: `HAFT_ADDR`] [default: 127.0.0.1:18789]
+    #[arg(long, value_name = "HOST:PORT", value_parser = read_addr)]
+    addr: Option<SocketAddr>,
+    /// The mode of calls that name none: `debug` or `production` [env: `HAFT_MODE`] [default: debug]
+    #[arg(long, value_parser = super::tool::read_mode)]
+    mode: Option<Mode>,
+}
+
+fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
+    crate::config::parse_addr(text).ok_or("write an address with a port, as in `127.0.0.1:18789`")
+}
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let started = Instant::now();
+    let flags = Flags { addr: arguments.addr, mode: arguments.mode, ..Flags::default() };
+    let resolved = context.resolve_with(&flags)?;
+    logging::start(&resolved.log);
+    for warning in &resolved.warnings {
+        tracing::warn!("{warning}");
+    }
+    let settings = resolved.settings;
+    let home = settings.home.clone();
+    // First the address: where it is taken, nothing else should happen.
+    let addr = settings.addr;
+    let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;
+    let addr = listener.local_addr().map_err(|source| CliError::Listen { addr, source })?;
+    let engine = Engine::open(settings).await?;
+    let file = ServerFile::write(&home, addr).map_err(CliError::io("write `server.json`"))?;
+    let file = Arc::new(file);
+    let stop = stop_signal(Arc::clone(&file)).map_err(CliError::io("listen to signals"))?;
+    let login = engine.login_link(addr);
+    let data = json!({"address": format!("http://{addr}"), "login": login, "home": home, "addr": addr});
+    context.output.data(&data, |output| {
+        output.line(&format!(
+            "haft {} is ready after {:.2} s\n\n  address  http://{addr}\n  login    {login}\n  home     {}\n",
+            env!("CARGO_PKG_VERSION"),
+            started.elapsed().as_secs_f64(),
+            home.display(),
+        ))
+    })?;
+    let served = engine.serve(listener, stop).await.map_err(CliError::io("serve"));
+    file.remove();
+    served
+}
+
+/// Returns what ends with the first stop signal; the second one ends the process at once.
+fn stop_signal(file: Arc<Guard>) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (sender, receiver) = oneshot::channel();
+    tokio::spawn(async move {
+        either(&mut interrupt, &mut terminate).await;
+        tracing::info!("stopping: running calls may finish; a second signal stops at once");
+        let _ = sender.send(());
+        let code = either(&mut interrupt, &mut terminate).await;
+        file.remove();
+        exit_now(code);
+    });
+    Ok(async move {
+        let _ = receiver.await;
+    })
+}
+
+/// Returns the exit code of the signal that came.
+async fn either(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
+    tokio::select! {
+        _ = interrupt.recv() => 130,
+        _ = terminate.recv() => 143,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the person asked twice; nothing may hold this up")]
+fn exit_now(code: i32) -> ! {
+    std::process::exit(code)
+}

@@ -1,0 +1,102 @@
+//! The text of a definition on its way to the server.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use crate::client::Body;
+use crate::error::CliError;
+use crate::input;
+
+/// The form in which a definition is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// JSON
+    Json,
+    /// A YAML definition
+    Yaml,
+    /// YAML front matter and a body
+    Skill,
+}
+
+impl Form {
+    /// Returns the form that a file's name says.
+    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "skill" => Some(Self::Skill),
+            _ => None,
+        }
+    }
+
+    /// Returns the form that a text looks like.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let start = text.trim_start_matches('\u{feff}').trim_start();
+        match start.as_bytes() {
+            [b'{', ..] => Self::Json,
+            [b'-', b'-', b'-', ..] if start.lines().skip(1).any(|line| line.trim_end() == "---") => {
+                Self::Skill
+            }
+            _ => Self::Yaml,
+        }
+    }
+
+    /// Reads the name that the server gives the form.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        <Self as ValueEnum>::from_str(name, false).ok()
+    }
+
+    /// Returns the name of the form, which is also the ending of its files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Skill => "skill",
+        }
+    }
+
+    /// Returns a text as the body of a request.
+    pub(crate) fn body(self, text: String) -> Body {
+        let content_type = match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Skill => "application/x-haft-skill",
+        };
+        Body::Text { content_type, text }
+    }
+}
+
+/// Reads a definition from a file or stdin.
+pub(crate) fn read(path: &Path, form: Option<Form>) -> Result<(Form, String), CliError> {
+    let text = input::read_text(path)?;
+    let form = form.or_else(|| Form::of_path(path)).unwrap_or_else(|| Form::of_text(&text));
+    Ok((form, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_is_known_by_name_or_by_look() {
+        for (name, form) in [
+            ("a.json", Some(Form::Json)),
+            ("a.yml", Some(Form::Yaml)),
+            ("a.skill", Some(Form::Skill)),
+            ("-", None),
+            ("a.txt", None),
+        ] {
+            assert_eq!(Form::of_path(Path::new(name)), form, "{name}");
+        }
+        for (text, form) in [
+            ("\u{feff} {\"name\": 1}", Form::Json),
+            ("---\nname: a\n---\necho", Form::Skill),
+            ("---\nname: a\n", Form::Yaml),
+            ("name: a", Form::Yaml),
+            ("", Form::Yaml),
+        ] {
+            assert_eq!(Form::of_text(text), form, "{text:?}");
+        }
+    }
+}

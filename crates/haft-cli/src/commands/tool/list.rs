@@ -1,0 +1,111 @@
+//! `haft tool list`: lists tools.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::client::{Client, Request};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::view;
+
+/// The largest page that the server gives.
+const PAGE: usize = 500;
+
+/// List tools
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only tools that a search finds, best first
+    #[arg(short = 'q', long = "search", value_name = "TEXT", conflicts_with_all = ["bundle", "kind", "status", "tag"])]
+    query: Option<String>,
+    /// Only tools of this bundle
+    #[arg(long, value_name = "BUNDLE")]
+    bundle: Option<String>,
+    /// Only tools of this implementation, such as `http`
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only tools in this status
+    #[arg(long, value_parser = ["draft", "published", "deprecated", "disabled"])]
+    status: Option<String>,
+    /// Only tools with this tag
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Leave out what is switched off
+    #[arg(long)]
+    enabled: bool,
+    /// How many at most; 0 is all
+    #[arg(long, value_name = "N", default_value = "100")]
+    limit: usize,
+}
+
+impl Arguments {
+    fn request(&self, page_size: usize) -> Request {
+        // A search ranks; a list filters and sorts by name.
+        Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
+            .query("page_size", &page_size.to_string())
+            .query("include_disabled", if self.enabled { "false" } else { "true" })
+            .query_some("q", self.query.as_deref())
+            .query_some("bundle_ids", self.bundle.as_deref())
+            .query_some("implementation_type", self.kind.as_deref())
+            .query_some("status", self.status.as_deref())
+            .query_some("tags", self.tag.as_deref())
+    }
+}
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let client = context.client().await?;
+    let answer = collect(&arguments, &client).await;
+    client.close().await;
+    let data = answer?;
+    context.output.data(&data, |output| {
+        let tools = view::list(&data, "tools");
+        output.table(
+            &["TOOL", "TYPE", "STATUS", "READY", "CALLS", "DESCRIPTION"],
+            tools.iter().map(row).collect(),
+        )?;
+        let total = data.get("total").and_then(Value::as_u64).unwrap_or_default();
+        if total > tools.len() as u64 {
+            output.note(&format!("\n{} of {total} tools; `--limit 0` shows all", tools.len()));
+        }
+        Ok(())
+    })
+}
+
+/// Reads pages until there are enough, as one answer.
+async fn collect(arguments: &Arguments, client: &Client) -> Result<Value, CliError> {
+    let wanted = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
+    let mut data = client.data(arguments.request(wanted.min(PAGE))).await?;
+    loop {
+        let have = view::list(&data, "tools").len();
+        let next = data.get("next_page_token").and_then(Value::as_str).map(str::to_owned);
+        let Some(token) = next.filter(|_| have < wanted) else { return Ok(data) };
+        let request = arguments.request((wanted - have).min(PAGE)).query("page_token", &token);
+        let mut page = client.data(request).await?;
+        let (Some(all), Some(Value::Array(more))) =
+            (data.get_mut("tools").and_then(Value::as_array_mut), page.get_mut("tools").map(Value::take))
+        else {
+            return Ok(data);
+        };
+        if more.is_empty() {
+            return Ok(data);
+        }
+        all.extend(more);
+        if let Some(map) = data.as_object_mut() {
+            let next = page.get_mut("next_page_token").map(Value::take).unwrap_or_default();
+            map.insert("next_page_token".to_owned(), next);
+        }
+    }
+}
+
+fn row(tool: &Value) -> Vec<String> {
+    let status = view::text(tool, "status");
+    let ready = if view::is(tool, "ready") { "yes".to_owned() } else { "no".to_owned() };
+    vec![
+        view::qualified(tool),
+        view::text(tool, "implementation_type"),
+        if view::is(tool, "enabled") { status } else { "off".to_owned() },
+        ready,
+        view::text(tool, "usage.call_count"),
+        view::first_line(&view::text(tool, "description"), 60),
+    ]
+}

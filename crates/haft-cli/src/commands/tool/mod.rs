@@ -1,0 +1,17 @@
+//! `haft tool`: lists, makes, changes and calls tools.
+
+mod add;
+mod arguments;
+mod call;
+mod command;
+mod definition;
+mod edit;
+mod list;
+mod rm;
+mod show;
+mod switch;
+mod test;
+mod validate;
+
+pub(crate) use arguments::read_mode;
+pub(crate) use command::Command;

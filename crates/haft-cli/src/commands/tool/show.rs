@@ -1,0 +1,78 @@
+//! `haft tool show`: shows one tool.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::client::{Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::view;
+
+/// Show one tool
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool
+    tool: String,
+    /// Print the text of its definition
+    #[arg(long)]
+    source: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let path = format!("/api/tools/{}", segment(&arguments.tool));
+    if arguments.source {
+        let data = context.ask(Request::get(format!("{path}/source"))).await?;
+        return context.output.data(&data, |output| output.line(&view::text(&data, "text")));
+    }
+    let data = context.ask(Request::get(path)).await?;
+    context.output.data(&data, |output| show(output, &data))
+}
+
+fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
+    let switch = |key, on, off| if view::is(tool, key) { on } else { off };
+    let mut lines = vec![
+        format!("tool         {}", view::qualified(tool)),
+        format!("id           {}", view::text(tool, "id")),
+        format!("description  {}", view::text(tool, "description").trim()),
+        format!(
+            "state        {}, {}, {}",
+            view::text(tool, "status"),
+            switch("enabled", "enabled", "switched off"),
+            switch("ready", "ready", "not ready"),
+        ),
+        format!("type         {}", view::text(tool, "implementation_type")),
+        format!("policy       {}", view::text(tool, "policy")),
+        format!("calls        {}", view::text(tool, "usage.call_count")),
+        format!("changed      {}", view::time(tool, "modified_at")),
+    ];
+    for (label, key) in [("file         ", "path"), ("error        ", "error")] {
+        let text = view::text(tool, key);
+        if !text.is_empty() {
+            lines.push(format!("{label}{text}"));
+        }
+    }
+    output.line(&lines.join("\n"))?;
+    let rows = arguments(tool.get("input_schema").unwrap_or(&Value::Null));
+    if !rows.is_empty() {
+        output.line("")?;
+        output.table(&["ARGUMENT", "TYPE", "REQUIRED", "DESCRIPTION"], rows)?;
+    }
+    output.line(&format!("\nimplementation\n{:#}", tool.get("implementation").unwrap_or(&Value::Null)))
+}
+
+/// Returns the arguments of a schema as rows.
+fn arguments(schema: &Value) -> Vec<Vec<String>> {
+    let required = view::list(schema, "required");
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let rows = properties.into_iter().flatten().map(|(name, property)| {
+        vec![
+            name.clone(),
+            view::text(property, "type"),
+            if required.iter().any(|item| item == name.as_str()) { "yes" } else { "no" }.to_owned(),
+            view::first_line(&view::text(property, "description"), 80),
+        ]
+    });
+    rows.collect()
+}

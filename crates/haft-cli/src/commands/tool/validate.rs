@@ -1,0 +1,79 @@
+//! `haft tool validate`: checks a tool, or a file before it is added.
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::definition::{self, Form};
+use crate::client::{Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::view;
+
+/// Check a tool, or a file before it is added
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool, or a file (`-` is stdin)
+    target: String,
+}
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let target = &arguments.target;
+    let request = if is_file(target) {
+        let path = Path::new(target);
+        let (form, text) = definition::read(path, None)?;
+        // A file without a name inside is named after itself; the server reads it as it would in its folder.
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let body = json!({"text": text, "format": form.name()});
+        Request::post(format!("/api/tools/{}/validate", segment(&stem)), body)
+    } else {
+        let body = json!({"check_syntax": true, "check_parameters": true});
+        Request::post(format!("/api/tools/{}/validate", segment(target)), body)
+    };
+    let data = context.ask(request).await?;
+    context.output.data(&data, |output| report(output, target, &data))?;
+    if view::is(&data, "valid") { Ok(()) } else { Err(CliError::NotValid(target.clone())) }
+}
+
+/// Names of tools have no dots and no slashes, so that a file cannot be taken for one.
+fn is_file(target: &str) -> bool {
+    target == "-" || target.contains('/') || Form::of_path(Path::new(target)).is_some()
+}
+
+fn report(output: &Output, target: &str, data: &Value) -> Result<(), CliError> {
+    let rows: Vec<Vec<String>> = [("error", "errors"), ("warning", "warnings")]
+        .into_iter()
+        .flat_map(|(kind, key)| view::list(data, key).iter().map(move |problem| row(kind, problem)))
+        .collect();
+    if rows.is_empty() {
+        output.note(&format!("`{target}` is valid"));
+        return Ok(());
+    }
+    output.table(&["KIND", "LINE", "FIELD", "MESSAGE"], rows)
+}
+
+fn row(kind: &str, problem: &Value) -> Vec<String> {
+    let message = problem.as_str().map_or_else(|| view::text(problem, "message"), str::to_owned);
+    vec![kind.to_owned(), view::text(problem, "line"), view::text(problem, "field"), message]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_tools_are_told_apart() {
+        for (target, file) in [
+            ("weather", false),
+            ("web:weather@1.0.0", false),
+            ("a.yaml", true),
+            ("./weather", true),
+            ("-", true),
+        ] {
+            assert_eq!(is_file(target), file, "{target}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Tests of the layers and of every error.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use haft_core::runnable::Mode;
+
+use super::keys::{KEYS, VARIABLES};
+use super::*;
+use crate::environment::Environment;
+
+fn home_with(toml: &str) -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("haft.toml"), toml).unwrap();
+    home
+}
+
+fn flags(home: &Path) -> Flags {
+    Flags { home: Some(home.to_owned()), ..Flags::default() }
+}
+
+/// Returns the settings as a text, without the folder of the test.
+fn shown(resolved: &Resolved) -> String {
+    let home = resolved.settings.home.display().to_string();
+    format!("{resolved:#?}").replace(&home, "HOME")
+}
+
+#[test]
+fn the_sample_uncommented_equals_the_defaults() {
+    let uncommented: String = sample()
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(code) if KEYS.iter().any(|key| code.starts_with(&format!("{} = ", key.name()))) => code,
+            _ => line,
+        })
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    assert_eq!(
+        uncommented.lines().filter(|line| line.contains(" = ") && !line.starts_with('#')).count(),
+        KEYS.len()
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let environment = Environment::default();
+    let defaults = resolve(&flags(empty.path()), &environment).unwrap();
+    for toml in [sample(), uncommented] {
+        let home = home_with(&toml);
+        let resolved = resolve(&flags(home.path()), &environment).unwrap();
+        assert_eq!(shown(&resolved), shown(&defaults));
+    }
+}
+
+#[test]
+fn later_layers_win() {
+    let home = home_with("addr = \"127.0.0.1:1\"\nmode = \"production\"\n[server]\nmax_body_bytes = 2_048\n");
+    let environment =
+        Environment::from([("HAFT_ADDR", "127.0.0.1:2"), ("HAFT_SERVER_MAX_BODY_BYTES", "4096")]);
+    let addr = |resolved: &Resolved| resolved.settings.addr.port();
+
+    let from_file = resolve(&flags(home.path()), &Environment::default()).unwrap();
+    assert_eq!((addr(&from_file), from_file.settings.server.max_body_bytes), (1, 2048));
+    assert_eq!(from_file.settings.mode, Mode::Production);
+
+    let from_environment = resolve(&flags(home.path()), &environment).unwrap();
+    assert_eq!((addr(&from_environment), from_environment.settings.server.max_body_bytes), (2, 4096));
+
+    let given = Flags {
+        addr: Some(SocketAddr::from(([127, 0, 0, 1], 3))),
+        mode: Some(Mode::Debug),
+        ..flags(home.path())
+    };
+    let from_flags = resolve(&given, &environment).unwrap();
+    assert_eq!((addr(&from_flags), from_flags.settings.mode), (3, Mode::Debug));
+    assert_eq!(from_flags.settings.server.max_body_bytes, 4096);
+}
+
+#[test]
+fn every_key_can_be_set_by_file_and_by_environment() {
+    let values = [
+        ("addr", "\"localhost:80\""),
+        ("mode", "\"production\""),
+        ("database_url", "\"postgres://u:p@h/d\""),
+        ("server.max_body_bytes", "1024"),
+        ("server.max_running_calls", "7"),
+        ("server.cors_origins", "[\"https://a.example\", \"https://b.example\"]"),
+        ("server.shutdown_grace", "\"1m30s\""),
+        ("egress.allowed_hosts", "[\"*.example.com\"]"),
+        ("egress.private_hosts", "[\"10.0.0.0/8\"]"),
+        ("secrets.environment", "[\"WEATHER_KEY\"]"),
+        ("ledger.sync", "\"os\""),
+        ("ledger.keep_days", "0"),
+        ("log.level", "\"debug\""),
+        ("log.format", "\"json\""),
+    ];
+    assert_eq!(values.map(|(key, _)| key).to_vec(), KEYS.iter().map(|key| key.full).collect::<Vec<_>>());
+    let empty = tempfile::tempdir().unwrap();
+    let defaults = shown(&resolve(&flags(empty.path()), &Environment::default()).unwrap());
+    for (key, value) in values {
+        let home = home_with(&format!("{key} = {value}\n"));
+        let base = Environment::from([("WEATHER_KEY", "s3cr3t")]);
+        let by_file = resolve(&flags(home.path()), &base).unwrap();
+        assert_ne!(shown(&by_file), defaults, "{key}");
+        assert!(!shown(&by_file).contains("s3cr3t"), "a secret is shown");
+
+        let variable = KEYS.iter().find(|other| other.full == key).unwrap().variable();
+        let text = value.replace(['"', '[', ']'], "");
+        let with = Environment::from([("WEATHER_KEY", "s3cr3t"), (variable.as_str(), text.as_str())]);
+        let by_environment = resolve(&flags(empty.path()), &with).unwrap();
+        assert_eq!(shown(&by_environment), shown(&by_file), "{variable}");
+    }
+}
+
+#[test]
+fn values_reach_the_settings() {
+    let home = home_with("[server]\nshutdown_grace = \"1m30s\"\n[secrets]\nenvironment = [\"A\", \"B\"]\n");
+    let environment = Environment::from([
+        ("A", "value"),
+        ("HAFT_TOKEN", "t"),
+        ("HAFT_KEY", "k"),
+        ("HAFT_LOG", "trace"),
+        ("HAFT_SERVER_MAX_BODY", "1"),
+        ("HAFT_ARGS", "{}"),
+    ]);
+    let resolved = resolve(&flags(home.path()), &environment).unwrap();
+    assert_eq!(resolved.settings.server.shutdown_grace, Duration::from_secs(90));
+    let secrets: Vec<_> =
+        resolved.settings.secrets.environment.iter().map(|(n, s)| (n.as_str(), s.expose())).collect();
+    assert_eq!(secrets, [("A", "value")]);
+    assert_eq!(resolved.settings.token.unwrap().expose(), "t");
+    assert_eq!(resolved.settings.key.unwrap().expose(), "k");
+    assert_eq!(resolved.log.level, "trace");
+    assert_eq!(
+        resolved.warnings,
+        [
+            "the environment variable `HAFT_SERVER_MAX_BODY` has no meaning; the nearest known one is `HAFT_SERVER_MAX_BODY_BYTES`",
+            "`secrets.environment` names `B`, but there is no such environment variable",
+        ]
+    );
+}
+
+/// Returns the error and its hint for a file.
+fn fault(toml: &str) -> String {
+    let home = home_with(toml);
+    let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err();
+    let hint = error.hint().map(|hint| format!(" | {hint}")).unwrap_or_default();
+    format!("{error}{hint}").replace(&home.path().display().to_string(), "HOME")
+}
+
+#[test]
+fn a_fault_in_the_file_has_its_line_and_its_remedy() {
+    for (toml, expected) in [
+        ("\nadress = 1", "`HOME/haft.toml` line 2: unknown key `adress` | the nearest known key is `addr`"),
+        (
+            "[server]\n\nmax_body = 1",
+            "`HOME/haft.toml` line 3: unknown key `server.max_body` | the nearest known key is `server.max_body_bytes`",
+        ),
+        (
+            "keep_days = 3",
+            "`HOME/haft.toml` line 1: unknown key `keep_days` | the nearest known key is `ledger.keep_days`",
+        ),
+        (
+            "[sever]\nx = 1",
+            "`HOME/haft.toml` line 1: unknown key `sever` | the nearest known key is `log.level`",
+        ),
+        (
+            "server = 3",
+            "`HOME/haft.toml` line 1: unknown key `server` | the nearest known key is `server.cors_origins`",
+        ),
+        ("addr = 80", "`HOME/haft.toml` line 1: `addr` must be a text in quotes, not a number"),
+        (
+            "addr = \"example.com\"",
+            "`HOME/haft.toml` line 1: `addr` must be an address with a port, as in \"127.0.0.1:18789\"",
+        ),
+        ("mode = \"prod\"", "`HOME/haft.toml` line 1: `mode` must be \"debug\" or \"production\""),
+        (
+            "database_url = \"mysql://root:hunter2@x\"",
+            "`HOME/haft.toml` line 1: `database_url` must be empty or start with `postgres://`",
+        ),
+        (
+            "server.max_body_bytes = -1",
+            "`HOME/haft.toml` line 1: `server.max_body_bytes` must be a whole number from 1024 to 1073741824",
+        ),
+        (
+            "[egress]\nallowed_hosts = \"a\"",
+            "`HOME/haft.toml` line 2: `egress.allowed_hosts` must be a list of texts, as in [\"one\", \"two\"]",
+        ),
+        (
+            "[egress]\nallowed_hosts = [1]",
+            "`HOME/haft.toml` line 2: `egress.allowed_hosts` must be a list of texts, as in [\"one\", \"two\"]",
+        ),
+        (
+            "[server]\nshutdown_grace = 30",
+            "`HOME/haft.toml` line 2: `server.shutdown_grace` must be a duration in quotes, as in \"30s\"",
+        ),
+        (
+            "[server]\nshutdown_grace = \"soon\"",
+            "`HOME/haft.toml` line 2: `server.shutdown_grace` does not fit: `soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`",
+        ),
+        ("\n\nx = ", "`HOME/haft.toml` line 3: string values must be quoted, expected literal string"),
+    ] {
+        assert_eq!(fault(toml), expected, "{toml:?}");
+    }
+}
+
+#[test]
+fn a_fault_in_the_environment_names_the_variable() {
+    let home = tempfile::tempdir().unwrap();
+    let environment = Environment::from([("HAFT_LEDGER_KEEP_DAYS", "many")]);
+    insta::assert_snapshot!(resolve(&flags(home.path()), &environment).unwrap_err(),
+        @"the environment variable `HAFT_LEDGER_KEEP_DAYS`: `ledger.keep_days` must be a whole number from 0 to 36500");
+    let given = Flags { log: Some("=".to_owned()), ..flags(home.path()) };
+    assert!(
+        resolve(&given, &Environment::default())
+            .unwrap_err()
+            .to_string()
+            .starts_with("the flag `--log`: `log.level`")
+    );
+}
+
+#[test]
+fn the_home_folder_is_the_flag_the_variable_or_a_default() {
+    let environment = Environment::from([("HAFT_HOME", "/b"), ("HOME", "/c")]);
+    let none = Environment::from([("HOME", "/c"), ("HAFT_HOME", "")]);
+    assert_eq!(home(Some(Path::new("/a")), &environment).unwrap(), PathBuf::from("/a"));
+    assert_eq!(home(None, &environment).unwrap(), PathBuf::from("/b"));
+    assert_eq!(home(None, &none).unwrap(), PathBuf::from("/c/.haft"));
+    assert!(matches!(home(None, &Environment::default()), Err(ConfigError::NoHome)));
+}
+
+#[test]
+fn the_reference_is_complete() {
+    let mut expected = String::from("| key | variable | default | meaning |\n| --- | --- | --- | --- |\n");
+    for key in KEYS {
+        let row = format!("| `{}` | `{}` | `{}` | {} |\n", key.full, key.variable(), key.default, key.help);
+        expected.push_str(&row);
+    }
+    expected.push_str("\n| variable | meaning |\n| --- | --- |\n");
+    for (name, help) in VARIABLES {
+        let row = format!("| `{name}` | {help} |\n");
+        expected.push_str(&row);
+    }
+    let reference = include_str!("../../../../docs/configuration.md");
+    for line in expected.lines() {
+        assert!(
+            reference.lines().any(|other| other == line),
+            "docs/configuration.md lacks this line:\n{line}\n\nall:\n{expected}"
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! The one table of everything that can be configured.
+
+use std::net::SocketAddr;
+
+use haft_core::runnable::Mode;
+use haft_core::secret::Secret;
+use haft_server::settings::Settings;
+use tracing_subscriber::EnvFilter;
+
+use super::value::{Value, Wrong};
+
+/// The settings, and what belongs to the command line alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Resolved {
+    /// What the server is told.
+    pub(crate) settings: Settings,
+    /// How to log.
+    pub(crate) log: LogSettings,
+    /// Names of variables that `${NAME}` may read.
+    pub(super) secret_names: Vec<String>,
+    /// What is odd, but no error.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// How to log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    /// A filter such as `info` or `haft_server=debug,warn`.
+    pub(crate) level: String,
+    /// Lines for people or for programs.
+    pub(crate) format: LogFormat,
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl Resolved {
+    /// Returns the settings where nothing is configured.
+    pub(super) fn new(settings: Settings) -> Self {
+        let log = LogSettings { level: "info".to_owned(), format: LogFormat::Text };
+        Self { settings, log, secret_names: Vec::new(), warnings: Vec::new() }
+    }
+}
+
+/// Something that can be configured.
+pub(crate) struct Key {
+    /// The section, if it has one, and the name: `addr`, `server.max_body_bytes`.
+    pub(crate) full: &'static str,
+    /// The default, spelled as in the file.
+    pub(crate) default: &'static str,
+    /// What it means.
+    pub(crate) help: &'static str,
+    /// Enters a value into the settings.
+    pub(super) set: Setter,
+}
+
+impl Key {
+    /// Returns the section of the file; empty at its top.
+    pub(crate) fn section(&self) -> &'static str {
+        self.full.split_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// Returns the name within the section.
+    pub(crate) fn name(&self) -> &'static str {
+        self.full.split_once('.').map_or(self.full, |(_, name)| name)
+    }
+
+    /// Returns the name of the environment variable.
+    pub(crate) fn variable(&self) -> String {
+        format!("HAFT_{}", self.full.replace('.', "_").to_uppercase())
+    }
+
+    /// Tells whether the value is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.default.starts_with('[')
+    }
+}
+
+/// Variables that are no keys of the file.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[
+    ("HAFT_HOME", "The home folder; `~/.haft` where it is not set"),
+    ("HAFT_TOKEN", "The admin token of the server, and the token that commands use"),
+    ("HAFT_KEY", "The key of the stored credentials, in place of the file `key`"),
+    ("HAFT_SERVER", "The address of a running server that commands talk to, as in `http://127.0.0.1:18789`"),
+    ("HAFT_LOG", "Short for `HAFT_LOG_LEVEL`"),
+];
+
+type Setter = fn(&mut Resolved, &Value) -> Result<(), Wrong>;
+
+const fn key(full: &'static str, default: &'static str, help: &'static str, set: Setter) -> Key {
+    Key { full, default, help, set }
+}
+
+/// Everything that can be configured, in the order of the sample file.
+pub(crate) const KEYS: &[Key] = &[
+    key("addr", "\"127.0.0.1:18789\"", "Where the server listens.", |to, value| {
+        value.addr().map(|addr: SocketAddr| to.settings.addr = addr)
+    }),
+    key(
+        "mode",
+        "\"debug\"",
+        "The mode of calls that name none: `debug` runs the newest revision, `production` only published ones.",
+        |to, value| {
+            let choices = [("debug", Mode::Debug), ("production", Mode::Production)];
+            value.choice(&choices).map(|mode| to.settings.mode = mode)
+        },
+    ),
+    key(
+        "database_url",
+        "\"\"",
+        "A PostgreSQL, as in `postgres://user@host/database`; empty means the SQLite file of the home folder.",
+        set_database,
+    ),
+    key("server.max_body_bytes", "8388608", "The largest request body in bytes.", |to, value| {
+        value.size(1024..=1 << 30).map(|size| to.settings.server.max_body_bytes = size)
+    }),
+    key(
+        "server.max_running_calls",
+        "1024",
+        "The most calls that run at once; further ones are refused.",
+        |to, value| value.size(1..=1_000_000).map(|size| to.settings.server.max_running_calls = size),
+    ),
+    key(
+        "server.cors_origins",
+        "[]",
+        "Origins that browsers may call from, as in `https://app.example.com`; `*` is every origin.",
+        |to, value| value.list().map(|list| to.settings.server.cors_origins = list),
+    ),
+    key(
+        "server.shutdown_grace",
+        "\"30s\"",
+        "How long running calls may still take after a stop signal.",
+        |to, value| value.duration().map(|time| to.settings.server.shutdown_grace = time),
+    ),
+    key(
+        "egress.allowed_hosts",
+        "[]",
+        "Hosts that tools may connect to, as in `api.example.com` or `*.example.com`; empty means every public host.",
+        |to, value| value.list().map(|list| to.settings.egress.allowed_hosts = list),
+    ),
+    key(
+        "egress.private_hosts",
+        "[]",
+        "Hosts, addresses or networks that may be private or loopback, as in `localhost` or `10.0.0.0/8`.",
+        |to, value| value.list().map(|list| to.settings.egress.private_hosts = list),
+    ),
+    key(
+        "secrets.environment",
+        "[]",
+        "Names of environment variables that `${NAME}` in a tool may read where no credential is stored.",
+        |to, value| value.list().map(|list| to.secret_names = list),
+    ),
+    key(
+        "ledger.sync",
+        "\"disk\"",
+        "When a call counts as recorded: `disk` waits for the disk, `os` for the operating system only.",
+        |to, value| {
+            let choices = [("disk", true), ("os", false)];
+            value.choice(&choices).map(|disk| to.settings.ledger.sync_to_disk = disk)
+        },
+    ),
+    key("ledger.keep_days", "30", "How many days calls are kept; 0 is for ever.", |to, value| {
+        let days = value.number(0..=36_500)?;
+        to.settings.ledger.keep_days = u32::try_from(days).unwrap_or(u32::MAX);
+        Ok(())
+    }),
+    key(
+        "log.level",
+        "\"info\"",
+        "What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `haft_server=debug,warn`.",
+        set_level,
+    ),
+    key("log.format", "\"text\"", "`text` for people, `json` for programs.", |to, value| {
+        let choices = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+        value.choice(&choices).map(|format| to.log.format = format)
+    }),
+];
+
+fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
+    let text = value.text()?;
+    if !text.is_empty() && !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+        return Err(Wrong("must be empty or start with `postgres://`".to_owned()));
+    }
+    to.settings.database_url = (!text.is_empty()).then(|| Secret::new(text.to_owned()));
+    Ok(())
+}
+
+fn set_level(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
+    let text = value.text()?;
+    EnvFilter::try_new(text).map_err(|error| Wrong(format!("is no log filter: {error}")))?;
+    text.clone_into(&mut to.log.level);
+    Ok(())
+}

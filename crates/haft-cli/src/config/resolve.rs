@@ -1,0 +1,116 @@
+//! Lays the layers over each other.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use haft_core::runnable::Mode;
+use haft_core::secret::Secret;
+use haft_server::settings::Settings;
+
+use super::error::{ConfigError, Place};
+use super::file;
+use super::keys::{KEYS, Key, Resolved, VARIABLES};
+use super::value::Value;
+use crate::environment::Environment;
+
+/// The layer of flags.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    /// `--home`.
+    pub(crate) home: Option<PathBuf>,
+    /// `--addr`.
+    pub(crate) addr: Option<SocketAddr>,
+    /// `--mode`.
+    pub(crate) mode: Option<Mode>,
+    /// `--token`.
+    pub(crate) token: Option<Secret>,
+    /// `--log`.
+    pub(crate) log: Option<String>,
+}
+
+/// Returns the home folder: the flag, `HAFT_HOME`, or `~/.haft`.
+pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<PathBuf, ConfigError> {
+    let named = flag.map(Path::to_owned).or_else(|| environment.get("HAFT_HOME").map(PathBuf::from));
+    let home = match named {
+        Some(home) => home,
+        None => Path::new(environment.get("HOME").ok_or(ConfigError::NoHome)?).join(".haft"),
+    };
+    std::path::absolute(&home).map_err(|source| ConfigError::Read { path: home, source })
+}
+
+/// Lays the layers over each other: defaults, file, environment, flags.
+pub(crate) fn resolve(flags: &Flags, environment: &Environment) -> Result<Resolved, ConfigError> {
+    let home = home(flags.home.as_deref(), environment)?;
+    let config = home.join("haft.toml");
+    let mut to = Resolved::new(Settings::for_home(home));
+    file::apply(&config, &mut to)?;
+    apply_environment(environment, &mut to)?;
+    apply_flags(flags, &mut to)?;
+    read_secrets(environment, &mut to);
+    Ok(to)
+}
+
+fn apply_environment(environment: &Environment, to: &mut Resolved) -> Result<(), ConfigError> {
+    let secret = |name| environment.get(name).map(|text| Secret::new(text.to_owned()));
+    to.settings.token = secret("HAFT_TOKEN");
+    to.settings.key = secret("HAFT_KEY");
+    enter_level(to, Place::Environment("HAFT_LOG".to_owned()), environment.get("HAFT_LOG"))?;
+    for key in KEYS {
+        let variable = key.variable();
+        if let Some(text) = environment.get(&variable) {
+            enter(to, key, Place::Environment(variable), text)?;
+        }
+    }
+    let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name) || name == "HAFT_ARGS";
+    for name in environment.names_with("HAFT_") {
+        if !known(name) && !KEYS.iter().any(|key| key.variable() == name) {
+            let nearest = nearest_variable(name);
+            let text = format!(
+                "the environment variable `{name}` has no meaning; the nearest known one is `{nearest}`"
+            );
+            to.warnings.push(text);
+        }
+    }
+    Ok(())
+}
+
+fn enter(to: &mut Resolved, key: &Key, place: Place, text: &str) -> Result<(), ConfigError> {
+    let value = Value::from_environment(text, key.is_list());
+    (key.set)(to, &value).map_err(|wrong| ConfigError::Value { place, key: key.full, wrong })
+}
+
+fn enter_level(to: &mut Resolved, place: Place, text: Option<&str>) -> Result<(), ConfigError> {
+    let key = KEYS.iter().find(|key| key.full == "log.level");
+    key.zip(text).map_or(Ok(()), |(key, text)| enter(to, key, place, text))
+}
+
+fn nearest_variable(name: &str) -> String {
+    let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
+    known.extend(VARIABLES.iter().map(|(name, _)| (*name).to_owned()));
+    let likeness = |other: &String| strsim::normalized_levenshtein(name, other);
+    known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default()
+}
+
+fn apply_flags(flags: &Flags, to: &mut Resolved) -> Result<(), ConfigError> {
+    if let Some(addr) = flags.addr {
+        to.settings.addr = addr;
+    }
+    if let Some(mode) = flags.mode {
+        to.settings.mode = mode;
+    }
+    if let Some(token) = &flags.token {
+        to.settings.token = Some(token.clone());
+    }
+    enter_level(to, Place::Flag("--log"), flags.log.as_deref())
+}
+
+fn read_secrets(environment: &Environment, to: &mut Resolved) {
+    for name in std::mem::take(&mut to.secret_names) {
+        match environment.get(&name) {
+            Some(text) => to.settings.secrets.environment.push((name, Secret::new(text.to_owned()))),
+            None => to.warnings.push(format!(
+                "`secrets.environment` names `{name}`, but there is no such environment variable"
+            )),
+        }
+    }
+}

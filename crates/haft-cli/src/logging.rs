@@ -1,0 +1,18 @@
+//! Logs go to stderr.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
+
+use crate::config::{LogFormat, LogSettings};
+
+/// Starts logging for the rest of the process.
+pub(crate) fn start(log: &LogSettings) {
+    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let registry = tracing_subscriber::registry().with(filter);
+    // A second start, which only tests could make, changes nothing.
+    let _ = match log.format {
+        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).try_init(),
+        LogFormat::Json => registry.with(fmt::layer().json().with_writer(std::io::stderr)).try_init(),
+    };
+}

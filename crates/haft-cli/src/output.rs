@@ -1,0 +1,163 @@
+//! What reaches the terminal: data on stdout, everything else on stderr.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use clap::ValueEnum;
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use haft_core::problem::excerpt;
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::error::CliError;
+
+/// Whether to use colors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// Where a terminal shows it and `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// For whom data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Tables and lines.
+    People,
+    /// JSON.
+    Programs,
+}
+
+/// Where a command prints to.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// For whom.
+    pub(crate) form: Form,
+    color: bool,
+    /// The width of the terminal behind stdout, where there is one.
+    width: Option<u16>,
+}
+
+impl Output {
+    /// Decides how to print.
+    pub(crate) fn new(form: Form, color: Color, environment: &Environment) -> Self {
+        let color = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stderr().is_terminal() && environment.get("NO_COLOR").is_none(),
+        };
+        let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+        Self { form, color, width }
+    }
+
+    /// Prints data: as JSON for programs, else through `people`.
+    pub(crate) fn data(
+        &self,
+        data: &Value,
+        people: impl FnOnce(&Self) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        match self.form {
+            Form::Programs => print_json(data),
+            Form::People => people(self),
+        }
+    }
+
+    /// Prints a line of data. Control characters are kept only where no terminal would obey them.
+    pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
+        let text = if self.width.is_some() { harmless(text) } else { text.to_owned() };
+        print(&if text.ends_with('\n') { text } else { text + "\n" })
+    }
+
+    /// Prints a table.
+    pub(crate) fn table(&self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), CliError> {
+        print(&render(header, rows, self.width))
+    }
+
+    /// Tells a person something that is no data.
+    pub(crate) fn note(&self, text: &str) {
+        if self.form == Form::People {
+            tell(&harmless(text));
+        }
+    }
+
+    /// Warns.
+    pub(crate) fn warn(&self, text: &str) {
+        tell(&format!("{} {}", self.paint("warning:", "33"), harmless(text)));
+    }
+
+    /// Says how a command failed.
+    pub(crate) fn error(&self, error: &CliError) {
+        match self.form {
+            Form::Programs => tell(&error.json().to_string()),
+            Form::People => {
+                let text = error.text().replace("\nhint:", &format!("\n{}", self.paint("hint:", "36")));
+                tell(&format!("{} {text}", self.paint("error:", "31;1")));
+            }
+        }
+    }
+
+    fn paint(&self, text: &str, code: &str) -> String {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &Value) -> Result<(), CliError> {
+    print(&format!("{value:#}\n"))
+}
+
+fn print(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::io("write to stdout"))
+}
+
+/// Nothing can be done where stderr is closed.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+fn render(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row.iter().map(|cell| excerpt(cell, 300)).collect::<Vec<_>>());
+    }
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// Replaces control characters that a terminal would obey.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_plain_and_cannot_drive_a_terminal() {
+        let rows = vec![
+            vec!["weather".to_owned(), "1".to_owned()],
+            vec!["e\x1b[31mvil\n".to_owned(), "22".to_owned()],
+        ];
+        insta::assert_snapshot!(render(&["NAME", "CALLS"], rows, None), @r"
+        NAME        CALLS
+        weather     1
+        e�[31mvil�  22
+        ");
+    }
+
+    #[test]
+    fn lines_keep_their_breaks_only() {
+        assert_eq!(harmless("a\tb\n\x1b]0;title\x07"), "a\tb\n\u{fffd}]0;title\u{fffd}");
+    }
+}

@@ -1,0 +1,47 @@
+//! Small views of answers for tables.
+
+use serde_json::Value;
+
+/// Returns the text at a dotted path, or nothing for what is missing or null.
+pub(crate) fn text(value: &Value, path: &str) -> String {
+    match path.split('.').try_fold(value, |value, key| value.get(key)) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Returns the array under a key.
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Tells whether a flag of an answer is set.
+pub(crate) fn is(value: &Value, key: &str) -> bool {
+    value.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Returns a time without its fraction, in a form that sorts: `2026-01-31 12:30:00`.
+pub(crate) fn time(value: &Value, path: &str) -> String {
+    let text = text(value, path);
+    let seconds = text.get(..19).unwrap_or(&text);
+    seconds.replace('T', " ")
+}
+
+/// Returns the first line of a text, at most `limit` characters of it.
+pub(crate) fn first_line(text: &str, limit: usize) -> String {
+    haft_core::problem::excerpt(text.trim().lines().next().unwrap_or_default(), limit)
+}
+
+/// Returns `bundle:name@version` of a tool.
+pub(crate) fn qualified(tool: &Value) -> String {
+    format!("{}:{}@{}", text(tool, "bundle"), text(tool, "name"), text(tool, "version"))
+}
+
+/// Returns a value as a person wants to read it: a text as it is, everything else as JSON.
+pub(crate) fn readable(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => format!("{other:#}"),
+    }
+}

@@ -1,0 +1,9 @@
+//! The binary as people and programs use it.
+
+mod harness;
+mod help;
+mod home;
+mod serve;
+mod tools;
+mod upstream;
+mod usage;

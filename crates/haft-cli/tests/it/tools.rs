@@ -1,0 +1,230 @@
+//! The life of a tool by commands alone: the same with a running server and without one.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of this file may fail the test")]
+
+use serde_json::{Value, json};
+
+use crate::harness::{Haft, Run, Server};
+use crate::upstream;
+
+/// A home folder whose tools may call the API of the test, with a server or without.
+fn homes() -> Vec<(Haft, Option<Server>)> {
+    let home = || {
+        let haft = Haft::new();
+        haft.write("home/haft.toml", "[egress]\nprivate_hosts = [\"127.0.0.1\"]\n");
+        haft
+    };
+    let with_server = home();
+    let server = with_server.serve(&[]);
+    vec![(home(), None), (with_server, Some(server))]
+}
+
+/// Writes a definition that calls the API of the test.
+fn definition(haft: &Haft) -> String {
+    let api = upstream::start();
+    haft.write(
+        "weather.yaml",
+        &format!(
+            "name: weather\ndescription: Current weather of a city\nparams:\n  - name: city\n    type: string\n    \
+             description: The city\n    required: true\n  - name: days\n    type: integer\n    description: How \
+             many days\nimplementation:\n  type: http\n  url: http://{api}/current/{{{{city}}}}\n  query:\n    days: \
+             \"{{{{days}}}}\"\n"
+        ),
+    )
+}
+
+#[track_caller]
+fn ok(run: &Run) -> &str {
+    assert_eq!(run.code, 0, "{}", run.shown());
+    &run.stdout
+}
+
+#[track_caller]
+fn fails(run: &Run, code: i32, text: &str) {
+    assert!(run.code == code && run.stderr.contains(text), "expected {code} `{text}`: {}", run.shown());
+}
+
+#[test]
+fn a_tool_is_added_shown_called_and_removed() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["tool", "validate", &file]));
+        let added = haft.json(&["tool", "add", &file]);
+        assert_eq!(added["name"], "weather");
+        fails(&haft.run(&["tool", "add", &file]), 4, "weather");
+
+        let list = haft.run(&["tool", "list", "-q", "weather"]);
+        assert!(
+            ok(&list).contains("user-created:weather@1.0.0  http  draft   yes    0      Current"),
+            "{}",
+            list.shown()
+        );
+        let shown = haft.run(&["tool", "show", "weather"]);
+        assert!(ok(&shown).contains("days      integer  no        How many days"), "{}", shown.shown());
+
+        let value: Value = serde_json::from_str(ok(&haft.run(&[
+            "tool",
+            "call",
+            "weather",
+            "-a",
+            "city=São Paulo",
+            "-a",
+            "days=3",
+        ])))
+        .unwrap();
+        assert_eq!(value["target"], "/current/S%C3%A3o%20Paulo?days=3");
+        let outcome = haft.json(&["tool", "call", "weather", "--args", r#"{"city": "x"}"#]);
+        assert_eq!((&outcome["ok"], outcome["call_id"].is_string()), (&json!(true), true));
+
+        fails(&haft.run(&["tool", "call", "weather", "-a", "days=3"]), 8, "city");
+        fails(
+            &haft.run(&["tool", "call", "weather", "-a", "days=many"]),
+            2,
+            "`days` must be of type integer",
+        );
+        fails(&haft.run(&["tool", "call", "nothing"]), 3, "nothing");
+        ok(&haft.run(&["tool", "test", "weather", "-a", "city=x"]));
+        ok(&haft.run(&["tool", "validate", "weather"]));
+
+        let calls = haft.json(&["call", "list", "--tool", "weather"]);
+        let call = calls["calls"][0]["id"].as_str().unwrap();
+        assert!(ok(&haft.run(&["call", "show", call])).contains("user-created:weather@1.0.0"));
+
+        let removed = haft.json(&["tool", "rm", "weather"]);
+        assert!(haft.home().join(removed["backup_path"].as_str().unwrap()).exists(), "{removed}");
+        fails(&haft.run(&["tool", "show", "weather"]), 3, "weather");
+    }
+}
+
+#[test]
+fn a_tool_that_fails_has_its_own_exit_code() {
+    for (haft, _server) in homes() {
+        let api = upstream::start();
+        let url = format!("http://{api}/fail");
+        ok(&haft.run(&["tool", "add", "--name", "broken", "--description", "Always fails", "--url", &url]));
+        fails(&haft.run(&["tool", "call", "broken"]), 5, "error: the call failed: ");
+        let run = haft.run(&["tool", "call", "broken", "--json"]);
+        let outcome: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(
+            (run.code, &outcome["ok"], &outcome["error"]["code"]),
+            (5, &json!(false), &json!("http_status"))
+        );
+    }
+}
+
+#[test]
+fn a_secret_reaches_the_api_and_nobody_else() {
+    for (haft, _server) in homes() {
+        let api = upstream::start();
+        let url = format!("http://{api}/x");
+        let add = ["tool", "add", "--name", "guarded", "--description", "Sends a key", "--url", &url];
+        ok(&haft.run(&[&add[..], &["-H", "X-Key: ${API_KEY}"]].concat()));
+        fails(&haft.run(&["tool", "call", "guarded"]), 5, "API_KEY");
+        let set = haft.run_with(&["secret", "set", "API_KEY"], "hunter2-hunter2\n");
+        assert_eq!((ok(&set), set.stderr.contains("hunter2")), ("", false));
+        let listed = haft.run(&["secret", "list"]);
+        assert!(ok(&listed).contains("API_KEY") && !listed.stdout.contains("hunter2"), "{}", listed.shown());
+        // The API echoes the key, and the echo is masked.
+        let called = haft.run(&["tool", "call", "guarded"]);
+        assert!(ok(&called).contains("\"key\": \"***\""), "{}", called.shown());
+        ok(&haft.run(&["secret", "rm", "API_KEY"]));
+        fails(&haft.run(&["secret", "rm", "API_KEY"]), 3, "API_KEY");
+        fails(&haft.run_with(&["secret", "set", "API_KEY"], "\n"), 2, "the value is empty");
+    }
+}
+
+#[test]
+fn an_edit_is_stored_or_kept() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["tool", "add", &file]));
+        let edit = |editor: &str| {
+            let mut command = haft.command(&["tool", "edit", "weather"]);
+            command.env("EDITOR", editor).env("TMPDIR", haft.path(""));
+            haft.finish(command.output().unwrap())
+        };
+        fails(&edit("true"), 0, "nothing changed");
+        fails(&edit("sed -i 's/Current weather/Weather/'"), 0, "changed `user-created:weather@1.0.0`");
+        assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Weather of a city");
+
+        let refused = edit("sed -i 's/type: http/type: htp/'");
+        fails(&refused, 8, "hint: your text is kept in `DIR/haft-");
+        let kept = refused.stderr.split('`').find(|part| part.starts_with("DIR/haft-")).unwrap();
+        let kept = haft.path(kept.strip_prefix("DIR/").unwrap());
+        assert!(std::fs::read_to_string(&kept).unwrap().contains("type: htp"));
+        let mended = std::fs::read_to_string(&kept)
+            .unwrap()
+            .replace("type: htp", "type: http")
+            .replace("Weather of", "Sun of");
+        std::fs::write(&kept, mended).unwrap();
+        ok(&haft.run(&["tool", "edit", "weather", "--from", &kept.display().to_string()]));
+        assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Sun of a city");
+
+        fails(&edit("sh -c 'echo oops >> $0; exit 3'"), 1, "your text is kept in");
+    }
+}
+
+#[test]
+fn switches_decide_what_runs() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["bundle", "add", "web", "--description", "Things of the web"]));
+        ok(&haft.run(&["tool", "add", &file, "--bundle", "web"]));
+        let call = || haft.run(&["tool", "call", "web:weather", "-a", "city=x"]);
+        ok(&call());
+        ok(&haft.run(&["bundle", "disable", "web"]));
+        assert_ne!(call().code, 0);
+        assert!(ok(&haft.run(&["bundle", "list"])).contains("web"));
+        ok(&haft.run(&["bundle", "enable", "web"]));
+        ok(&haft.run(&["tool", "disable", "weather"]));
+        assert_ne!(call().code, 0);
+        ok(&haft.run(&["tool", "enable", "weather"]));
+
+        let in_production = ["tool", "call", "weather", "-a", "city=x", "--mode", "production"];
+        assert!(
+            haft.run(&in_production).stderr.contains("haft tool publish"),
+            "{}",
+            haft.run(&in_production).shown()
+        );
+        ok(&haft.run(&["tool", "publish", "weather"]));
+        ok(&haft.run(&in_production));
+        ok(&haft.run(&["tool", "deprecate", "weather"]));
+
+        fails(&haft.run(&["bundle", "rm", "web"]), 4, "web");
+        ok(&haft.run(&["tool", "rm", "weather", "--no-backup"]));
+        ok(&haft.run(&["bundle", "rm", "web"]));
+    }
+}
+
+#[test]
+fn tokens_open_what_their_role_says() {
+    let haft = Haft::new();
+    let server = haft.serve(&[]);
+    let created = haft.run(&["token", "create", "reader", "--role", "viewer"]);
+    let token = ok(&created).trim().to_owned();
+    let run =
+        |arguments: &[&str]| haft.run(&[arguments, &["--server", &server.url, "--token", &token]].concat());
+    ok(&run(&["tool", "list"]));
+    fails(&run(&["token", "list"]), 7, "error: ");
+    fails(&run(&["secret", "list"]), 7, "error: ");
+
+    let tokens = haft.json(&["token", "list"]);
+    let row = tokens["tokens"].as_array().unwrap().iter().find(|row| row["name"] == "reader").unwrap();
+    assert!(!tokens.to_string().contains(&token), "a token is shown again");
+    ok(&haft.run(&["token", "rm", row["id"].as_str().unwrap()]));
+    fails(&run(&["tool", "list"]), 7, "hint: give a valid token");
+}
+
+#[test]
+fn files_on_disk_are_found_and_a_broken_one_is_named() {
+    let haft = Haft::new();
+    ok(&haft.run(&["init"]));
+    assert!(ok(&haft.run(&["tool", "list"])).contains("examples:current-weather@1.0.0"));
+    ok(&haft.run(&["doctor"]));
+    haft.write("home/skills/examples/broken.yaml", "name: broken\ndescription: [\n");
+    let run = haft.run(&["doctor"]);
+    assert_eq!(run.code, 1, "{}", run.shown());
+    assert!(run.stdout.contains("skills/examples/broken.yaml"), "{}", run.shown());
+    ok(&haft.run(&["tool", "show", "current-weather"]));
+    ok(&haft.run(&["reindex"]));
+}

@@ -1,0 +1,308 @@
+//! What makes a definition wrong or doubtful, whatever dialect it came from and whatever runs it.
+//!
+//! A dialect says whether a text has the right form; this says whether the definition makes sense.
+//! Templates, functions and servers are checked by those who know them.
+
+mod http;
+mod words;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::duration;
+use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
+use crate::problem::Problem;
+use crate::schema::Schema;
+use crate::spec::ToolSpec;
+
+/// The most bytes of a definition, as canonical JSON.
+pub const MAX_SPEC: usize = 1024 * 1024;
+/// The most bytes of a description.
+pub const MAX_DESCRIPTION: usize = 8 * 1024;
+/// The most characters of a display name, a category or a tag.
+pub const MAX_WORDS: usize = 128;
+/// The most tags, renderers or steps.
+pub const MAX_ENTRIES: usize = 32;
+/// The longest time that one call may take.
+pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
+/// The most further attempts after a failed one.
+pub const MAX_RETRIES: u32 = 10;
+
+/// What is wrong with a definition, and what is doubtful.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Why it cannot be stored.
+    pub errors: Vec<Problem>,
+    /// What its author may want to know.
+    pub warnings: Vec<Problem>,
+}
+
+impl Checked {
+    fn error(&mut self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+        self.errors.push(Problem::new(field, code, message));
+    }
+
+    fn warn(&mut self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+        self.warnings.push(Problem::new(field, code, message));
+    }
+}
+
+/// Checks everything about a definition that can be known from the definition alone.
+pub fn definition(spec: &ToolSpec) -> Checked {
+    let mut checked = Checked::default();
+    size(spec, &mut checked);
+    words::check(spec, &mut checked);
+    schemas(spec, &mut checked);
+    execution(spec, &mut checked);
+    implementation(spec, &mut checked);
+    checked
+}
+
+fn size(spec: &ToolSpec, checked: &mut Checked) {
+    let bytes = serde_json::to_vec(spec).map_or(0, |text| text.len());
+    if bytes > MAX_SPEC {
+        checked.error(
+            "",
+            "too_large",
+            format!("the definition has {bytes} bytes; at most {MAX_SPEC} are allowed"),
+        );
+    }
+}
+
+fn schemas(spec: &ToolSpec, checked: &mut Checked) {
+    for (field, schema) in [("input_schema", &spec.input_schema), ("output_schema", &spec.output_schema)] {
+        if let Err(problems) = Schema::compile(field, schema) {
+            checked.errors.extend(problems);
+        }
+    }
+    let input = &spec.input_schema;
+    if let Some(kind) = input.get("type")
+        && kind != "object"
+    {
+        checked.error(
+            "input_schema.type",
+            "invalid_value",
+            "arguments are always a map; the schema's `type` is `object`",
+        );
+    }
+    // Where a schema is composed, its properties may be declared elsewhere.
+    let composed =
+        ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].iter().any(|word| input.get(word).is_some());
+    for name in required(input).filter(|_| !composed) {
+        if input.get("properties").is_none_or(|properties| properties.get(name).is_none()) {
+            checked.error(
+                "input_schema.required",
+                "undeclared_argument",
+                format!("`{name}` is required but not declared in `properties`"),
+            );
+        }
+    }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn execution(spec: &ToolSpec, checked: &mut Checked) {
+    let execution = &spec.execution;
+    timeout(execution.timeout_ms, "execution.timeout_ms", checked);
+    if execution.max_concurrency == 0 {
+        checked.error(
+            "execution.max_concurrency",
+            "invalid_value",
+            "is 0, so no call could ever run; use 1 or more",
+        );
+    }
+    if execution.limits.max_parallel == Some(0) {
+        checked.error(
+            "execution.limits.max_parallel",
+            "invalid_value",
+            "is 0, so no call could ever run; use 1 or more",
+        );
+    }
+    if let Some(retry) = &execution.retry {
+        if retry.attempts > MAX_RETRIES {
+            checked.error(
+                "execution.retry.attempts",
+                "invalid_value",
+                format!("at most {MAX_RETRIES} are allowed"),
+            );
+        }
+        timeout(Some(retry.backoff_ms.max(1)), "execution.retry.backoff_ms", checked);
+    }
+    if let Some(limit) = &execution.rate_limit {
+        if limit.calls == 0 {
+            checked.error(
+                "execution.rate_limit.calls",
+                "invalid_value",
+                "is 0, so no call could ever run; use 1 or more",
+            );
+        }
+        match duration::parse(&limit.per, Duration::from_secs(1)) {
+            Ok(per) if per.is_zero() => {
+                checked.error(
+                    "execution.rate_limit.per",
+                    "invalid_value",
+                    "is no time at all; write it like `1m`",
+                );
+            }
+            Ok(_) => {}
+            Err(error) => checked.error("execution.rate_limit.per", "invalid_value", error.to_string()),
+        }
+    }
+}
+
+fn timeout(millis: Option<u64>, field: &str, checked: &mut Checked) {
+    let Some(millis) = millis else { return };
+    if millis == 0 {
+        checked.error(field, "invalid_value", "is no time at all; leave it out for the default");
+    } else if Duration::from_millis(millis) > MAX_TIMEOUT {
+        let most = duration::format(MAX_TIMEOUT);
+        checked.error(field, "invalid_value", format!("at most {most} are allowed"));
+    }
+}
+
+fn implementation(spec: &ToolSpec, checked: &mut Checked) {
+    match &spec.implementation {
+        Implementation::Http(http) => {
+            http::check(http, checked);
+            timeout(http.timeout_ms, "implementation.timeout_ms", checked);
+            if http.templates == Notation::Braces {
+                go_templates(spec, checked);
+            }
+        }
+        Implementation::Function(function) => named(&function.function, "function", checked),
+        Implementation::Script(script) => named(&script.body, "body", checked),
+        Implementation::Wasm(wasm) => {
+            if wasm.file.is_none() == wasm.base64.is_none() {
+                checked.error(
+                    "implementation.file",
+                    "missing_field",
+                    "give the module as `file` or as `base64`, not both",
+                );
+            }
+        }
+        Implementation::Exec(exec) => {
+            named(&exec.command, "command", checked);
+            for name in exec.env.keys().filter(|name| !is_variable(name)) {
+                let field = format!("implementation.env.{name}");
+                checked.error(field, "invalid_value", "is not the name of an environment variable");
+            }
+            go_templates(spec, checked);
+        }
+        Implementation::FileRead(file) => {
+            named(&file.path, "path", checked);
+            go_templates(spec, checked);
+        }
+        Implementation::FileWrite(file) => {
+            named(&file.path, "path", checked);
+            if file.mode.is_some_and(|mode| mode > 0o7777) {
+                checked.error(
+                    "implementation.mode",
+                    "invalid_value",
+                    "are no permission bits; write them like `0644`",
+                );
+            }
+            go_templates(spec, checked);
+        }
+        Implementation::Python(python) => {
+            let parts = python.entrypoint.split_once(':');
+            if parts.is_none_or(|(module, function)| module.is_empty() || function.is_empty()) {
+                checked.error("implementation.entrypoint", "invalid_value", "expected `module:function`");
+            }
+        }
+        Implementation::Mcp(mcp) => self::mcp(mcp, checked),
+        Implementation::Artifact(artifact) => named(&artifact.artifact_id, "artifact_id", checked),
+        Implementation::AgentCall(call) => agent(call, checked),
+        Implementation::RagRetrieval(rag) => {
+            named(&rag.pipeline_id, "pipeline_id", checked);
+            if !required(&spec.input_schema).any(|name| name == "query") {
+                checked.error(
+                    "input_schema.required",
+                    "missing_field",
+                    "a retrieval tool takes a required `query`",
+                );
+            }
+        }
+    }
+}
+
+fn named(text: &str, field: &str, checked: &mut Checked) {
+    if text.trim().is_empty() {
+        checked.error(format!("implementation.{field}"), "missing_field", "is empty");
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn mcp(mcp: &Mcp, checked: &mut Checked) {
+    named(&mcp.tool_name, "tool_name", checked);
+    http::headers(&mcp.headers, "implementation.headers", checked);
+    match (&mcp.server, &mcp.server_url) {
+        (None, None) => checked.error(
+            "implementation.server_url",
+            "missing_field",
+            "name the MCP server by `server_url`, or by the `server` of the configuration",
+        ),
+        (_, Some(url)) if !http::is_web(url) => {
+            checked.error("implementation.server_url", "invalid_url", http::NOT_WEB);
+        }
+        _ => {}
+    }
+}
+
+fn agent(call: &AgentCall, checked: &mut Checked) {
+    if call.target_agent_id.is_none() && call.target_agent_slug.is_none() {
+        checked.error(
+            "implementation.target_agent_slug",
+            "missing_field",
+            "name the agent by `target_agent_slug` or `target_agent_id`",
+        );
+    }
+}
+
+/// `{{.name}}` is how Go spells it; here the dot is wrong, and a common slip.
+fn go_templates(spec: &ToolSpec, checked: &mut Checked) {
+    fn walk(value: &Value, path: &str, checked: &mut Checked) {
+        match value {
+            Value::String(text) => {
+                if let Some(name) = go_name(text) {
+                    let message = format!("write `{{{{{name}}}}}` instead of `{{{{.{name}}}}}`");
+                    checked.error(path, "go_template", message);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    walk(item, &format!("{path}.{index}"), checked);
+                }
+            }
+            Value::Object(map) => {
+                for (key, item) in map {
+                    walk(item, &format!("{path}.{key}"), checked);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    if let Ok(value) = serde_json::to_value(&spec.implementation) {
+        walk(&value, "implementation", checked);
+    }
+}
+
+fn go_name(text: &str) -> Option<&str> {
+    let (_, after) = text
+        .split("{{")
+        .skip(1)
+        .find_map(|part| part.trim_start().split_once('.').filter(|(before, _)| before.is_empty()))?;
+    let end = after.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').unwrap_or(after.len());
+    after.get(..end).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

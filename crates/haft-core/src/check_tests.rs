@@ -1,0 +1,184 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::dialect::{Defaults, read_value};
+
+/// Lists what is wrong (`!`) and what is doubtful (`?`), one per line.
+fn findings(definition: serde_json::Value) -> String {
+    let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+    let checked = definition_findings(&spec);
+    checked.join("\n")
+}
+
+fn definition_findings(spec: &ToolSpec) -> Vec<String> {
+    let Checked { errors, warnings } = definition(spec);
+    let errors = errors.iter().map(|p| format!("! {} [{}] {}", p.field, p.code, p.message));
+    let warnings = warnings.iter().map(|p| format!("? {} [{}] {}", p.field, p.code, p.message));
+    errors.chain(warnings).collect()
+}
+
+fn http(implementation: serde_json::Value) -> serde_json::Value {
+    let mut implementation = implementation;
+    implementation["type"] = json!("http");
+    json!({ "name": "weather-report", "description": "Current weather for a city", "implementation": implementation })
+}
+
+#[test]
+fn a_good_definition_has_no_findings() {
+    assert_eq!(findings(http(json!({ "url": "https://api.example.com/${city}" }))), "");
+    assert_eq!(findings(http(json!({ "url": "HTTPS://api.example.com", "method": "post", "body": {} }))), "");
+}
+
+#[test]
+fn requests_are_checked() {
+    insta::assert_snapshot!(findings(http(json!({
+        "url": "ftp://example.com",
+        "method": "FETCH",
+        "headers": { "X Bad": "1", "Ok": "a\r\nEvil: 1" },
+        "success_codes": [200, 99, 600],
+        "timeout_ms": 0,
+        "steps": [{ "name": "a" }, { "name": "a", "url": "example.com" }],
+    }))), @r"
+! implementation.url [invalid_url] expected a URL that starts with `http://` or `https://`
+! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS
+! implementation.headers.Ok [invalid_header] the value of a header is one line
+! implementation.headers.X Bad [invalid_header] is not the name of a header: letters, digits and `-`
+! implementation.success_codes.1 [invalid_value] 99 is no status code; they go from 100 to 599
+! implementation.success_codes.2 [invalid_value] 600 is no status code; they go from 100 to 599
+! implementation.steps.1.name [duplicate_name] `a` is the name of an earlier step
+! implementation.steps.1.url [invalid_url] expected a URL that starts with `http://` or `https://`
+! implementation.timeout_ms [invalid_value] is no time at all; leave it out for the default
+");
+}
+
+#[test]
+fn auth_is_checked() {
+    for (auth, expected) in [
+        (json!({ "type": "bearer", "token": "" }), "! implementation.auth.token [missing_field] is empty"),
+        (
+            json!({ "type": "hmac", "key": "k", "algorithm": "md5" }),
+            "! implementation.auth.algorithm [invalid_value] is not one of sha256, sha512",
+        ),
+        (
+            json!({ "type": "oauth2", "token_url": "x", "client_id": "c" }),
+            "! implementation.auth.token_url [invalid_url] expected a URL that starts with `http://` or `https://`",
+        ),
+        (
+            json!({ "type": "api_key", "name": "a b", "value": "v" }),
+            "! implementation.auth.name [invalid_header] is not the name of a header or parameter",
+        ),
+        (json!({ "type": "basic", "username": "u", "password": "" }), ""),
+    ] {
+        assert_eq!(findings(http(json!({ "url": "https://a.example", "auth": auth }))), expected);
+    }
+}
+
+#[test]
+fn every_kind_names_what_it_lacks() {
+    for (implementation, expected) in [
+        (json!({ "type": "function", "function": " " }), "implementation.function"),
+        (json!({ "type": "script", "runtime": "bash", "body": "" }), "implementation.body"),
+        (json!({ "type": "wasm" }), "implementation.file"),
+        (json!({ "type": "exec", "command": "ls", "env": { "A B": "1" } }), "implementation.env.A B"),
+        (json!({ "type": "file_read", "path": "" }), "implementation.path"),
+        (json!({ "type": "file_write", "path": "p", "content": "", "mode": 99999 }), "implementation.mode"),
+        (json!({ "type": "python", "entrypoint": "run" }), "implementation.entrypoint"),
+        (json!({ "type": "mcp", "tool_name": "t" }), "implementation.server_url"),
+        (json!({ "type": "mcp", "tool_name": "t", "server_url": "x" }), "implementation.server_url"),
+        (json!({ "type": "artifact", "artifact_id": "" }), "implementation.artifact_id"),
+        (json!({ "type": "agent_call" }), "implementation.target_agent_slug"),
+        (json!({ "type": "rag_retrieval", "pipeline_id": "p" }), "input_schema.required"),
+        (json!({ "type": "http" }), "implementation.url"),
+    ] {
+        let definition = json!({
+            "name": "weather-report", "description": "Current weather for a city", "implementation": implementation
+        });
+        let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+        let fields: Vec<String> = super::definition(&spec).errors.into_iter().map(|p| p.field).collect();
+        assert_eq!(fields, [expected]);
+    }
+}
+
+#[test]
+fn vague_names_and_descriptions_are_questioned() {
+    let check = |name: &str, description: &str| {
+        let definition = json!({ "name": name, "description": description,
+            "implementation": { "type": "function", "function": "f" } });
+        let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+        super::definition(&spec).warnings.into_iter().map(|p| p.code).collect::<Vec<_>>().join(" ")
+    };
+    let good = "Create an issue on GitHub";
+    for name in ["tool1", "test", "do_stuff", "my-tool", "foo", "x", "123", "new-tool-2"] {
+        assert_eq!(check(name, good), "vague_name", "{name}");
+    }
+    for name in ["create_github_issue", "weather", "test_connection", "天気"] {
+        assert_eq!(check(name, good), "", "{name}");
+    }
+    for (description, expected) in [
+        ("", "missing_description"),
+        (" \n", "missing_description"),
+        ("A tool", "vague_description"),
+        ("This is a function that does stuff", "vague_description"),
+        ("Create GitHub issue", "vague_description"),
+    ] {
+        assert_eq!(check("create_github_issue", description), expected, "{description}");
+    }
+}
+
+#[test]
+fn bounds_hold() {
+    let mut spec =
+        read_value(http(json!({ "url": "https://a.example" })), &Defaults::default()).unwrap().spec;
+    spec.description = "d".repeat(MAX_DESCRIPTION + 1);
+    spec.tags = vec!["t".to_owned(); 33];
+    spec.display_name = "n".repeat(129);
+    spec.category = "a\nb".to_owned();
+    spec.execution.timeout_ms = Some(3_600_001);
+    spec.execution.max_concurrency = 0;
+    spec.execution.rate_limit = Some(crate::spec::RateLimit { calls: 0, per: "often".to_owned() });
+    spec.execution.retry = Some(crate::spec::Retry { attempts: 11, backoff_ms: 0 });
+    insta::assert_snapshot!(definition_findings(&spec).join("\n"), @r"
+! description [too_large] has 8193 bytes; at most 8192 are allowed
+! display_name [too_large] has 129 characters; at most 128 are allowed
+! category [invalid_value] contains a control character; it is one line of text
+! tags [too_large] has 33 entries; at most 32 are allowed
+! execution.timeout_ms [invalid_value] at most 1h are allowed
+! execution.max_concurrency [invalid_value] is 0, so no call could ever run; use 1 or more
+! execution.retry.attempts [invalid_value] at most 10 are allowed
+! execution.rate_limit.calls [invalid_value] is 0, so no call could ever run; use 1 or more
+! execution.rate_limit.per [invalid_value] `often` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+");
+
+    let mut headers = BTreeMap::new();
+    headers.insert("X-Long".to_owned(), "h".repeat(MAX_SPEC));
+    let Implementation::Http(http) = &mut spec.implementation else { panic!("an http tool") };
+    http.request.headers = headers;
+    assert!(definition(&spec).errors.iter().any(|p| p.field.is_empty() && p.code == "too_large"));
+}
+
+#[test]
+fn required_arguments_are_declared() {
+    let mut definition = http(json!({ "url": "https://a.example" }));
+    definition["input_schema"] =
+        json!({ "type": "object", "properties": { "a": {} }, "required": ["a", "b"] });
+    insta::assert_snapshot!(findings(definition.clone()), @r"! input_schema.required [undeclared_argument] `b` is required but not declared in `properties`");
+    definition["input_schema"] = json!({ "type": "array" });
+    insta::assert_snapshot!(findings(definition), @r"! input_schema.type [invalid_value] arguments are always a map; the schema's `type` is `object`");
+}
+
+#[test]
+fn the_dot_of_go_is_noticed() {
+    let definition = json!({
+        "name": "weather-report", "description": "Current weather for a city", "params": [],
+        "implementation": { "type": "http", "method": "POST", "url": "https://a.example/{{.city}}",
+            "body": { "a": ["{{ .b.c }}", "{{b.c}}", "1.{{x}}.y"] } }
+    });
+    insta::assert_snapshot!(findings(definition), @r"
+! implementation.url [go_template] write `{{city}}` instead of `{{.city}}`
+! implementation.body.a.0 [go_template] write `{{b.c}}` instead of `{{.b.c}}`
+");
+    // With `${name}` two braces mean nothing.
+    assert_eq!(findings(http(json!({ "url": "https://a.example/{{.city}}" }))), "");
+}

@@ -1,0 +1,30 @@
+//! The YAML definition: a `params` list and an `implementation`, with `{{name}}` templates.
+
+use super::canonical;
+use super::draft::{self, Draft, Finished};
+use super::fields::Fields;
+use super::params;
+use super::reading::Defaults;
+use crate::implementation::Notation;
+
+pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
+    let mut draft = Draft {
+        name: draft::name(&mut fields, "name", defaults),
+        output_schema: draft::schema(&mut fields, "output_schema"),
+        ..Draft::default()
+    };
+    draft.input_schema = match fields.spelling(&["params", "input_schema"]) {
+        Some("params") => {
+            fields.nested_list("params").map(|entries| params::to_schema(&fields.path("params"), entries))
+        }
+        Some(key) => draft::schema(&mut fields, key),
+        None => None,
+    };
+    canonical::implementation(&mut fields, &mut draft, Notation::Braces);
+    fields.ignore(&["implementation_type", "runtime", "tool_type"]);
+    draft.finish(fields, defaults)
+}
+
+#[cfg(test)]
+#[path = "definition_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+//! Reads a definition in any dialect to the one [`ToolSpec`].
+
+use serde_json::Value;
+
+use super::detect::{Dialect, detect};
+use super::document::{Document, check_depth};
+use super::draft::Finished;
+use super::fields::{Fields, Report, describe};
+use super::{canonical, definition, registry, skill, tool_json};
+use crate::catalog::FileForm;
+use crate::problem::Problem;
+use crate::spec::ToolSpec;
+use crate::tool::Status;
+
+/// What holds where the text says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// The name that the file's name suggests.
+    pub name: Option<String>,
+    /// The version that the file's name suggests.
+    pub version: Option<String>,
+}
+
+/// A definition that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// What the tool is.
+    pub spec: ToolSpec,
+    /// The dialect it was written in.
+    pub dialect: Dialect,
+    /// The kind of file that a new tool of this dialect is written to.
+    pub form: FileForm,
+    /// Its switch, where the text has one.
+    pub enabled: Option<bool>,
+    /// The slug or id of its bundle, where the text names one.
+    pub bundle: Option<String>,
+    /// Its status, where the text names one.
+    pub status: Option<Status>,
+    /// Its scope, where the text names one.
+    pub scope: Option<String>,
+    /// Doubts, such as unknown keys.
+    pub warnings: Vec<Problem>,
+}
+
+/// Returns the kind of a definition file by the extension of its name.
+pub fn form_of_extension(extension: &str) -> Option<FileForm> {
+    match extension.to_ascii_lowercase().as_str() {
+        "skill" => Some(FileForm::Skill),
+        "yaml" | "yml" => Some(FileForm::Yaml),
+        "json" => Some(FileForm::Json),
+        _ => None,
+    }
+}
+
+/// Reads the text of a definition. Every fault found is reported, each with its place in the text.
+pub fn read(text: &str, form: FileForm, defaults: &Defaults) -> Result<Reading, Vec<Problem>> {
+    let mut document = Document::parse(text, form).map_err(|problem| vec![problem])?;
+    let value = std::mem::take(&mut document.value);
+    let body = document.body.take();
+    match interpret(value, body, form, defaults) {
+        Ok(mut reading) => {
+            document.place(&mut reading.warnings);
+            Ok(reading)
+        }
+        Err(mut problems) => {
+            document.place(&mut problems);
+            Err(problems)
+        }
+    }
+}
+
+/// Reads a definition that was parsed already, such as the body of a request.
+pub fn read_value(value: Value, defaults: &Defaults) -> Result<Reading, Vec<Problem>> {
+    check_depth(&value).map_err(|problem| vec![problem])?;
+    interpret(value, None, FileForm::Json, defaults)
+}
+
+fn interpret(
+    value: Value,
+    body: Option<String>,
+    form: FileForm,
+    defaults: &Defaults,
+) -> Result<Reading, Vec<Problem>> {
+    let map = match value {
+        Value::Object(map) => map,
+        other => {
+            let message = format!("expected a map of keys such as `name`, found {}", describe(&other));
+            return Err(vec![Problem::new("", "wrong_type", message)]);
+        }
+    };
+    let Some(dialect) = detect(&map, form) else {
+        let message = "nothing says how the tool runs; add `implementation`, or `runtime` and `body`, \
+                       or `implementation_type`, or `impl`";
+        return Err(vec![Problem::new("implementation", "missing_field", message)]);
+    };
+    let report = Report::default();
+    let fields = Fields::new("", map, &report);
+    let finished = match dialect {
+        Dialect::Canonical => canonical::read(fields, defaults),
+        Dialect::ToolJson => tool_json::read(fields, defaults),
+        Dialect::Skill => skill::read(fields, body, defaults),
+        Dialect::Registry => registry::read(fields, defaults),
+        Dialect::Definition => definition::read(fields, defaults),
+    };
+    let (errors, warnings) = report.into_parts();
+    match finished {
+        Some(finished) if errors.is_empty() => Ok(reading(finished, dialect, form, warnings)),
+        // Whoever returns nothing has said why; the fallback keeps an error from being empty.
+        _ if errors.is_empty() => Err(vec![Problem::new("", "invalid", "the definition is not complete")]),
+        // A misspelt key often explains why another one is missing.
+        _ => Err(errors.into_iter().chain(warnings).collect()),
+    }
+}
+
+fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<Problem>) -> Reading {
+    let form = match (form, dialect) {
+        (FileForm::Json, Dialect::Skill) => FileForm::Skill,
+        (FileForm::Json, Dialect::Definition) => FileForm::Yaml,
+        (form, _) => form,
+    };
+    let Finished { spec, enabled, bundle, status, scope } = finished;
+    Reading { spec, dialect, form, enabled, bundle, status, scope, warnings }
+}
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! A YAML document as a tree that knows where everything stands.
+
+use serde_json::{Map, Number, Value};
+
+use super::fields::join;
+use crate::problem::Problem;
+
+/// The deepest nesting that a definition may have.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// One node and its place.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) content: Content,
+    pub(super) place: Place,
+}
+
+/// A line and a column, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// A key of a map.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub(super) text: String,
+    pub(super) place: Place,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Null,
+    Bool(bool),
+    /// A number and how it is spelled.
+    Number(Number, String),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+impl Place {
+    pub(super) fn problem(self, code: &str, message: impl Into<String>) -> Problem {
+        Problem::new("", code, message).at(self.line, Some(self.column))
+    }
+}
+
+impl Node {
+    /// Returns the plain value.
+    pub(super) fn to_value(&self) -> Result<Value, Problem> {
+        self.convert("")
+    }
+
+    fn convert(&self, path: &str) -> Result<Value, Problem> {
+        Ok(match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(flag) => Value::Bool(*flag),
+            Content::Number(number, spelled) => return self.number(number, spelled, path),
+            Content::Text(text) => Value::String(text.clone()),
+            Content::List(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    list.push(item.convert(&join(path, &index.to_string()))?);
+                }
+                Value::Array(list)
+            }
+            Content::Map(entries) => {
+                let mut map = Map::with_capacity(entries.len());
+                for (key, item) in entries {
+                    map.insert(key.text.clone(), item.convert(&join(path, &key.text))?);
+                }
+                Value::Object(map)
+            }
+        })
+    }
+
+    /// A number keeps its spelling where that matters: version labels and permission bits.
+    fn number(&self, number: &Number, spelled: &str, path: &str) -> Result<Value, Problem> {
+        if path == "version" {
+            return Ok(Value::String(spelled.to_owned()));
+        }
+        let digits = spelled.strip_prefix(['-', '+']).unwrap_or(spelled);
+        let leading_zero =
+            digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+        if !leading_zero {
+            return Ok(Value::Number(number.clone()));
+        }
+        if path.rsplit('.').next() == Some("mode") {
+            return Ok(Value::String(spelled.to_owned()));
+        }
+        let message = format!(
+            "`{spelled}` is another number in YAML 1.1 than in YAML 1.2; \
+             put it in quotes, or leave out the leading zeros"
+        );
+        let mut problem = self.place.problem("ambiguous_number", message);
+        path.clone_into(&mut problem.field);
+        Err(problem)
+    }
+
+    /// Finds where a dotted path stands, or the nearest thing around it.
+    pub(super) fn locate(&self, path: &str) -> Option<Place> {
+        if path.is_empty() {
+            return None;
+        }
+        match &self.content {
+            Content::Map(entries) => {
+                // Keys may contain dots themselves: the longest one that fits is meant.
+                let fits = |key: &Key| {
+                    let rest = path.strip_prefix(key.text.as_str());
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                };
+                let (key, node) =
+                    entries.iter().filter(|(key, _)| fits(key)).max_by_key(|(key, _)| key.text.len())?;
+                let rest = path.get(key.text.len() + 1..).unwrap_or_default();
+                node.locate(rest).or(Some(key.place))
+            }
+            Content::List(items) => {
+                let (index, rest) = path.split_once('.').unwrap_or((path, ""));
+                let node = items.get(index.parse::<usize>().ok()?)?;
+                node.locate(rest).or(Some(node.place))
+            }
+            Content::Null | Content::Bool(_) | Content::Number(..) | Content::Text(_) => None,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of haft-core through its public surface.
+
+mod fuzz;
+mod roundtrip;
+mod strategy;

@@ -1,0 +1,261 @@
+//! The opened installation: store, registry and pipeline, and what the routes need of them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_core::catalog::{Catalog, ChangeSink, StoreError};
+use haft_core::id::TokenId;
+use haft_core::ledger::Ledger;
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretSource};
+use haft_core::spec::ToolSpec;
+use haft_core::token::{Role, TokenRecord};
+use haft_core::{Clock, Timestamp, hash};
+use haft_runtime::clock::SystemClock;
+use haft_runtime::egress::{Egress, EgressRules, RulesError};
+use haft_runtime::executors::Executors;
+use haft_runtime::function::{FunctionExecutor, Functions};
+use haft_runtime::http::HttpExecutor;
+use haft_runtime::pipeline::Pipeline;
+use haft_runtime::registry::Registry;
+use haft_runtime::stages::{Limit, Output, Stage};
+use haft_store::{ReindexReport, Store, StoreSettings};
+use uuid::Uuid;
+
+use crate::identity::{Identity, Tokens};
+use crate::local_token::{self, LocalTokenError};
+use crate::metrics::{Measure, Metrics};
+use crate::secrets::Secrets;
+use crate::settings::Settings;
+
+/// How often the usage counters are written.
+const USAGE_EVERY: Duration = Duration::from_secs(5);
+
+/// Why an installation cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The home folder cannot be made.
+    #[error("make the home folder `{}`", path.display())]
+    Home {
+        /// The folder.
+        path: PathBuf,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The local token cannot be kept.
+    #[error(transparent)]
+    LocalToken(#[from] LocalTokenError),
+    /// The egress rules are wrong.
+    #[error(transparent)]
+    Egress(#[from] RulesError),
+    /// The store cannot be opened.
+    #[error("open the store")]
+    Store(#[from] StoreError),
+}
+
+/// What a program brings along: its functions, and the built-in tools that use them.
+#[derive(Default)]
+pub struct Extensions {
+    /// The functions that definitions may name.
+    pub functions: Functions,
+    /// Tools that are compiled in.
+    pub built_ins: Vec<ToolSpec>,
+    /// Stages around every call, outermost first, inside the ones of the server.
+    pub stages: Vec<Arc<dyn Stage>>,
+}
+
+/// An opened installation.
+pub struct App {
+    settings: Settings,
+    store: Arc<Store>,
+    registry: Arc<Registry>,
+    pipeline: Arc<Pipeline>,
+    clock: Arc<dyn Clock>,
+    tokens: Tokens,
+    local_token: Secret,
+    metrics: Arc<Metrics>,
+}
+
+impl App {
+    /// Opens an installation.
+    pub async fn open(settings: Settings) -> Result<Arc<Self>, StartError> {
+        Self::open_with(settings, Extensions::default()).await
+    }
+
+    /// Opens an installation with a program's own functions and tools.
+    pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
+        make_home(&settings)?;
+        let local_token = local_token::load_or_make(&settings.home)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let executors = Executors::default()
+            .with(Arc::new(FunctionExecutor::new(extensions.functions)))
+            .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))));
+        let registry = Arc::new(Registry::new(executors));
+        let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
+        let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
+        store.set_built_ins(extensions.built_ins).await?;
+
+        let metrics = Arc::new(Metrics::default());
+        let mut stages: Vec<Arc<dyn Stage>> = vec![
+            Arc::new(Measure(Arc::clone(&metrics))),
+            Arc::new(Limit::new(settings.server.max_running_calls)),
+        ];
+        stages.extend(extensions.stages);
+        stages.push(Arc::new(Output));
+        let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
+            store: Arc::clone(&store),
+            environment: settings.secrets.environment.iter().cloned().collect(),
+        });
+        let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
+        let pipeline = Pipeline::new(Arc::clone(&registry), ledger, secrets, Arc::clone(&clock), stages);
+        let app = Arc::new(Self {
+            settings,
+            store,
+            registry,
+            pipeline: Arc::new(pipeline),
+            clock,
+            tokens: Tokens::default(),
+            local_token,
+            metrics,
+        });
+        app.reload_tokens().await?;
+        Ok(app)
+    }
+
+    /// Returns the settings it was opened with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns an admin token for the owner of the home folder.
+    pub fn local_token(&self) -> Secret {
+        self.settings.token.clone().unwrap_or_else(|| self.local_token.clone())
+    }
+
+    /// Returns the address of the page, with the token where no server and no log sees it.
+    pub fn login_link(&self, addr: SocketAddr) -> String {
+        format!("http://{addr}/#token={}", self.local_token().expose())
+    }
+
+    /// Builds the index of the definitions anew from their files.
+    pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
+        self.store.reindex().await
+    }
+
+    /// Writes what is only in memory and closes the store.
+    pub async fn close(&self) {
+        self.save_usage().await;
+        self.store.close().await;
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub(crate) fn catalog(&self) -> &dyn Catalog {
+        &*self.store
+    }
+
+    pub(crate) fn ledger(&self) -> &dyn Ledger {
+        &*self.store
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn metrics_text(&self) -> String {
+        self.metrics.text(self.registry.snapshot().len())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Leaves a trace of a change: who, what, when.
+    #[expect(clippy::unused_self, reason = "the record belongs to this installation")]
+    pub(crate) fn audit(&self, identity: &Identity, action: &str, subject: &str) {
+        let request = crate::request_id::current();
+        tracing::info!(target: "haft::audit", who = %identity.caller.name, tenant = %identity.tenant, action, subject, request);
+    }
+
+    /// Reads the tokens anew, after a change.
+    pub(crate) async fn reload_tokens(&self) -> Result<(), StoreError> {
+        let mut tokens = self.store.tokens().await?;
+        tokens.push(self.admin("local", &self.local_token));
+        if let Some(token) = &self.settings.token {
+            tokens.push(self.admin("environment", token));
+        }
+        self.tokens.replace(&tokens);
+        Ok(())
+    }
+
+    fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
+        TokenRecord {
+            id: TokenId(Uuid::now_v7()),
+            tenant: TenantId::default_tenant(),
+            name: name.to_owned(),
+            hash: hash::of_bytes(token.expose().as_bytes()),
+            role: Role::Admin,
+            elevated: true,
+            created_at: self.now(),
+            expires_at: None,
+        }
+    }
+
+    /// Writes the usage counters now and then, until dropped.
+    pub(crate) async fn keep_usage(&self) {
+        loop {
+            tokio::time::sleep(USAGE_EVERY).await;
+            self.save_usage().await;
+        }
+    }
+
+    async fn save_usage(&self) {
+        let calls = self.registry.take_usage();
+        if calls.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.add_usage(calls).await {
+            tracing::warn!(error = %error, "usage counters could not be written");
+        }
+    }
+}
+
+fn make_home(settings: &Settings) -> Result<(), StartError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    // The folder holds keys and tokens: nobody else looks in.
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
+    made.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+}
+
+fn egress(settings: &Settings) -> Result<Egress, RulesError> {
+    Egress::new(&EgressRules {
+        allowed_hosts: settings.egress.allowed_hosts.clone(),
+        private_hosts: settings.egress.private_hosts.clone(),
+    })
+}
+
+fn store_settings(settings: &Settings) -> StoreSettings {
+    StoreSettings {
+        home: Some(settings.home.clone()),
+        database_url: settings.database_url.clone(),
+        key: settings.key.clone(),
+        sync_to_disk: settings.ledger.sync_to_disk,
+        keep_days: settings.ledger.keep_days,
+    }
+}

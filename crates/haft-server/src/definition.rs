@@ -1,0 +1,140 @@
+//! From a request body to a definition that may be stored.
+
+use std::sync::Arc;
+
+use haft_core::catalog::FileForm;
+use haft_core::dialect::{self, Defaults, Reading};
+use haft_core::outcome::ErrorCode;
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+use haft_core::tool::Status;
+use haft_core::{check, redact};
+use haft_runtime::registry::Plan;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::ApiError;
+
+/// What the address of a request says about the definition in its body.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+impl Place {
+    /// The definition replaces this one.
+    pub(crate) fn of(spec: &ToolSpec) -> Self {
+        Self { name: Some(spec.name.to_string()), version: Some(spec.version.to_string()) }
+    }
+}
+
+/// Reads a body in the dialect that its type and its keys say.
+pub(crate) fn read(body: &Body, place: &Place) -> Result<Reading, ApiError> {
+    let form = match body.media_type.as_str() {
+        "application/x-haft-skill" => FileForm::Skill,
+        "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => FileForm::Yaml,
+        // `curl -d` without a header claims to send a form; what it sends is JSON.
+        "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => {
+            FileForm::Json
+        }
+        other => {
+            let message = format!(
+                "a definition of type `{other}` cannot be read; send `application/json`, `application/yaml` or \
+                 `application/x-haft-skill`"
+            );
+            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
+        }
+    };
+    read_text(body.text()?, form, place)
+}
+
+/// Reads a text of a known form.
+pub(crate) fn read_text(text: &str, form: FileForm, place: &Place) -> Result<Reading, ApiError> {
+    let defaults = Defaults { name: place.name.clone(), version: place.version.clone() };
+    dialect::read(text, form, &defaults).map_err(|problems| ApiError::invalid_definition(&problems))
+}
+
+/// A definition that may be stored.
+pub(crate) struct Checked {
+    pub(crate) spec: ToolSpec,
+    pub(crate) form: FileForm,
+    pub(crate) enabled: Option<bool>,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+/// Puts masked values back and makes every check that a definition has to pass.
+pub(crate) fn check(
+    app: &App,
+    mut reading: Reading,
+    earlier: Option<&ToolSpec>,
+) -> Result<Checked, ApiError> {
+    // Reads show the name where there is no other title; written back, it is still none.
+    if reading.spec.display_name == reading.spec.name.as_str() {
+        reading.spec.display_name.clear();
+    }
+    let lost = redact::restore(&mut reading.spec, earlier);
+    let mut verdict = judge(app, &reading.spec);
+    verdict.errors.extend(lost.into_iter().map(|field| {
+        Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
+    }));
+    if !verdict.errors.is_empty() {
+        return Err(ApiError::invalid_definition(&verdict.errors));
+    }
+    let mut warnings = reading.warnings;
+    warnings.extend(verdict.warnings);
+    Ok(Checked { spec: reading.spec, form: reading.form, enabled: reading.enabled, warnings })
+}
+
+/// Says everything that is wrong or doubtful about a definition, its executor's view included.
+pub(crate) fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
+    let mut verdict = check::definition(spec);
+    let spec = Arc::new(spec.clone());
+    // A definition whose executor or function is not here now is kept, and is not ready.
+    if let Err(problem) = app.registry().executors().available(&spec) {
+        verdict.warnings.push(problem);
+    } else if let Err(problems) = Plan::compile(&spec, app.registry().executors()) {
+        verdict
+            .errors
+            .extend(problems.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
+    }
+    verdict
+}
+
+/// `published` is reached by `POST …/publish` only; writing back what a tool already is changes nothing.
+pub(crate) fn refuse_published(asked: Option<Status>, now: Option<Status>) -> Result<(), ApiError> {
+    if asked == Some(Status::Published) && now != Some(Status::Published) {
+        return Err(ApiError::bad_request(
+            "`status` cannot be set to `published`; use `POST /tools/{ref}/publish`",
+        ));
+    }
+    Ok(())
+}
+
+/// Only tools of one's own tenant are made here.
+pub(crate) fn refuse_other_scope(scope: Option<&str>) -> Result<(), ApiError> {
+    match scope {
+        None | Some("tenant") => Ok(()),
+        Some(other) => {
+            let shown = haft_core::problem::excerpt(other, 40);
+            Err(ApiError::bad_request(format!("`scope` is `{shown}`; only `tenant` can be created here")))
+        }
+    }
+}
+
+/// A change keeps name and version: another name is another tool.
+pub(crate) fn same_identity(new: &ToolSpec, now: &ToolSpec) -> Result<(), ApiError> {
+    if new.name != now.name {
+        let message =
+            format!("the definition is named `{}`, the address `{}`; they must agree", new.name, now.name);
+        return Err(ApiError::bad_request(message));
+    }
+    if new.version != now.version {
+        let message = format!(
+            "the definition has version `{}`, the tool `{}`; a new label comes from `POST /tools/{{ref}}/version`",
+            new.version, now.version
+        );
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}

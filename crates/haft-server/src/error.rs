@@ -1,0 +1,197 @@
+//! The one place that turns errors to words, codes and HTTP statuses.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use haft_core::catalog::StoreError;
+use haft_core::name::NameError;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::page::PageTokenError;
+use haft_core::problem::{Problem, join};
+use haft_runtime::registry::ResolveError;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    /// The stable name.
+    pub code: ErrorCode,
+    /// What is wrong and what to do.
+    pub message: String,
+    /// What a program may want to read.
+    pub details: Option<Value>,
+    /// Whether the body also says `"ok": false`, as the answer to a call does.
+    pub of_call: bool,
+}
+
+/// The body of every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// Always `error`.
+    #[schema(example = "error")]
+    status: &'static str,
+    /// `false` where the request was a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    /// What went wrong.
+    error: ErrorDetail,
+    /// The request, as it stands in the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+}
+
+/// What went wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorDetail {
+    /// A stable name.
+    #[schema(example = "not_found")]
+    code: &'static str,
+    /// A sentence for a person.
+    message: String,
+    /// What a program may want to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Value>,
+}
+
+impl ApiError {
+    /// Makes an error.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None, of_call: false }
+    }
+
+    /// Makes "the request is malformed".
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, message)
+    }
+
+    /// Makes "there is no such thing".
+    pub(crate) fn not_found(what: &str, key: &str) -> Self {
+        Self::new(
+            ErrorCode::NotFound,
+            format!("there is no {what} `{}`", haft_core::problem::excerpt(key, 120)),
+        )
+    }
+
+    /// Adds what a program may want to read.
+    #[must_use]
+    pub(crate) fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// Marks the error as the answer to a call.
+    #[must_use]
+    pub(crate) fn of_call(mut self) -> Self {
+        self.of_call = true;
+        self
+    }
+
+    /// Makes "the definition is not valid" of all its faults.
+    pub(crate) fn invalid_definition(problems: &[Problem]) -> Self {
+        Self::new(ErrorCode::InvalidDefinition, join(problems)).with_details(json!({"problems": problems}))
+    }
+}
+
+/// Returns the HTTP status of a code.
+pub(crate) fn status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidRequest
+        | ErrorCode::InvalidArguments
+        | ErrorCode::InvalidDefinition
+        | ErrorCode::InvalidPageToken => StatusCode::BAD_REQUEST,
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden
+        | ErrorCode::ReadOnly
+        | ErrorCode::PolicyDenied
+        | ErrorCode::ApprovalRequired => StatusCode::FORBIDDEN,
+        ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::Conflict
+        | ErrorCode::AmbiguousName
+        | ErrorCode::IdempotencyConflict
+        | ErrorCode::Disabled
+        | ErrorCode::NotPublished
+        | ErrorCode::NotReady => StatusCode::CONFLICT,
+        ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::Overloaded | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::Timeout
+        | ErrorCode::Cancelled
+        | ErrorCode::Template
+        | ErrorCode::SecretMissing
+        | ErrorCode::EgressRefused
+        | ErrorCode::Network
+        | ErrorCode::HttpStatus
+        | ErrorCode::InvalidResponse
+        | ErrorCode::InvalidOutput
+        | ErrorCode::ExecutionFailed
+        | ErrorCode::Panicked
+        | ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = status(self.code);
+        let body = ErrorBody {
+            status: "error",
+            ok: self.of_call.then_some(false),
+            error: ErrorDetail { code: self.code.as_str(), message: self.message, details: self.details },
+            request_id: crate::request_id::current(),
+        };
+        let mut response = (status, Json(body)).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what, key } => Self::not_found(what, &key),
+            StoreError::Conflict(message) => Self::new(ErrorCode::Conflict, message),
+            StoreError::ReadOnly(message) => Self::new(ErrorCode::ReadOnly, message),
+            StoreError::Invalid(problems) => Self::invalid_definition(&problems),
+            StoreError::Unavailable { doing, source } => {
+                // The client learns what could not be done; paths and SQL stay in the log.
+                tracing::error!(doing, error = %source, "the store is not available");
+                Self::new(ErrorCode::StoreUnavailable, "the store cannot do this now; nothing was changed")
+            }
+        }
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        if error.code == ErrorCode::Internal || error.code == ErrorCode::StoreUnavailable {
+            tracing::error!(error = %error, "a call could not be handled");
+            return Self { of_call: true, ..Self::new(error.code, error.for_model.unwrap_or_default()) };
+        }
+        Self { code: error.code, message: error.message, details: error.details, of_call: true }
+    }
+}
+
+impl From<ResolveError> for ApiError {
+    fn from(error: ResolveError) -> Self {
+        Self { of_call: false, ..CallError::from(error).into() }
+    }
+}
+
+impl From<NameError> for ApiError {
+    fn from(error: NameError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<PageTokenError> for ApiError {
+    fn from(error: PageTokenError) -> Self {
+        Self::new(ErrorCode::InvalidPageToken, error.to_string())
+    }
+}

@@ -1,0 +1,174 @@
+//! The one router: the API at `/api`, its tool part also at `/tools`, and what stands beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use haft_core::outcome::ErrorCode;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::timeout::RequestBodyTimeoutLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::{
+    bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search,
+    test, tokens, tool, tools, validate,
+};
+use crate::{docs, identity, request_id};
+
+/// A client may pause for so long while it sends a body.
+const BODY_PAUSE: Duration = Duration::from_secs(30);
+/// Smaller answers are sent as they are: packing them costs more than it saves.
+const WORTH_PACKING: u64 = 1024;
+
+/// The document that the routes are entered into.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "haft", description = "The tool platform for LLM agents", license(name = "MIT OR Apache-2.0")),
+    security(("bearer" = []))
+)]
+struct Document;
+
+impl App {
+    /// Builds the whole HTTP surface.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let (api, document) = api(self);
+        let document: Arc<str> = document.to_json().unwrap_or_default().into();
+        let serve_document = get(move || {
+            let document = Arc::clone(&document);
+            async move { ([("content-type", "application/json")], document.to_string()) }
+        });
+        let (tools, _) = guarded(self, tool_routes()).split_for_parts();
+        let (operation, _) = root_routes(self).split_for_parts();
+        Router::new()
+            .nest("/api", api.route("/openapi.json", serve_document))
+            .merge(tools)
+            .merge(operation)
+            .route("/", get(docs::page))
+            .route("/docs", get(|| async { Redirect::permanent("/") }))
+            .route("/docs/start.js", get(docs::start))
+            .route("/docs/{file}", get(docs::file))
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(CatchPanicLayer::custom(|_| {
+                ApiError::new(ErrorCode::Internal, "the request could not be handled").into_response()
+            }))
+            .layer(middleware::from_fn_with_state(Arc::clone(self), count))
+            .layer(DefaultBodyLimit::max(self.settings().server.max_body_bytes))
+            .layer(RequestBodyTimeoutLayer::new(BODY_PAUSE))
+            .layer(CompressionLayer::new().compress_when(
+                SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE).and(NotForContentType::IMAGES),
+            ))
+            .layer(cors(&self.settings().server.cors_origins))
+            .layer(middleware::from_fn(request_id::layer))
+    }
+
+    /// Returns the OpenAPI document of the API.
+    pub fn openapi(self: &Arc<Self>) -> utoipa::openapi::OpenApi {
+        api(self).1
+    }
+}
+
+fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
+    let routes = tool_routes().merge(other_routes());
+    let (router, mut document) = guarded(app, routes).split_for_parts();
+    document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
+    let components = document.components.get_or_insert_default();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.add_security_scheme("bearer", bearer);
+    (router, document)
+}
+
+fn guarded(app: &Arc<App>, routes: OpenApiRouter<Arc<App>>) -> OpenApiRouter {
+    let check = middleware::from_fn_with_state(Arc::clone(app), identity::layer);
+    routes.route_layer(check).with_state(Arc::clone(app))
+}
+
+/// The tool part, which also stands at the root.
+fn tool_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(tools::list, tools::create))
+        .routes(routes!(search::search))
+        .routes(routes!(tools::built_ins))
+        .routes(routes!(definitions::all))
+        .routes(routes!(tool::get, tool::put, tool::patch, tool::delete))
+        .routes(routes!(tool::source))
+        .routes(routes!(invoke::invoke))
+        .routes(routes!(test::run))
+        .routes(routes!(validate::run))
+        .routes(routes!(definitions::one))
+        .routes(routes!(lifecycle::publish))
+        .routes(routes!(lifecycle::deprecate))
+        .routes(routes!(lifecycle::version))
+        .routes(routes!(revisions::list))
+        .routes(routes!(revisions::restore))
+        .routes(routes!(revisions::diff))
+        .routes(routes!(bundles::list))
+        .routes(routes!(bundles::get, bundles::put, bundles::patch, bundles::delete))
+        .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
+        .routes(routes!(bundle_tools::call))
+        // The nested spellings of the first document, not in the description.
+        .route("/tools/tools", get(tools::list))
+        .route("/tools/tools/search", get(search::search))
+}
+
+fn other_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(calls::list))
+        .routes(routes!(calls::get))
+        .routes(routes!(calls::events))
+        .routes(routes!(calls::cancel))
+        .routes(routes!(credentials::list))
+        .routes(routes!(credentials::put, credentials::delete))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::delete))
+}
+
+/// What stands at the root, beside the API.
+fn root_routes(app: &Arc<App>) -> OpenApiRouter {
+    let open = OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz));
+    let metrics = OpenApiRouter::new().routes(routes!(health::metrics));
+    open.with_state(Arc::clone(app)).merge(guarded(app, metrics))
+}
+
+async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    app.metrics().answered(response.status().as_u16());
+    response
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let layer = CorsLayer::new()
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers(
+            ["authorization", "content-type", "idempotency-key", "x-request-id"].map(HeaderName::from_static),
+        )
+        .expose_headers(["location", "x-request-id", "idempotency-replayed"].map(HeaderName::from_static))
+        .max_age(Duration::from_hours(1));
+    if origins.iter().any(|origin| origin == "*") {
+        return layer.allow_origin(AllowOrigin::any());
+    }
+    let listed = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
+    layer.allow_origin(AllowOrigin::list(listed))
+}
+
+async fn not_found(request: Request) -> ApiError {
+    ApiError::not_found("route", request.uri().path())
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    let message = format!("`{}` is not allowed on `{}`", request.method(), request.uri().path());
+    ApiError::new(ErrorCode::MethodNotAllowed, message)
+}

@@ -1,0 +1,157 @@
+//! `/calls`: what was called, what came of it, and calls that still run.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt, stream};
+use haft_core::call::{CallRecord, CallStatus};
+use haft_core::executor::CallEvent;
+use haft_core::id::CallId;
+use haft_core::ledger::CallQuery;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::Role;
+use haft_runtime::events::Running;
+use serde_json::{Value, json};
+use tokio_stream::wrappers::BroadcastStream;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::reply::success;
+
+/// List calls, newest first.
+#[utoipa::path(
+    get, path = "/calls", tag = "calls",
+    params(("tool" = Option<String>, Query, description = "A tool, named in any way"),
+        ("status" = Option<String>, Query, description = "`pending`, `running`, `success`, `error`, `cancelled`"),
+        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
+        ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query)),
+    responses((status = 200, body = Object), (status = 400, body = ErrorBody))
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let page = params.page("calls")?;
+    let tool = params.get("tool").map(|tool| super::tool::find(&app, &identity, tool)).transpose()?;
+    let words = "`pending`, `running`, `success`, `error`, `cancelled`";
+    let before = page.after.as_deref().map(str::parse).transpose();
+    let query = CallQuery {
+        tenant: identity.tenant.clone(),
+        tool_id: tool.map(|entry| entry.tool.id),
+        status: params.choice("status", CallStatus::parse, words)?,
+        before: before.map_err(|_| haft_core::page::PageTokenError)?,
+        skip: page.skip,
+        limit: page.size,
+    };
+    let found = app.ledger().calls(query).await?;
+    let full = u32::try_from(found.calls.len()).is_ok_and(|length| length == page.size);
+    let next_page_token = found.calls.last().filter(|_| full).map(|last| page.token(&last.id.to_string()));
+    Ok(success(json!({"calls": found.calls, "total": found.total, "next_page_token": next_page_token}))
+        .into_response())
+}
+
+async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
+    let missing = || ApiError::not_found("call", id);
+    let parsed: CallId = id.parse().map_err(|_| missing())?;
+    app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)
+}
+
+/// Show one call.
+#[utoipa::path(
+    get, path = "/calls/{id}", tag = "calls", params(("id" = String, Path)),
+    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let mut record = find(&app, &identity, &id).await?;
+    if record.status == CallStatus::Pending
+        && app.pipeline().background().get(&record.tenant, record.id).is_some()
+    {
+        record.status = CallStatus::Running;
+    }
+    Ok(success(record).into_response())
+}
+
+/// Stop a call that runs in the background.
+#[utoipa::path(
+    post, path = "/calls/{id}/cancel", tag = "calls", params(("id" = String, Path)),
+    responses((status = 200, body = Object), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn cancel(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let record = find(&app, &identity, &id).await?;
+    let Some(running) = app.pipeline().background().get(&record.tenant, record.id) else {
+        let message = format!("the call is over: its status is `{}`", record.status.as_str());
+        return Err(ApiError::new(ErrorCode::Conflict, message));
+    };
+    running.cancel.cancel();
+    app.audit(&identity, "call.cancel", &id);
+    Ok(success(json!({"call_id": record.id, "message": "the call is being cancelled"})).into_response())
+}
+
+/// Watch a call: `status`, `output` and `progress` events, the last one with the outcome.
+#[utoipa::path(
+    get, path = "/calls/{id}/events", tag = "calls", params(("id" = String, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let record = find(&app, &identity, &id).await?;
+    let running = app.pipeline().background().get(&record.tenant, record.id);
+    let live = running.map(|running| live(&running));
+    let last = {
+        let (app, tenant, id) = (Arc::clone(&app), record.tenant.clone(), record.id);
+        stream::once(async move { app.ledger().call(&tenant, id).await.ok().flatten() })
+            .filter_map(|found| async move { found.map(|record| status_event(&record)) })
+    };
+    let events = stream::iter(live).flatten().chain(last).map(Ok::<_, Infallible>);
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn live(running: &Running) -> impl Stream<Item = Event> + use<> {
+    let first = stream::iter([event("status", &json!({"status": "running"}))]);
+    let following = BroadcastStream::new(running.subscribe()).filter_map(|received| async move {
+        Some(match received {
+            Ok(CallEvent::Output(line)) => event("output", &json!({"line": line})),
+            Ok(CallEvent::Progress(share, message)) => {
+                event("progress", &json!({"progress": share, "message": message}))
+            }
+            Err(lagged) => event("lagged", &json!({"message": lagged.to_string()})),
+        })
+    });
+    first.chain(following)
+}
+
+fn status_event(record: &CallRecord) -> Event {
+    let mut data = json!({"status": record.status, "duration_ms": record.duration_ms});
+    match (&record.error, data.as_object_mut()) {
+        (Some(error), Some(map)) => {
+            map.insert("error".to_owned(), json!({"code": error.code, "message": error.message}));
+        }
+        (None, Some(map)) => {
+            map.insert("value".to_owned(), record.value.clone().unwrap_or(Value::Null));
+        }
+        (_, None) => {}
+    }
+    event("status", &data)
+}
+
+fn event(name: &str, data: &Value) -> Event {
+    Event::default().event(name).data(data.to_string())
+}

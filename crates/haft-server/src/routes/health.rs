@@ -1,0 +1,42 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use haft_core::token::Role;
+use serde_json::json;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Identity;
+
+/// The process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "operation", security(()), responses((status = 200, body = Object)))]
+pub(crate) async fn healthz() -> Json<serde_json::Value> {
+    Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
+}
+
+/// The server can take requests: its store answers.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation", security(()),
+    responses((status = 200, body = Object), (status = 503, body = Object))
+)]
+pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
+    let store = app.store().ping().await.is_ok();
+    let tools = app.registry().snapshot().len();
+    let status = if store { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let checks = json!({"store": if store { "ok" } else { "not available" }});
+    let word = if store { "ready" } else { "not ready" };
+    (status, Json(json!({"status": word, "mode": app.settings().mode, "tools": tools, "checks": checks})))
+        .into_response()
+}
+
+/// Counters and times, in the text form of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operation", responses((status = 200, content_type = "text/plain", body = String)))]
+pub(crate) async fn metrics(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
+    identity.require(Role::Viewer)?;
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics_text()).into_response())
+}

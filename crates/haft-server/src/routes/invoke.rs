@@ -1,0 +1,165 @@
+//! `POST /tools/{ref}/invoke`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use haft_core::outcome::ErrorCode;
+use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
+use haft_core::token::Role;
+use haft_core::tool::Status;
+use haft_runtime::pipeline::{Answer, Labels, Request};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::view::OutcomeView;
+
+/// What a call says.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Invocation {
+    /// The arguments.
+    #[serde(alias = "parameters", alias = "arguments")]
+    #[schema(value_type = Object)]
+    args: Map<String, Value>,
+    /// The chat it belongs to.
+    chat_id: Option<String>,
+    /// The message it belongs to.
+    message_id: Option<String>,
+    /// Another time limit than the tool's, in milliseconds.
+    timeout_ms: Option<u64>,
+}
+
+/// Call a tool.
+#[utoipa::path(
+    post, path = "/tools/{ref}/invoke", tag = "calls",
+    params(
+        ("ref" = String, Path),
+        ("mode" = Option<String>, Query, description = "`production` or `debug`"),
+        ("async" = Option<bool>, Query, description = "Answer 202 at once and run in the background"),
+        ("Idempotency-Key" = Option<String>, Header, description = "The same key and arguments never run twice"),
+    ),
+    request_body = Invocation,
+    responses(
+        (status = 200, body = OutcomeView<'static>, description = "The outcome, also of a tool that failed"),
+        (status = 202, description = "Accepted; see `/calls/{id}`"),
+        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+    )
+)]
+pub(crate) async fn invoke(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let reference: ToolRef = reference.parse()?;
+    run(&app, &identity, reference, &params, &headers, &body).await
+}
+
+/// Calls a tool, for this route and the one under bundles.
+#[expect(clippy::too_many_arguments, reason = "they are the parts of one request")]
+pub(crate) async fn run(
+    app: &App,
+    identity: &Identity,
+    tool: ToolRef,
+    params: &Params,
+    headers: &HeaderMap,
+    body: &Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Caller)?;
+    let invocation: Invocation = body.json_or_default().map_err(|error| ApiError {
+        message: format!("{}; a call is `{{\"args\": {{…}}}}`", error.message),
+        ..error.of_call()
+    })?;
+    let request = Request {
+        tenant: identity.tenant.clone(),
+        tool,
+        args: invocation.args,
+        mode: mode(app, identity, params)?,
+        caller: identity.caller.clone(),
+        surface: surface(headers),
+        timeout: invocation.timeout_ms.map(Duration::from_millis),
+        idempotency_key: idempotency_key(headers)?,
+        labels: Labels {
+            request_id: crate::request_id::current(),
+            chat_id: invocation.chat_id,
+            message_id: invocation.message_id,
+        },
+    };
+    if params.flag("async")? {
+        let answer = app.pipeline().start(request).await?;
+        return Ok(accepted(app, &answer));
+    }
+    let answer = app.pipeline().call(request).await?;
+    Ok(outcome(app, &answer))
+}
+
+/// The mode of a call: what the query says, as far as the token may, else the server's.
+fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
+    let asked = params.choice("mode", Mode::parse, "`production`, `debug`")?;
+    let own = app.settings().mode;
+    match asked {
+        Some(Mode::Debug) if own == Mode::Production => {
+            identity.require(Role::Editor)?;
+            Ok(Mode::Debug)
+        }
+        Some(mode) => Ok(mode),
+        None => Ok(own),
+    }
+}
+
+fn surface(headers: &HeaderMap) -> &'static str {
+    match headers.get("x-haft-surface").map(HeaderValue::as_bytes) {
+        Some(b"cli") => "cli",
+        _ => "rest",
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => Err(ApiError::bad_request("`Idempotency-Key` must be 1 to 255 visible ASCII characters")),
+    }
+}
+
+fn outcome(app: &App, answer: &Answer) -> Response {
+    let record = &answer.record;
+    let snapshot = app.registry().snapshot();
+    let deprecated = snapshot
+        .tool(&record.tenant, record.tool_id)
+        .is_some_and(|entry| entry.tool.status == Status::Deprecated);
+    let overloaded = record.error.as_ref().is_some_and(|error| error.code == ErrorCode::Overloaded);
+    let status = if overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let mut response = (status, Json(OutcomeView::new(record, deprecated))).into_response();
+    if answer.replayed {
+        response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn accepted(app: &App, answer: &Answer) -> Response {
+    let record = &answer.record;
+    if answer.replayed {
+        return outcome(app, answer);
+    }
+    let address = format!("/api/calls/{}", record.id);
+    let body = json!({"call_id": record.id, "status": record.status, "events": format!("{address}/events")});
+    let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
+    if let Ok(value) = HeaderValue::from_str(&address) {
+        response.headers_mut().insert("location", value);
+    }
+    response
+}

@@ -1,0 +1,83 @@
+//! `POST /tools/{ref}/publish`, `/deprecate` and `/version`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::catalog::Transition;
+use haft_core::name::Version;
+use haft_core::token::Role;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::reply::{Success, success};
+use crate::view::ToolView;
+
+async fn step(
+    app: &App,
+    identity: &Identity,
+    reference: &str,
+    step: Transition,
+    action: &str,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Editor)?;
+    let entry = super::tool::find(app, identity, reference)?;
+    let tool = app.catalog().transition(entry.tool.id, step).await?;
+    app.audit(identity, action, &tool.qualified());
+    Ok(success(super::tool::view(app, identity, tool.id)?).into_response())
+}
+
+/// Make the newest revision the one that production runs.
+#[utoipa::path(
+    post, path = "/tools/{ref}/publish", tag = "life cycle", params(("ref" = String, Path)),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn publish(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    let entry = super::tool::find(&app, &identity, &reference)?;
+    if let Some(fault) = entry.fault() {
+        let message = format!("`{}` cannot be published: {fault}", entry.qualified);
+        return Err(ApiError::new(haft_core::outcome::ErrorCode::NotReady, message));
+    }
+    step(&app, &identity, &reference, Transition::Publish, "tool.publish").await
+}
+
+/// Mark a tool as deprecated: it runs, with a warning.
+#[utoipa::path(
+    post, path = "/tools/{ref}/deprecate", tag = "life cycle", params(("ref" = String, Path)),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn deprecate(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+) -> Result<Response, ApiError> {
+    step(&app, &identity, &reference, Transition::Deprecate, "tool.deprecate").await
+}
+
+/// Give a tool a new version label.
+#[utoipa::path(
+    post, path = "/tools/{ref}/version", tag = "life cycle",
+    params(("ref" = String, Path), ("new_version" = String, Query, description = "X.Y.Z")),
+    responses((status = 200, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+)]
+pub(crate) async fn version(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    params: Params,
+) -> Result<Response, ApiError> {
+    let text = params.get("new_version").ok_or_else(|| ApiError::bad_request("`new_version` is missing"))?;
+    let version = Version::new(text)?;
+    if !version.is_three_numbers() {
+        return Err(ApiError::bad_request(format!(
+            "`new_version` is `{version}`; expected X.Y.Z, such as `1.2.0`"
+        )));
+    }
+    step(&app, &identity, &reference, Transition::Relabel(version), "tool.version").await
+}

@@ -1,0 +1,17 @@
+//! The routes, one group per module.
+
+pub(crate) mod bundle_tools;
+pub(crate) mod bundles;
+pub(crate) mod calls;
+pub(crate) mod credentials;
+pub(crate) mod definitions;
+pub(crate) mod health;
+pub(crate) mod invoke;
+pub(crate) mod lifecycle;
+pub(crate) mod revisions;
+pub(crate) mod search;
+pub(crate) mod test;
+pub(crate) mod tokens;
+pub(crate) mod tool;
+pub(crate) mod tools;
+pub(crate) mod validate;

@@ -1,0 +1,80 @@
+//! `POST /tools/{ref}/test`: runs the newest definition and shows what came out.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
+use haft_core::token::Role;
+use haft_runtime::pipeline::{Caller, Labels, Request};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::reply::{Success, success};
+
+/// The arguments of a test.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Trial {
+    /// The arguments.
+    #[serde(alias = "args", alias = "arguments")]
+    #[schema(value_type = Object)]
+    parameters: Map<String, Value>,
+}
+
+/// What a test came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TrialResult {
+    /// The value, or the error's text.
+    output: Value,
+    execution_time_ms: f64,
+    /// `success` or `error`.
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<&'static str>,
+    call_id: String,
+}
+
+/// Run the newest definition once, as the live tester does.
+#[utoipa::path(
+    post, path = "/tools/{ref}/test", tag = "tools", params(("ref" = String, Path)), request_body = Trial,
+    responses((status = 200, body = Success<TrialResult>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn run(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    // Who may change a tool may try it out: no approval stands between an author and a test.
+    identity.require(Role::Editor)?;
+    let tool: ToolRef = reference.parse()?;
+    let trial: Trial = body.json_or_default()?;
+    let request = Request {
+        tenant: identity.tenant.clone(),
+        tool,
+        args: trial.parameters,
+        mode: Mode::Debug,
+        caller: Caller { name: Arc::clone(&identity.caller.name), elevated: true },
+        surface: "test",
+        timeout: None,
+        idempotency_key: None,
+        labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
+    };
+    let answer =
+        app.pipeline().call(request).await.map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let record = &answer.record;
+    let (output, status, error_code) = match &record.error {
+        None => (record.value.clone().unwrap_or(Value::Null), "success", None),
+        Some(error) => (Value::from(error.message.as_str()), "error", Some(error.code.as_str())),
+    };
+    let execution_time_ms = record.duration_ms.unwrap_or_default();
+    Ok(success(TrialResult { output, execution_time_ms, status, error_code, call_id: record.id.to_string() })
+        .into_response())
+}

@@ -1,0 +1,138 @@
+//! `/tokens`: who may call. A token is shown once, when it is made.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::duration;
+use haft_core::hash;
+use haft_core::id::TokenId;
+use haft_core::outcome::ErrorCode;
+use haft_core::token::{Role, TokenRecord};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::params::Params;
+use crate::reply::{created, success};
+
+/// List tokens, without the tokens themselves.
+#[utoipa::path(get, path = "/tokens", tag = "tokens", responses((status = 200, body = Object)))]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    params: Params,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Admin)?;
+    let page = params.page("tokens")?;
+    let mut all: Vec<_> =
+        app.store().tokens().await?.into_iter().filter(|token| token.tenant == identity.tenant).collect();
+    all.sort_by_key(|token| token.id.to_string());
+    let total = all.len();
+    let (part, next_page_token) = page.cut(all, |token| token.id.to_string());
+    let tokens: Vec<_> = part.iter().map(view).collect();
+    Ok(success(json!({"tokens": tokens, "total": total, "next_page_token": next_page_token})).into_response())
+}
+
+fn view(token: &TokenRecord) -> Value {
+    json!({
+        "id": token.id, "name": token.name, "tenant": token.tenant, "role": token.role,
+        "elevated": token.elevated, "created_at": token.created_at, "expires_at": token.expires_at,
+    })
+}
+
+/// What a new token is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewToken {
+    /// What it is for.
+    name: String,
+    /// `viewer`, `caller`, `editor` or `admin`.
+    #[serde(default = "caller")]
+    role: String,
+    /// Whether tools that need an approval run directly.
+    #[serde(default)]
+    elevated: bool,
+    /// How long it lasts, such as `12h`; for ever if left out.
+    expires_in: Option<String>,
+}
+
+fn caller() -> String {
+    Role::Caller.as_str().to_owned()
+}
+
+/// Make a token; the answer shows it for the only time.
+#[utoipa::path(
+    post, path = "/tokens", tag = "tokens", request_body = NewToken,
+    responses((status = 201, body = Object), (status = 400, body = ErrorBody))
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    body: Body,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Admin)?;
+    let new: NewToken = body.json()?;
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+        return Err(ApiError::bad_request(
+            "`name` must have 1 to 64 characters, none of them a control character",
+        ));
+    }
+    let role = Role::parse(&new.role)
+        .ok_or_else(|| ApiError::bad_request("`role` must be `viewer`, `caller`, `editor` or `admin`"))?;
+    let lasts = new
+        .expires_in
+        .map(|text| duration::parse(&text, Duration::from_secs(1)))
+        .transpose()
+        .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}")))?;
+    let expires_at = lasts.and_then(|lasts| app.now().checked_add(lasts).ok());
+    let token = crate::local_token::generate()
+        .map_err(|_| ApiError::new(ErrorCode::Internal, "no randomness could be had"))?;
+    let record = TokenRecord {
+        id: TokenId(Uuid::now_v7()),
+        tenant: identity.tenant.clone(),
+        name,
+        hash: hash::of_bytes(token.expose().as_bytes()),
+        role,
+        elevated: new.elevated,
+        created_at: app.now(),
+        expires_at,
+    };
+    app.store().insert_token(&record).await?;
+    app.reload_tokens().await?;
+    app.audit(&identity, "token.create", &record.name);
+    let mut answer = view(&record);
+    if let Some(map) = answer.as_object_mut() {
+        map.insert("token".to_owned(), Value::from(token.expose()));
+    }
+    Ok(created(answer))
+}
+
+/// Take a token back; it stops working at once.
+#[utoipa::path(
+    delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)),
+    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    identity.require(Role::Admin)?;
+    let parsed: TokenId = id.parse().map_err(|_| ApiError::not_found("token", &id))?;
+    let own = app.store().tokens().await?.into_iter().any(|t| t.id == parsed && t.tenant == identity.tenant);
+    if !own {
+        return Err(ApiError::not_found("token", &id));
+    }
+    app.store().delete_token(parsed).await?;
+    app.reload_tokens().await?;
+    app.audit(&identity, "token.delete", &id);
+    Ok(success(json!({"message": "Token deleted"})).into_response())
+}

@@ -1,0 +1,120 @@
+//! `POST /tools/{ref}/validate`: says everything about a definition without running it.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use haft_core::catalog::FileForm;
+use haft_core::dialect::{self, Defaults};
+use haft_core::problem::Problem;
+use haft_core::reference::ToolRef;
+use haft_core::spec::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::definition;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::Identity;
+use crate::reply::{Success, success};
+
+/// What to check.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Wanted {
+    /// Whether templates, expressions and scripts are looked at.
+    check_syntax: bool,
+    /// Whether the schemas are looked at.
+    check_parameters: bool,
+    /// A definition to look at instead of the stored one, in any dialect.
+    #[schema(value_type = Option<Object>)]
+    definition: Option<Value>,
+    /// The text of a definition to look at instead of the stored one.
+    text: Option<String>,
+    /// The form of `text`: `json`, `yaml` or `skill`.
+    format: Option<String>,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { check_syntax: true, check_parameters: true, definition: None, text: None, format: None }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Verdict {
+    /// Whether there is no error.
+    valid: bool,
+    #[schema(value_type = Vec<Object>)]
+    errors: Vec<Problem>,
+    #[schema(value_type = Vec<Object>)]
+    warnings: Vec<Problem>,
+}
+
+/// Check a stored definition, or one that is sent along.
+#[utoipa::path(
+    post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path)), request_body = Wanted,
+    responses((status = 200, body = Success<Verdict>), (status = 404, body = ErrorBody))
+)]
+pub(crate) async fn run(
+    State(app): State<Arc<App>>,
+    identity: Identity,
+    Path(reference): Path<String>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let wanted: Wanted = body.json_or_default()?;
+    let sent = match (&wanted.definition, &wanted.text) {
+        (Some(value), _) => Some(dialect::read_value(value.clone(), &defaults(&reference))),
+        (None, Some(text)) => {
+            Some(dialect::read(text, form(wanted.format.as_deref())?, &defaults(&reference)))
+        }
+        (None, None) => None,
+    };
+    let verdict = match sent {
+        Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
+        Some(Ok(reading)) => judge(&app, &reading.spec, reading.warnings, &wanted),
+        None => stored(&app, &identity, &reference, &wanted)?,
+    };
+    Ok(success(verdict).into_response())
+}
+
+fn stored(app: &App, identity: &Identity, reference: &str, wanted: &Wanted) -> Result<Verdict, ApiError> {
+    let entry = super::tool::find(app, identity, reference)?;
+    let mut verdict = judge(app, &entry.tool.spec, Vec::new(), wanted);
+    if let Some(fault) = &entry.tool.fault {
+        verdict.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
+        verdict.valid = false;
+    }
+    Ok(verdict)
+}
+
+fn judge(app: &App, spec: &ToolSpec, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
+    let mut found = definition::judge(app, spec);
+    found.warnings.splice(0..0, warnings);
+    let keep = |problem: &Problem| {
+        let of_schema =
+            problem.field.starts_with("input_schema") || problem.field.starts_with("output_schema");
+        let of_syntax = problem.field.starts_with("implementation");
+        (wanted.check_parameters || !of_schema) && (wanted.check_syntax || !of_syntax)
+    };
+    found.errors.retain(keep);
+    found.warnings.retain(keep);
+    Verdict { valid: found.errors.is_empty(), errors: found.errors, warnings: found.warnings }
+}
+
+/// A definition without a name is checked under the name of the address.
+fn defaults(reference: &str) -> Defaults {
+    let name = match reference.parse() {
+        Ok(ToolRef::Name { name, .. }) => Some(name.to_string()),
+        _ => None,
+    };
+    Defaults { name, version: None }
+}
+
+fn form(word: Option<&str>) -> Result<FileForm, ApiError> {
+    dialect::form_of_extension(word.unwrap_or("json"))
+        .ok_or_else(|| ApiError::bad_request("`format` must be `json`, `yaml` or `skill`"))
+}

@@ -1,0 +1,29 @@
+//! Where `${NAME}` finds its value: the stored credentials, then what the configuration lets through of the
+//! environment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_store::Store;
+
+/// The stored credentials, then the named part of the environment.
+pub(crate) struct Secrets {
+    pub(crate) store: Arc<Store>,
+    pub(crate) environment: HashMap<String, Secret>,
+}
+
+impl SecretSource for Secrets {
+    fn secret<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        name: &'a str,
+    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move {
+            let stored = self.store.secret(tenant, name).await?;
+            Ok(stored.or_else(|| self.environment.get(name).cloned()))
+        })
+    }
+}

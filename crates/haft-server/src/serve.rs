@@ -1,0 +1,112 @@
+//! Listening: connections bounded in time and number, stopped gently.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
+
+use crate::app::App;
+
+/// The most connections at once; more wait in the queue of the operating system.
+const MAX_CONNECTIONS: usize = 10_000;
+/// How long a client may take to send the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long to wait after a failed accept, as when no file handle is free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often the end of background calls is looked for.
+const DRAIN_STEP: Duration = Duration::from_millis(20);
+
+impl App {
+    /// Serves until `stop` is over; then lets what is running finish, within the grace time.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        let watching = self.store().watch();
+        let usage = {
+            let app = Arc::clone(&self);
+            tokio::spawn(async move { app.keep_usage().await })
+        };
+        let connections = GracefulShutdown::new();
+        let accepting = accept(&listener, self.router(), &connections);
+        tokio::select! {
+            () = accepting => {}
+            () = stop => {}
+        }
+        drop(listener);
+        self.drain(connections).await;
+        usage.abort();
+        watching.stop().await;
+        self.close().await;
+        Ok(())
+    }
+
+    async fn drain(&self, connections: GracefulShutdown) {
+        let grace = self.settings().server.shutdown_grace;
+        let background = self.pipeline().background();
+        let finished = async {
+            connections.shutdown().await;
+            while !background.is_empty() {
+                tokio::time::sleep(DRAIN_STEP).await;
+            }
+        };
+        if tokio::time::timeout(grace, finished).await.is_err() {
+            tracing::warn!("the grace time is over; what still runs is cancelled");
+            background.cancel_all();
+            // Cancelled calls are recorded; that takes a moment.
+            let recorded = async {
+                while !background.is_empty() {
+                    tokio::time::sleep(DRAIN_STEP).await;
+                }
+            };
+            let _ = tokio::time::timeout(Duration::from_secs(2), recorded).await;
+        }
+    }
+}
+
+async fn accept(listener: &TcpListener, router: Router, connections: &GracefulShutdown) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).keep_alive(true);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
+    loop {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(error = %error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        prepare(&stream);
+        let service = TowerToHyperService::new(
+            router.clone().map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new)),
+        );
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = %error, "a connection ended badly");
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// Without this an answer in two writes waits for the other side's delayed acknowledgement, some 40 ms.
+fn prepare(stream: &TcpStream) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(error = %error, "TCP_NODELAY could not be set");
+    }
+}

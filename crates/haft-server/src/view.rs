@@ -1,0 +1,285 @@
+//! What goes over the wire: counterparts of the domain types, made for readers.
+
+use haft_core::bundle::Bundle;
+use haft_core::call::CallRecord;
+use haft_core::catalog::Unreadable;
+use haft_core::implementation::Implementation;
+use haft_core::outcome::CallError;
+use haft_core::redact;
+use haft_core::spec::{Execution, Policy, Renderer};
+use haft_core::tool::{Revision, Usage};
+use haft_runtime::registry::Entry;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A tool, as the API shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolView {
+    /// The id; `null` for a file that cannot be read.
+    #[schema(value_type = Option<String>)]
+    id: Option<String>,
+    tenant: String,
+    bundle: String,
+    bundle_id: Option<String>,
+    name: String,
+    version: String,
+    display_name: String,
+    description: String,
+    category: String,
+    tags: Vec<String>,
+    /// `built_in`, `mcp`, `artifact` or `custom`.
+    tool_type: &'static str,
+    implementation_type: Option<&'static str>,
+    /// The language of a body: `bash`, `python`, `wasm`.
+    runtime: Option<&'static str>,
+    #[schema(value_type = Object)]
+    implementation: Option<Implementation>,
+    input_schema: Value,
+    output_schema: Value,
+    #[schema(value_type = Object)]
+    execution: Option<Execution>,
+    #[schema(value_type = String)]
+    policy: Policy,
+    requires_confirmation: bool,
+    sandbox: bool,
+    network: bool,
+    #[schema(value_type = Vec<Object>)]
+    renderers: Vec<Renderer>,
+    status: &'static str,
+    enabled: bool,
+    built_in: bool,
+    /// Whether the newest definition can run.
+    ready: bool,
+    /// Why it cannot.
+    error: Option<String>,
+    source: &'static str,
+    /// The file, relative to the home folder.
+    path: Option<String>,
+    /// The number of the newest revision.
+    revision: u32,
+    published_revision: Option<u32>,
+    #[schema(value_type = Object)]
+    usage: Usage,
+    created_at: Option<String>,
+    modified_at: String,
+    published_at: Option<String>,
+    /// The text of a script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// Doubts about the definition, on writes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub warnings: Vec<haft_core::problem::Problem>,
+}
+
+impl From<&Entry> for ToolView {
+    fn from(entry: &Entry) -> Self {
+        let tool = &entry.tool;
+        let spec = redact::masked(&tool.spec);
+        let body = match &spec.implementation {
+            Implementation::Script(script) => Some(script.body.clone()),
+            _ => None,
+        };
+        Self {
+            id: Some(tool.id.to_string()),
+            tenant: tool.tenant.to_string(),
+            bundle: tool.bundle.to_string(),
+            bundle_id: Some(tool.bundle_id.to_string()),
+            name: spec.name.to_string(),
+            version: spec.version.to_string(),
+            display_name: spec.title().to_owned(),
+            description: spec.description,
+            category: spec.category,
+            tags: spec.tags,
+            tool_type: tool.tool_type().as_str(),
+            implementation_type: Some(tool.kind().as_str()),
+            runtime: spec.implementation.runtime(),
+            implementation: Some(spec.implementation),
+            input_schema: spec.input_schema,
+            output_schema: spec.output_schema,
+            execution: Some(spec.execution),
+            policy: spec.policy,
+            requires_confirmation: spec.requires_confirmation,
+            sandbox: spec.sandbox,
+            network: spec.network,
+            renderers: spec.renderers,
+            status: tool.status.as_str(),
+            enabled: tool.enabled,
+            built_in: tool.built_in,
+            ready: entry.ready(),
+            error: entry.fault(),
+            source: tool.source.as_str(),
+            path: tool.path.clone(),
+            revision: tool.revision,
+            published_revision: tool.published.as_ref().map(|(number, _)| *number),
+            usage: entry.usage(),
+            created_at: Some(tool.created_at.to_string()),
+            modified_at: tool.modified_at.to_string(),
+            published_at: tool.published_at.map(|at| at.to_string()),
+            body,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl From<&Unreadable> for ToolView {
+    fn from(file: &Unreadable) -> Self {
+        Self {
+            id: None,
+            tenant: file.tenant.to_string(),
+            bundle: file.bundle.to_string(),
+            bundle_id: None,
+            name: file.name.clone(),
+            version: String::new(),
+            display_name: file.name.clone(),
+            description: String::new(),
+            category: String::new(),
+            tags: Vec::new(),
+            tool_type: "custom",
+            implementation_type: None,
+            runtime: None,
+            implementation: None,
+            input_schema: Value::Null,
+            output_schema: Value::Null,
+            execution: None,
+            policy: Policy::Allow,
+            requires_confirmation: false,
+            sandbox: false,
+            network: false,
+            renderers: Vec::new(),
+            status: "draft",
+            enabled: true,
+            built_in: false,
+            ready: false,
+            error: Some(file.error.clone()),
+            source: "user",
+            path: Some(file.path.clone()),
+            revision: 0,
+            published_revision: None,
+            usage: Usage::default(),
+            created_at: None,
+            modified_at: file.modified_at.to_string(),
+            published_at: None,
+            body: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// A bundle, as the API shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BundleView {
+    id: String,
+    tenant: String,
+    slug: String,
+    display_name: String,
+    description: String,
+    enabled: bool,
+    built_in: bool,
+    /// How many tools it holds.
+    tool_count: usize,
+    created_at: String,
+    modified_at: String,
+    soft_deleted_at: Option<String>,
+    schema_version: u32,
+}
+
+impl BundleView {
+    /// Shows a bundle with the number of its tools.
+    pub(crate) fn new(bundle: &Bundle, tool_count: usize) -> Self {
+        Self {
+            id: bundle.id.to_string(),
+            tenant: bundle.tenant.to_string(),
+            slug: bundle.slug.to_string(),
+            display_name: bundle.display_name.clone(),
+            description: bundle.description.clone(),
+            enabled: bundle.enabled,
+            built_in: bundle.built_in,
+            tool_count,
+            created_at: bundle.created_at.to_string(),
+            modified_at: bundle.modified_at.to_string(),
+            soft_deleted_at: bundle.soft_deleted_at.map(|at| at.to_string()),
+            schema_version: 1,
+        }
+    }
+}
+
+/// One revision, as the API shows it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevisionView {
+    number: u32,
+    hash: String,
+    created_at: String,
+    /// Whether production runs this one.
+    published: bool,
+    #[schema(value_type = Object)]
+    definition: haft_core::spec::ToolSpec,
+}
+
+impl RevisionView {
+    /// Shows a revision.
+    pub(crate) fn new(revision: &Revision, published: Option<u32>) -> Self {
+        Self {
+            number: revision.number,
+            hash: revision.hash.clone(),
+            created_at: revision.created_at.to_string(),
+            published: published == Some(revision.number),
+            definition: redact::masked(&revision.spec),
+        }
+    }
+}
+
+/// The outcome of a call, which is the whole answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OutcomeView<'a> {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallErrorView<'a>>,
+    call_id: String,
+    duration_ms: f64,
+    /// The tool still runs, but not for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+}
+
+/// Why a tool failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallErrorView<'a> {
+    code: &'static str,
+    message: &'a str,
+    retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+    /// The sentence for the model.
+    model_text: String,
+}
+
+impl<'a> From<&'a CallError> for CallErrorView<'a> {
+    fn from(error: &'a CallError) -> Self {
+        Self {
+            code: error.code.as_str(),
+            message: &error.message,
+            retryable: error.retryable,
+            details: error.details.as_ref(),
+            model_text: error.model_text(),
+        }
+    }
+}
+
+impl<'a> OutcomeView<'a> {
+    /// Shows the outcome of a call that is over.
+    pub(crate) fn new(record: &'a CallRecord, deprecated: bool) -> Self {
+        let value = record.error.is_none().then_some(record.value.as_ref().unwrap_or(&Value::Null));
+        Self {
+            ok: value.is_some(),
+            value,
+            error: record.error.as_ref().map(CallErrorView::from),
+            call_id: record.id.to_string(),
+            duration_ms: record.duration_ms.unwrap_or_default(),
+            warning: deprecated.then_some("this tool is deprecated"),
+        }
+    }
+}

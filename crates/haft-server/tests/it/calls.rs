@@ -1,0 +1,202 @@
+//! Calling: outcomes, failures, records, the background, idempotency.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code, function_tool, send};
+
+#[tokio::test]
+async fn outcomes_of_functions() {
+    let server = Server::start().await;
+    for function in ["double", "fail", "panic", "panic_blocking"] {
+        server.create(function_tool(function, function)).await;
+    }
+    let (status, answer) = server.invoke("double", json!({"n": 21})).await;
+    assert_eq!((status, &answer["ok"], &answer["value"]), (200, &json!(true), &json!(42)));
+    assert!(answer["call_id"].is_string() && answer["duration_ms"].as_f64().unwrap() >= 1.0, "{answer}");
+
+    let (status, answer) = server.invoke("fail", json!({})).await;
+    assert_eq!(
+        (status, &answer["ok"]),
+        (200, &json!(false)),
+        "a tool that fails is not a fault of the request"
+    );
+    assert_eq!(
+        answer["error"],
+        json!({"code": "execution_failed", "message": "operation failed: connection refused", "retryable": false,
+               "model_text": "Tool call failed: operation failed: connection refused"})
+    );
+    for name in ["panic", "panic_blocking"] {
+        let (status, answer) = server.invoke(name, json!({})).await;
+        assert_eq!((status, code(&answer)), (200, "panicked"), "{answer}");
+        assert_eq!(answer["error"]["model_text"], "Tool call failed: the tool failed unexpectedly");
+    }
+    assert_eq!(server.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn arguments_are_checked_before_anything_runs() {
+    let server = Server::start().await;
+    let mut tool = function_tool("strict", "echo");
+    tool["input_schema"] = json!({
+        "type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "maximum": 7}},
+        "required": ["city"], "additionalProperties": false,
+    });
+    server.create(tool).await;
+    let (status, answer) = server.invoke("strict", json!({"days": 9})).await;
+    assert_eq!((status, code(&answer), &answer["ok"]), (400, "invalid_arguments", &json!(false)));
+    assert_eq!(answer["error"]["details"]["violations"].as_array().unwrap().len(), 2, "{answer}");
+    let (status, answer) = server.post("/api/tools/strict/invoke", json!({"city": "Oslo"})).await;
+    assert_eq!(status, 400);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("args"), "{answer}");
+    assert_eq!(server.invoke("strict", json!({"city": "Oslo"})).await.0, 200);
+    let (_, answer) = server.get("/api/calls?tool=strict&status=error").await;
+    assert_eq!(answer["data"]["total"], 1, "a refused call leaves a record: {answer}");
+}
+
+#[tokio::test]
+async fn output_is_checked_and_time_is_bounded() {
+    let server = Server::start().await;
+    let mut tool = function_tool("shaped", "echo");
+    tool["output_schema"] = json!({"type": "object", "required": ["answer"]});
+    server.create(tool).await;
+    let (status, answer) = server.invoke("shaped", json!({})).await;
+    assert_eq!((status, code(&answer)), (200, "invalid_output"));
+    assert_eq!(server.invoke("shaped", json!({"answer": 1})).await.1["ok"], true);
+
+    let mut slow = function_tool("slow", "sleep");
+    slow["execution"] = json!({"timeout_ms": 50});
+    server.create(slow).await;
+    let (status, answer) = server.invoke("slow", json!({})).await;
+    assert_eq!((status, code(&answer)), (200, "timeout"), "{answer}");
+}
+
+#[tokio::test]
+async fn every_call_is_recorded_newest_first() {
+    let server = Server::start().await;
+    let mut ids = Vec::new();
+    for index in 0..5 {
+        let (_, answer) = server.invoke("hello", json!({"index": index})).await;
+        ids.push(answer["call_id"].clone());
+    }
+    ids.reverse();
+    let (_, answer) = server.get("/api/calls?page_size=3").await;
+    let shown: Vec<_> = answer["data"]["calls"].as_array().unwrap().iter().map(|c| c["id"].clone()).collect();
+    assert_eq!((shown.as_slice(), &answer["data"]["total"]), (&ids[..3], &json!(5)));
+    let token = answer["data"]["next_page_token"].as_str().unwrap();
+    let (_, answer) = server.get(&format!("/api/calls?page_size=3&page_token={token}")).await;
+    let shown: Vec<_> = answer["data"]["calls"].as_array().unwrap().iter().map(|c| c["id"].clone()).collect();
+    assert_eq!(shown, ids[3..]);
+    let (_, answer) = server.get(&format!("/api/calls/{}", ids[0].as_str().unwrap())).await;
+    let call = &answer["data"];
+    assert_eq!(
+        (&call["tool"], &call["status"], &call["args"], &call["surface"], &call["caller"]),
+        (
+            &json!("builtin:hello@1.0.0"),
+            &json!("success"),
+            &json!({"index": 4}),
+            &json!("rest"),
+            &json!("local")
+        )
+    );
+    assert_eq!(server.get("/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101").await.0, 404);
+    assert_eq!(server.get("/api/calls/x").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_call_in_the_background_is_watched_and_cancelled() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let (status, answer) =
+        server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 60000}})).await;
+    assert_eq!(status, 202, "{answer}");
+    let path = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.1["data"]["status"], "running");
+    let events = tokio::spawn({
+        let request = server.request(Method::GET, &format!("{path}/events"));
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(server.post(&format!("{path}/cancel"), json!({})).await.0, 200);
+    let text = events.await.unwrap();
+    assert!(text.contains(r#""status":"running""#) && text.contains(r#""status":"cancelled""#), "{text}");
+    let (_, answer) = server.get(&path).await;
+    assert_eq!(
+        (&answer["data"]["status"], &answer["data"]["error"]["code"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
+    let (status, answer) = server.post(&format!("{path}/cancel"), json!({})).await;
+    assert_eq!((status, code(&answer)), (409, "conflict"));
+
+    let (status, _) =
+        server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": "x"}, "y": 1})).await;
+    assert_eq!(status, 400, "what is wrong is told at once");
+    let (_, answer) = server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 1}})).await;
+    let path = format!("/api/calls/{}/events", answer["call_id"].as_str().unwrap());
+    let text = server.request(Method::GET, &path).send().await.unwrap().text().await.unwrap();
+    assert!(text.contains(r#""value":"slept""#), "{text}");
+}
+
+#[tokio::test]
+async fn an_idempotency_key_never_runs_twice() {
+    let server = Server::start().await;
+    let call = |args: Value| {
+        let request = server.request(Method::POST, "/api/tools/hello/invoke").header("idempotency-key", "k1");
+        send(request.body(json!({"args": args}).to_string()))
+    };
+    let (status, first) = call(json!({"n": 1})).await;
+    assert_eq!(status, 200);
+    let (status, again) = call(json!({"n": 1})).await;
+    assert_eq!((status, &again["call_id"], &again["value"]), (200, &first["call_id"], &json!({"n": 1})));
+    let (status, answer) = call(json!({"n": 2})).await;
+    assert_eq!((status, code(&answer)), (409, "idempotency_conflict"));
+    assert_eq!(server.get("/api/calls").await.1["data"]["total"], 1);
+
+    let server = server.restart().await;
+    let request = server.request(Method::POST, "/api/tools/hello/invoke").header("idempotency-key", "k1");
+    let (_, again) = send(request.body(json!({"args": {"n": 1}}).to_string())).await;
+    assert_eq!(again["call_id"], first["call_id"], "also after a restart");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_a_record() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":60000}}"#);
+    let gone = tokio::time::timeout(Duration::from_millis(200), request.send()).await;
+    assert!(gone.is_err());
+    for _ in 0..200 {
+        let (_, answer) = server.get("/api/calls?tool=slow").await;
+        if answer["data"]["total"] == 1 {
+            assert_eq!(answer["data"]["calls"][0]["status"], "cancelled");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("no record was made");
+}
+
+#[tokio::test]
+async fn a_stop_lets_running_calls_finish() {
+    let mut server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":400}}"#);
+    let call = tokio::spawn(send(request));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.halt().await;
+    let (status, answer) = call.await.unwrap();
+    assert_eq!((status, &answer["value"]), (200, &json!("slept")));
+}
+
+#[tokio::test]
+async fn the_bound_on_running_calls_holds() {
+    let server = Server::start_with(|settings| settings.server.max_running_calls = 2).await;
+    server.create(function_tool("slow", "sleep")).await;
+    let calls = (0..4).map(|_| server.invoke("slow", json!({"ms": 300})));
+    let answers = futures_util::future::join_all(calls).await;
+    let busy: Vec<_> = answers.iter().filter(|(status, _)| *status == 503).collect();
+    assert_eq!(busy.len(), 2, "{answers:?}");
+    assert!(busy.iter().all(|(_, answer)| code(answer) == "overloaded"));
+}

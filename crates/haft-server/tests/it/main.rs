@@ -1,0 +1,13 @@
+//! The API from outside: a real server on loopback, a real store, real requests.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may fail loudly")]
+
+mod access;
+mod bundles;
+mod calls;
+mod harness;
+mod hostile;
+mod life_cycle;
+mod operation;
+mod search;
+mod seeds;
+mod tools;

@@ -1,0 +1,82 @@
+//! Health, metrics, the API document, the page, CORS, compression, request ids.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code, send};
+
+#[tokio::test]
+async fn the_document_describes_every_route_and_the_page_works_offline() {
+    let server = Server::start().await;
+    let (status, document) = send(server.bare(Method::GET, "/api/openapi.json")).await;
+    assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
+    let paths = document["paths"].as_object().unwrap();
+    for path in [
+        "/tools",
+        "/tools/{ref}/invoke",
+        "/tools/bundles/{id}/tools/{name}/version/{version}",
+        "/calls/{id}/events",
+    ] {
+        assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
+    }
+    assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
+    for (path, part) in [
+        ("/", "swagger-ui-bundle.js"),
+        ("/docs/start.js", "preauthorize"),
+        ("/docs/swagger-ui.css", "swagger-ui"),
+    ] {
+        let response = server.bare(Method::GET, path).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert!(response.text().await.unwrap().contains(part), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_calls() {
+    let server = Server::start().await;
+    server.invoke("hello", json!({})).await;
+    let text = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("haft_calls_total{outcome=\"success\"} 1"), "{text}");
+    assert!(text.contains("haft_call_seconds_bucket"), "{text}");
+}
+
+#[tokio::test]
+async fn errors_have_one_shape_and_an_id() {
+    let server = Server::start().await;
+    let response =
+        server.request(Method::GET, "/api/nothing").header("x-request-id", "abc-1").send().await.unwrap();
+    assert_eq!(response.headers()["x-request-id"], "abc-1");
+    let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    assert_eq!(
+        body,
+        json!({"status": "error", "request_id": "abc-1",
+               "error": {"code": "not_found", "message": "there is no route `/api/nothing`"}})
+    );
+    let response =
+        server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
+    assert_eq!(response.headers()["x-request-id"].len(), 36, "a harmful id is replaced");
+    let (status, answer) = server.put("/api/tools", json!({})).await;
+    assert_eq!((status, code(&answer)), (405, "method_not_allowed"));
+}
+
+#[tokio::test]
+async fn browsers_are_let_in_by_configuration_only() {
+    let allowed = "https://app.example.com";
+    let server = Server::start_with(|settings| settings.server.cors_origins = vec![allowed.to_owned()]).await;
+    for (origin, expected) in [(allowed, true), ("https://evil.example.com", false)] {
+        let request = server.bare(Method::OPTIONS, "/api/tools").header("origin", origin);
+        let response = request.header("access-control-request-method", "POST").send().await.unwrap();
+        assert_eq!(response.headers().contains_key("access-control-allow-origin"), expected, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn long_answers_are_packed_for_those_who_ask() {
+    let server = Server::start().await;
+    for (encoding, expected) in [("gzip", true), ("identity", false)] {
+        let request = server.bare(Method::GET, "/api/openapi.json").header("accept-encoding", encoding);
+        let response = request.send().await.unwrap();
+        // The client unpacks by itself only what it asked for by itself.
+        assert_eq!(response.headers().get("content-encoding").is_some_and(|v| v == "gzip"), expected);
+    }
+}

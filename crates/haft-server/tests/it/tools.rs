@@ -1,0 +1,263 @@
+//! Creating, reading, changing, switching and deleting tools.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code, function_tool, send};
+
+#[tokio::test]
+async fn a_tool_lives_from_creation_to_deletion() {
+    let server = Server::start().await;
+    let tool = server.create(function_tool("greeter", "echo")).await;
+    assert_eq!(
+        (&tool["name"], &tool["version"], &tool["bundle"], &tool["ready"], &tool["status"], &tool["source"]),
+        (
+            &json!("greeter"),
+            &json!("1.0.0"),
+            &json!("user-created"),
+            &json!(true),
+            &json!("draft"),
+            &json!("user")
+        )
+    );
+    let path = server.home.path().join(tool["path"].as_str().unwrap());
+    assert!(path.is_file(), "{}", path.display());
+
+    let mut changed = function_tool("greeter", "echo");
+    changed["description"] = json!("Says what it is told");
+    let (status, answer) = server.put("/api/tools/greeter", changed).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!((&answer["data"]["revision"], &answer["data"]["id"]), (&json!(2), &tool["id"]));
+    assert!(std::fs::read_to_string(&path).unwrap().contains("Says what it is told"));
+
+    let (status, answer) = server.patch("/api/tools/greeter", json!({"enabled": false})).await;
+    assert_eq!((status, &answer["data"]["enabled"]), (200, &json!(false)));
+    let before = answer["data"]["modified_at"].clone();
+    let (status, answer) = server.invoke("greeter", json!({})).await;
+    assert_eq!((status, code(&answer)), (409, "disabled"));
+    let (_, answer) = server.patch("/api/tools/greeter", json!({"enabled": true})).await;
+    assert_eq!(answer["data"]["modified_at"], before, "switching does not move modified_at");
+
+    let (status, answer) = server.delete("/api/tools/greeter").await;
+    assert_eq!((status, &answer["data"]["message"]), (200, &json!("Tool 'greeter' deleted")));
+    let backup = server.home.path().join(answer["data"]["backup_path"].as_str().unwrap());
+    assert!(backup.is_file() && !path.exists());
+    assert_eq!(server.get("/api/tools/greeter").await.0, 404);
+}
+
+#[tokio::test]
+async fn nothing_is_lost_by_a_restart() {
+    let server = Server::start().await;
+    let tool = server.create(function_tool("keeper", "echo")).await;
+    server.patch("/api/tools/keeper", json!({"enabled": false})).await;
+    let (_, answer) = server.invoke("hello", json!({"x": 1})).await;
+    let call = answer["call_id"].as_str().unwrap().to_owned();
+
+    let server = server.restart().await;
+    let (_, answer) = server.get("/api/tools/keeper").await;
+    assert_eq!((&answer["data"]["id"], &answer["data"]["enabled"]), (&tool["id"], &json!(false)));
+    let (status, answer) = server.get(&format!("/api/calls/{call}")).await;
+    assert_eq!((status, &answer["data"]["value"]), (200, &json!({"x": 1})));
+    let (_, answer) = server.get("/api/tools/hello").await;
+    assert_eq!(answer["data"]["usage"]["call_count"], 1);
+}
+
+#[tokio::test]
+async fn a_tool_is_named_in_every_way() {
+    let server = Server::start().await;
+    let tool = server.create(function_tool("greeter", "echo")).await;
+    let id = tool["id"].as_str().unwrap();
+    for reference in [
+        id,
+        &format!("tool-{id}"),
+        "greeter",
+        "user-created:greeter",
+        "greeter@1.0.0",
+        "user-created:greeter@1.0.0",
+    ] {
+        for base in ["/api/tools", "/tools"] {
+            let (status, answer) = server.get(&format!("{base}/{reference}")).await;
+            assert_eq!((status, &answer["data"]["id"]), (200, &tool["id"]), "{base}/{reference}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bare_name_is_looked_up_in_order_and_ambiguity_is_told() {
+    let server = Server::start().await;
+    server.create(function_tool("hello", "fail")).await;
+    let (_, answer) = server.invoke("hello", json!({"a": 1})).await;
+    assert_eq!(answer["value"], json!({"a": 1}), "the built-in comes first");
+    for bundle in ["one", "two"] {
+        let (status, answer) =
+            server.post(&format!("/api/tools?bundle={bundle}"), function_tool("twin", "echo")).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    let (status, answer) = server.get("/api/tools/twin").await;
+    assert_eq!((status, code(&answer)), (409, "ambiguous_name"));
+    assert_eq!(answer["error"]["details"]["candidates"], json!(["one:twin@1.0.0", "two:twin@1.0.0"]));
+    assert_eq!(server.get("/api/tools/two:twin").await.0, 200);
+}
+
+#[tokio::test]
+async fn lists_filter_and_page() {
+    let server = Server::start().await;
+    for index in 0..7 {
+        let mut tool = function_tool(&format!("tool-{index}"), "echo");
+        tool["tags"] = json!([if index % 2 == 0 { "even" } else { "odd" }]);
+        server.create(tool).await;
+    }
+    server.create(function_tool("orphan", "not_registered")).await;
+    server.patch("/api/tools/tool-6", json!({"enabled": false})).await;
+    let names = |answer: &Value| -> Vec<String> {
+        answer["data"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (_, answer) = server.get("/api/tools?filter=skills").await;
+    assert_eq!(
+        (&answer["data"]["total"], &answer["data"]["ready"], &answer["data"]["failed"]),
+        (&json!(7), &json!(6), &json!(1))
+    );
+    let (_, answer) = server.get("/api/tools?tags=even&includeDisabled=true").await;
+    assert_eq!(names(&answer), ["tool-0", "tool-2", "tool-4", "tool-6"]);
+    let (_, answer) = server.get("/tools/tools?bundleIDs=user-created&recommendedPageSize=2").await;
+    assert_eq!(names(&answer), ["orphan", "tool-0"]);
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let (_, answer) = server.get(&format!("/api/tools?page_size=3&page_token={token}")).await;
+        seen.extend(names(&answer));
+        match answer["data"]["next_page_token"].as_str() {
+            Some(next) => next.clone_into(&mut token),
+            None => break,
+        }
+    }
+    assert_eq!(
+        seen,
+        ["clock", "hello", "orphan", "tool-0", "tool-1", "tool-2", "tool-3", "tool-4", "tool-5"]
+    );
+    let (_, answer) = server.get("/api/tools?skip=3&limit=2").await;
+    assert_eq!(names(&answer), ["tool-0", "tool-1"]);
+    let (_, answer) = server.get("/api/tools?filter=built-in").await;
+    assert_eq!(names(&answer), ["clock", "hello"]);
+    for bad in [
+        "filter=x",
+        "status=x",
+        "page_token=zzz",
+        "page_size=0",
+        "page_size=-1",
+        "skip=a",
+        "include_disabled=maybe",
+    ] {
+        let (status, answer) = server.get(&format!("/api/tools?{bad}")).await;
+        assert_eq!(status, 400, "{bad}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_function_makes_a_tool_not_ready_and_changes_nothing() {
+    let server = Server::start().await;
+    let tool = server.create(function_tool("orphan", "not_registered")).await;
+    assert_eq!(tool["ready"], false);
+    assert!(tool["error"].as_str().unwrap().contains("not_registered"), "{tool}");
+    let (status, answer) = server.invoke("orphan", json!({})).await;
+    assert_eq!((status, code(&answer)), (409, "not_ready"));
+}
+
+#[tokio::test]
+async fn built_ins_are_read_only_but_for_the_switch() {
+    let server = Server::start().await;
+    for (method, path) in [
+        (Method::PUT, "/api/tools/clock"),
+        (Method::DELETE, "/api/tools/clock"),
+        (Method::POST, "/api/tools/clock/publish"),
+        (Method::POST, "/api/tools/clock/version?new_version=2.0.0"),
+        (Method::DELETE, "/api/tools/bundles/builtin"),
+        (Method::PUT, "/api/tools/bundles/builtin"),
+    ] {
+        let body = if path.contains("bundles") { json!({}) } else { function_tool("clock", "echo") };
+        let (status, answer) = send(server.request(method.clone(), path).body(body.to_string())).await;
+        assert_eq!((status, code(&answer)), (403, "read_only"), "{method} {path} {answer}");
+    }
+    let (status, answer) = server.patch("/api/tools/clock", json!({"enabled": false})).await;
+    assert_eq!((status, &answer["data"]["enabled"]), (200, &json!(false)));
+    let (status, _) = server.patch("/api/tools/bundles/builtin", json!({"enabled": false})).await;
+    assert_eq!(status, 200);
+    assert_eq!(server.invoke("hello", json!({})).await.0, 409);
+    let (_, answer) = server.get("/api/tools/builtins/templates").await;
+    assert_eq!(answer["data"]["total"], 2);
+}
+
+#[tokio::test]
+async fn a_literal_secret_is_masked_and_the_mask_means_unchanged() {
+    let server = Server::start().await;
+    let tool = json!({
+        "name": "private", "description": "Calls with a literal key",
+        "implementation": {"type": "http", "url": "https://api.example.com/", "headers": {"X-Api-Key": "hunter2"}},
+    });
+    let created = server.create(tool).await;
+    assert_eq!(created["implementation"]["headers"]["X-Api-Key"], "***");
+    for path in ["", "/source", "/revisions", "/source?format=yaml"] {
+        let (status, answer) = server.get(&format!("/api/tools/private{path}")).await;
+        assert_eq!(status, 200);
+        assert!(!answer.to_string().contains("hunter2"), "{path}: {answer}");
+    }
+    let mut shown = server.get("/api/tools/private").await.1["data"].clone();
+    shown["description"] = json!("Calls with the same literal key");
+    let (status, answer) = server.put("/api/tools/private", shown).await;
+    assert_eq!(status, 200, "{answer}");
+    let file = server.home.path().join(answer["data"]["path"].as_str().unwrap());
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("hunter2") && text.contains("the same literal key"), "{text}");
+}
+
+#[tokio::test]
+async fn validate_says_everything_without_storing() {
+    let server = Server::start().await;
+    let (status, answer) = server
+        .post(
+            "/api/tools/anything/validate",
+            json!({"definition": {
+                "name": "tool1", "description": "x",
+                "implementation": {"type": "http", "url": "ftp://example.com/${city}", "extract": "$.["},
+                "input_schema": {"type": "objec"},
+            }}),
+        )
+        .await;
+    assert_eq!((status, &answer["data"]["valid"]), (200, &json!(false)), "{answer}");
+    let fields: Vec<_> =
+        answer["data"]["errors"].as_array().unwrap().iter().map(|e| e["field"].clone()).collect();
+    assert!(fields.contains(&json!("implementation.url")), "{answer}");
+    assert!(fields.iter().any(|f| f.as_str().unwrap().starts_with("input_schema")), "{answer}");
+    assert!(!answer["data"]["warnings"].as_array().unwrap().is_empty(), "{answer}");
+    assert_eq!(server.get("/api/tools/tool1").await.0, 404);
+
+    server.create(function_tool("greeter", "echo")).await;
+    let (_, answer) = server
+        .post("/api/tools/greeter/validate", json!({"check_syntax": true, "check_parameters": true}))
+        .await;
+    assert_eq!(answer["data"]["valid"], true, "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_read_can_be_written_back_and_changes_nothing() {
+    let server = Server::start().await;
+    let http = json!({"type": "http", "method": "POST", "url": "https://api.example.com/${x}", "body": {"a": "${x}"}});
+    for definition in [
+        function_tool("plain", "echo"),
+        json!({"name": "fetch", "description": "Fetches", "implementation": http}),
+        json!({"name": "say", "description": "Says", "runtime": "bash", "body": "echo $x", "timeout_secs": 7,
+               "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}, "policy": "elevated"}),
+    ] {
+        let created = server.create(definition).await;
+        let path = format!("/api/tools/{}", created["name"].as_str().unwrap());
+        let shown = server.get(&path).await.1["data"].clone();
+        let (status, answer) = server.put(&path, shown).await;
+        assert_eq!((status, &answer["data"]["revision"]), (200, &json!(1)), "{answer}");
+        assert_eq!(answer["data"]["warnings"], json!(null), "{answer}");
+    }
+}

@@ -1,0 +1,101 @@
+//! The tools that are compiled in.
+
+use std::collections::HashMap;
+
+use haft_core::bundle::Bundle;
+use haft_core::catalog::StoreError;
+use haft_core::id::{BundleId, ToolId};
+use haft_core::name::{BundleSlug, TenantId, ToolName};
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Source, Status, Tool};
+use sqlx::AssertSqlSafe;
+
+use super::queries::{Filed, Fresh, hash};
+use crate::engine::fault;
+use crate::rows;
+use crate::session::Session;
+use crate::store::Inner;
+use crate::time;
+
+const DOING: &str = "store the built-in tools";
+
+impl Inner {
+    pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
+        let mut session = self.session().await?;
+        session.set_built_ins(specs).await.map_err(fault(DOING))?;
+        if session.is_untouched() {
+            return Ok(());
+        }
+        session.finish().await.map(drop)
+    }
+}
+
+impl Session<'_> {
+    async fn set_built_ins(&mut self, specs: Vec<ToolSpec>) -> Result<(), sqlx::Error> {
+        let bundle = self.built_in_bundle().await?;
+        let sql = AssertSqlSafe(format!("{} WHERE t.bundle_id = $1", rows::TOOL));
+        let mut stored: HashMap<ToolName, Tool> = HashMap::new();
+        for row in sqlx::query(sql).bind(bundle.id.to_string()).fetch_all(&mut *self.tx).await? {
+            let tool = rows::tool(&row)?;
+            stored.insert(tool.spec.name.clone(), tool);
+        }
+        for spec in specs {
+            match stored.remove(&spec.name) {
+                Some(tool) => self.refresh_built_in(&tool, &spec).await?,
+                None => self.insert_built_in(&bundle, &spec).await?,
+            }
+        }
+        for tool in stored.into_values() {
+            self.remove_tool(tool.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn built_in_bundle(&mut self) -> Result<Bundle, sqlx::Error> {
+        let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::built_in());
+        if let Some(bundle) = self.bundle_by_slug(&tenant, &slug).await? {
+            return Ok(bundle);
+        }
+        let now = self.inner.now();
+        let bundle = Bundle {
+            id: BundleId(time::new_id(&*self.inner.clock)),
+            tenant,
+            slug,
+            display_name: "Built-in tools".into(),
+            description: "The tools that come with haft".into(),
+            enabled: true,
+            built_in: true,
+            created_at: now,
+            modified_at: now,
+            soft_deleted_at: None,
+        };
+        self.save_bundle(&bundle).await?;
+        Ok(bundle)
+    }
+
+    async fn insert_built_in(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<(), sqlx::Error> {
+        let fresh = Fresh {
+            id: ToolId(time::new_id(&*self.inner.clock)),
+            bundle,
+            spec,
+            status: Status::Published,
+            enabled: true,
+            source: Source::BuiltIn,
+            filed: Filed::default(),
+            at: self.inner.now(),
+        };
+        self.insert_tool(fresh).await
+    }
+
+    async fn refresh_built_in(&mut self, tool: &Tool, spec: &ToolSpec) -> Result<(), sqlx::Error> {
+        if hash(&tool.spec)? == hash(spec)? {
+            return Ok(());
+        }
+        self.append_revision(tool, spec, self.inner.now()).await?;
+        sqlx::query("UPDATE tools SET published_revision = revision WHERE id = $1")
+            .bind(tool.id.to_string())
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Creating, replacing, switching, deleting and reviving bundles.
+
+use haft_core::bundle::Bundle;
+use haft_core::catalog::{Put, PutBundle, StoreError};
+use haft_core::id::BundleId;
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::problem::Problem;
+
+use crate::engine::{fault, is_conflict};
+use crate::files::bundle_file;
+use crate::files::layout::{self, BUNDLE_FILE};
+use crate::files::read::{self, ReadFault};
+use crate::files::stamp::Stamp;
+use crate::files::write::{self, Existing, Undo};
+use crate::session::Session;
+use crate::store::{Inner, KnownBundle};
+use crate::time;
+
+/// File systems take at most this many bytes for a name.
+const FOLDER_BYTES: usize = 255;
+
+impl Inner {
+    pub(crate) async fn put_bundle(&self, put: PutBundle) -> Result<(Bundle, Put), StoreError> {
+        check_slug(&put.slug)?;
+        let mut session = self.session().await?;
+        let doing = "look for the bundle";
+        let by_slug = session.bundle_by_slug(&put.tenant, &put.slug).await.map_err(fault(doing))?;
+        let by_id = match put.id {
+            Some(id) => session.find_bundle(id).await.map_err(fault(doing))?,
+            None => None,
+        };
+        let old = match (put.id, by_id, by_slug) {
+            (Some(id), Some(found), _) if found.tenant != put.tenant => {
+                return Err(StoreError::Conflict(format!("the bundle id `{id}` is taken")));
+            }
+            (_, Some(found), _) if found.slug != put.slug => {
+                return Err(StoreError::Conflict(format!(
+                    "the bundle `{}` is called `{}`; a slug is not changed, make a new bundle instead",
+                    found.id, found.slug
+                )));
+            }
+            (Some(id), None, Some(found)) => {
+                return Err(StoreError::Conflict(format!(
+                    "a bundle `{}` exists with the id `{}`, not `{id}`",
+                    found.slug, found.id
+                )));
+            }
+            (_, Some(found), _) | (None, None, Some(found)) => Some(found),
+            (_, None, None) => None,
+        };
+        let (bundle, outcome) = self.merge(put, old)?;
+        session.save_bundle(&bundle).await.map_err(|error| {
+            if is_conflict(&error) {
+                return StoreError::Conflict(format!("a bundle `{}` exists already", bundle.slug));
+            }
+            fault("store the bundle")(error)
+        })?;
+        session.write_bundle_file(&bundle).await?;
+        session.finish().await?;
+        Ok((bundle, outcome))
+    }
+
+    fn merge(&self, put: PutBundle, old: Option<Bundle>) -> Result<(Bundle, Put), StoreError> {
+        let now = self.now();
+        let Some(old) = old else {
+            let id = put.id.unwrap_or_else(|| BundleId(time::new_id(&*self.clock)));
+            let bundle = Bundle {
+                id,
+                tenant: put.tenant,
+                slug: put.slug,
+                display_name: put.display_name,
+                description: put.description,
+                enabled: put.enabled,
+                built_in: false,
+                created_at: now,
+                modified_at: now,
+                soft_deleted_at: None,
+            };
+            return Ok((bundle, Put::Created));
+        };
+        if old.built_in {
+            return Err(read_only(&old));
+        }
+        let same = old.display_name == put.display_name
+            && old.description == put.description
+            && old.soft_deleted_at.is_none();
+        let bundle = Bundle {
+            display_name: put.display_name,
+            description: put.description,
+            enabled: put.enabled,
+            modified_at: if same { old.modified_at } else { now },
+            soft_deleted_at: None,
+            ..old
+        };
+        Ok((bundle, Put::Replaced))
+    }
+
+    pub(crate) async fn enable_bundle(&self, id: BundleId, enabled: bool) -> Result<Bundle, StoreError> {
+        let mut session = self.session().await?;
+        let old = session.live_bundle(id).await?;
+        if old.enabled == enabled {
+            return Ok(old);
+        }
+        let bundle = Bundle { enabled, ..old };
+        session.save_bundle(&bundle).await.map_err(fault("switch the bundle"))?;
+        if !bundle.built_in {
+            session.write_bundle_file(&bundle).await?;
+        }
+        session.finish().await?;
+        Ok(bundle)
+    }
+
+    pub(crate) async fn delete_bundle(&self, id: BundleId) -> Result<(), StoreError> {
+        let mut session = self.session().await?;
+        let old = session.live_bundle(id).await?;
+        if old.built_in {
+            return Err(read_only(&old));
+        }
+        let held = session.count_in(&old).await.map_err(fault("count the tools of the bundle"))?;
+        if held > 0 {
+            return Err(StoreError::Conflict(format!(
+                "the bundle `{}` holds {held} tools or definition files; delete them first",
+                old.slug
+            )));
+        }
+        let bundle = Bundle { soft_deleted_at: Some(self.now()), ..old };
+        session.save_bundle(&bundle).await.map_err(fault("delete the bundle"))?;
+        session.write_bundle_file(&bundle).await?;
+        session.finish().await.map(drop)
+    }
+}
+
+impl Session<'_> {
+    /// Finds a bundle that is not deleted.
+    pub(crate) async fn live_bundle(&mut self, id: BundleId) -> Result<Bundle, StoreError> {
+        match self.find_bundle(id).await.map_err(fault("look for the bundle"))? {
+            Some(bundle) if bundle.soft_deleted_at.is_none() => Ok(bundle),
+            _ => Err(StoreError::not_found("bundle", id)),
+        }
+    }
+
+    /// Finds the bundle for a new tool, or makes it.
+    pub(crate) async fn ensure_bundle(
+        &mut self,
+        tenant: &TenantId,
+        slug: &BundleSlug,
+    ) -> Result<Bundle, StoreError> {
+        let found = self.bundle_by_slug(tenant, slug).await.map_err(fault("look for the bundle"))?;
+        if let Some(bundle) = found {
+            check_open(&bundle)?;
+            return Ok(bundle);
+        }
+        check_slug(slug)?;
+        let now = self.inner.now();
+        let bundle = Bundle {
+            id: BundleId(time::new_id(&*self.inner.clock)),
+            tenant: tenant.clone(),
+            slug: slug.clone(),
+            display_name: slug.to_string(),
+            description: String::new(),
+            enabled: true,
+            built_in: false,
+            created_at: now,
+            modified_at: now,
+            soft_deleted_at: None,
+        };
+        self.save_bundle(&bundle).await.map_err(|error| {
+            if is_conflict(&error) {
+                return StoreError::Conflict(format!(
+                    "the bundle `{slug}` is being made by another request; try again"
+                ));
+            }
+            fault("store the bundle")(error)
+        })?;
+        self.write_bundle_file(&bundle).await?;
+        Ok(bundle)
+    }
+
+    /// Writes `bundle.yaml`, where there are files.
+    async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
+        let Some(files) = self.inner.files.clone() else { return Ok(()) };
+        let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
+        let copy = bundle.clone();
+        let doing = format!("write `{folder}/{BUNDLE_FILE}`");
+        let (stamp, undo) = files
+            .run(doing, move |home| {
+                let folder = home.join(folder);
+                let mut undo = Undo::default();
+                if !folder.exists() {
+                    std::fs::create_dir_all(&folder)?;
+                    undo.append(Undo::remove(folder.clone()));
+                }
+                let path = folder.join(BUNDLE_FILE);
+                let old = match read::text(&path) {
+                    Ok((text, _)) => Some(text),
+                    Err(ReadFault::Gone) => None,
+                    Err(ReadFault::Bad(why)) => return Err(std::io::Error::other(why)),
+                };
+                let text = bundle_file::write(old.as_deref().unwrap_or_default(), &copy);
+                write::write(&path, text.as_bytes(), Existing::Replace)?;
+                undo.append(match old {
+                    Some(old) => Undo::restore(path.clone(), old.into_bytes()),
+                    None => Undo::remove(path.clone()),
+                });
+                Ok((Stamp::of(&std::fs::symlink_metadata(&path)?), undo))
+            })
+            .await?;
+        self.undo_with(undo);
+        self.set_bundle_stamp(bundle.id, Some(&stamp)).await.map_err(fault("store the bundle"))?;
+        let known = KnownBundle { id: bundle.id, stamp: Some(stamp) };
+        self.learn_bundle(&bundle.tenant, &bundle.slug, Some(known));
+        Ok(())
+    }
+}
+
+/// Refuses changes inside a bundle that is off, deleted or built in.
+pub(crate) fn check_open(bundle: &Bundle) -> Result<(), StoreError> {
+    if bundle.built_in {
+        return Err(read_only(bundle));
+    }
+    if bundle.soft_deleted_at.is_some() {
+        return Err(StoreError::ReadOnly(format!(
+            "the bundle `{}` is deleted; put it again to revive it",
+            bundle.slug
+        )));
+    }
+    if !bundle.enabled {
+        return Err(StoreError::ReadOnly(format!(
+            "the bundle `{}` is disabled; enable it first",
+            bundle.slug
+        )));
+    }
+    Ok(())
+}
+
+fn read_only(bundle: &Bundle) -> StoreError {
+    StoreError::ReadOnly(format!("the bundle `{}` is built in; only `enabled` can be changed", bundle.slug))
+}
+
+fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
+    if *slug == BundleSlug::built_in() {
+        return Err(StoreError::ReadOnly(format!("the bundle `{slug}` is built in; choose another name")));
+    }
+    if slug.as_str().len() > FOLDER_BYTES {
+        let message =
+            format!("it has {} bytes and names a folder; at most {FOLDER_BYTES} fit", slug.as_str().len());
+        return Err(StoreError::Invalid(vec![Problem::new("slug", "too_long", message)]));
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The life of a tool: publish, deprecate, relabel.
+
+use haft_core::Timestamp;
+use haft_core::catalog::{StoreError, Transition};
+use haft_core::id::ToolId;
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Status, Tool};
+
+use super::tools::announced;
+use crate::engine::fault;
+use crate::session::Session;
+use crate::store::Inner;
+
+impl Inner {
+    pub(crate) async fn transition(&self, id: ToolId, step: Transition) -> Result<Tool, StoreError> {
+        let mut session = self.session().await?;
+        let tool = session.writable(id).await?;
+        match step {
+            Transition::Publish | Transition::Set(Status::Published) => session.publish(&tool).await?,
+            Transition::Deprecate => session.set_status(&tool, Status::Deprecated).await?,
+            Transition::Set(status) => session.set_status(&tool, status).await?,
+            Transition::Relabel(version) => {
+                let spec = ToolSpec { version, ..(*tool.spec).clone() };
+                session.rewrite(&tool, &spec).await?;
+            }
+        }
+        if session.is_untouched() {
+            return Ok(tool);
+        }
+        announced(session.finish().await?, id)
+    }
+}
+
+impl Session<'_> {
+    async fn publish(&mut self, tool: &Tool) -> Result<(), StoreError> {
+        if let Some(why) = &tool.fault {
+            return Err(StoreError::Conflict(format!("the newest definition cannot be read: {why}")));
+        }
+        let at = tool.published_at.unwrap_or_else(|| self.inner.now());
+        sqlx::query(
+            "UPDATE tools SET status = $1, published_revision = revision, published_at = $2 WHERE id = $3",
+        )
+        .bind(Status::Published.as_str())
+        .bind(at.as_microsecond())
+        .bind(tool.id.to_string())
+        .execute(&mut *self.tx)
+        .await
+        .map_err(fault("publish the tool"))?;
+        self.touch_tool(tool.id);
+        Ok(())
+    }
+
+    async fn set_status(&mut self, tool: &Tool, status: Status) -> Result<(), StoreError> {
+        // Back to draft withdraws what was published; the other steps leave it.
+        let published = match status {
+            Status::Draft => None,
+            Status::Published | Status::Deprecated | Status::Disabled => {
+                tool.published.as_ref().map(|(number, _)| i64::from(*number))
+            }
+        };
+        sqlx::query("UPDATE tools SET status = $1, published_revision = $2, published_at = $3 WHERE id = $4")
+            .bind(status.as_str())
+            .bind(published)
+            .bind(tool.published_at.map(Timestamp::as_microsecond))
+            .bind(tool.id.to_string())
+            .execute(&mut *self.tx)
+            .await
+            .map_err(fault("change the status of the tool"))?;
+        self.touch_tool(tool.id);
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The two engines: everything that SQLite and PostgreSQL do differently is here.
+//!
+//! All other SQL of this crate is the same text for both.
+
+use std::path::Path;
+use std::time::Duration;
+
+use haft_core::catalog::StoreError;
+use haft_core::secret::Secret;
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, Transaction};
+
+/// The channel on which PostgreSQL nodes tell each other of changes.
+pub(crate) const CHANNEL: &str = "haft_catalog";
+
+/// A number that no one else uses for an advisory lock: "haft".
+const MIGRATION_LOCK: i64 = 0x6861_6674;
+
+/// Which engine keeps the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// A pool of connections to one of the engines.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    pub(crate) kind: Kind,
+    pub(crate) pool: AnyPool,
+}
+
+/// Turns a database fault to the error of the store.
+pub(crate) fn fault(doing: &str) -> impl FnOnce(sqlx::Error) -> StoreError + '_ {
+    move |source| StoreError::unavailable(doing, source)
+}
+
+/// Tells whether a statement hit a unique constraint.
+pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+impl Engine {
+    /// Opens SQLite in a file.
+    pub(crate) async fn sqlite(file: &Path) -> Result<Self, StoreError> {
+        let doing = format!("open the database `{}`", file.display());
+        let path = file.to_str().ok_or_else(|| {
+            StoreError::unavailable(doing.clone(), "the path of the home folder is not valid UTF-8")
+        })?;
+        let url = format!("sqlite://{}?mode=rwc", encode_path(path));
+        // WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
+        let pragmas = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                       PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
+        let options = AnyPoolOptions::new().max_connections(4).after_connect(move |connection, _| {
+            Box::pin(async move {
+                connection.execute(sqlx::raw_sql(pragmas)).await?;
+                Ok(())
+            })
+        });
+        Self::connect(Kind::Sqlite, &url, options).await.map_err(|e| StoreError::unavailable(doing, e))
+    }
+
+    /// Connects to PostgreSQL.
+    pub(crate) async fn postgres(url: &Secret) -> Result<Self, StoreError> {
+        let options = AnyPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(15));
+        Self::connect(Kind::Postgres, url.expose(), options)
+            .await
+            .map_err(|e| StoreError::unavailable("connect to the PostgreSQL of `database_url`", e))
+    }
+
+    async fn connect(kind: Kind, url: &str, options: AnyPoolOptions) -> Result<Self, sqlx::Error> {
+        sqlx::any::install_default_drivers();
+        let address: AnyConnectOptions = url.parse()?;
+        let pool = options.connect_with(address.disable_statement_logging()).await?;
+        Ok(Self { kind, pool })
+    }
+
+    /// Begins a transaction that will write: SQLite takes its write lock at once, so that a later
+    /// statement never finds it taken.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
+        match self.kind {
+            Kind::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
+            Kind::Postgres => self.pool.begin().await,
+        }
+    }
+
+    /// Makes concurrent migrations of the same database wait for each other.
+    pub(crate) async fn lock_schema(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
+        match self.kind {
+            // `BEGIN IMMEDIATE` has done it.
+            Kind::Sqlite => Ok(()),
+            Kind::Postgres => {
+                sqlx::query("SELECT pg_advisory_xact_lock($1)")
+                    .bind(MIGRATION_LOCK)
+                    .execute(&mut **tx)
+                    .await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells other nodes, when the transaction commits, what changed.
+    pub(crate) async fn notify(
+        &self,
+        tx: &mut Transaction<'static, Any>,
+        payload: &str,
+    ) -> Result<(), sqlx::Error> {
+        match self.kind {
+            // Other processes on the same home see the generation move.
+            Kind::Sqlite => Ok(()),
+            Kind::Postgres => {
+                sqlx::query("SELECT pg_notify($1, $2)")
+                    .bind(CHANNEL)
+                    .bind(payload)
+                    .execute(&mut **tx)
+                    .await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds, with PostgreSQL, a lock that says for as long as the connection lives: this node lives.
+    pub(crate) async fn hold(
+        &self,
+        node: &str,
+    ) -> Result<Option<sqlx::pool::PoolConnection<Any>>, sqlx::Error> {
+        match self.kind {
+            // The journal of the process holds a file lock.
+            Kind::Sqlite => Ok(None),
+            Kind::Postgres => {
+                let mut connection = self.pool.acquire().await?;
+                sqlx::query("SELECT pg_advisory_lock($1)")
+                    .bind(lock_key(node))
+                    .execute(&mut *connection)
+                    .await?;
+                Ok(Some(connection))
+            }
+        }
+    }
+
+    /// Tells whether the lock of a node is free.
+    pub(crate) async fn is_dead(&self, node: &str) -> Result<bool, sqlx::Error> {
+        match self.kind {
+            Kind::Sqlite => Ok(true),
+            Kind::Postgres => {
+                let mut tx = self.pool.begin().await?;
+                let row = sqlx::query("SELECT pg_try_advisory_xact_lock($1)")
+                    .bind(lock_key(node))
+                    .fetch_one(&mut *tx)
+                    .await?;
+                row.try_get(0)
+            }
+        }
+    }
+
+    /// Shrinks the write-ahead log of SQLite before the last connection closes.
+    pub(crate) async fn close(&self) {
+        if self.kind == Kind::Sqlite {
+            let _ = self.pool.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)")).await;
+        }
+        self.pool.close().await;
+    }
+}
+
+/// Returns the number that stands for a node among advisory locks.
+fn lock_key(node: &str) -> i64 {
+    // The end of the id is random; its start is the time.
+    node.parse::<uuid::Uuid>().map_or(0, |id| i64::from_le_bytes(id.as_u64_pair().1.to_le_bytes()))
+}
+
+/// Runs several statements that take no values.
+pub(crate) async fn run_script(tx: &mut Transaction<'static, Any>, sql: &str) -> Result<(), sqlx::Error> {
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))).await?;
+    Ok(())
+}
+
+/// Spells a path so that nothing in it reads as a part of the URL.
+fn encode_path(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push_str(&haft_core::hash::hex(&[byte]));
+        }
+    }
+    out
+}

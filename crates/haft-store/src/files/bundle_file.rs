@@ -1,0 +1,112 @@
+//! `bundle.yaml`: what a folder says of its bundle.
+
+use haft_core::Timestamp;
+use haft_core::bundle::Bundle;
+use haft_core::id::BundleId;
+use serde::Deserialize;
+
+/// What `bundle.yaml` may say; everything is optional.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct BundleFile {
+    pub(crate) id: Option<BundleId>,
+    pub(crate) display_name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) enabled: Option<bool>,
+    pub(crate) created_at: Option<Timestamp>,
+    pub(crate) soft_deleted_at: Option<Timestamp>,
+}
+
+/// Reads the file.
+pub(crate) fn parse(text: &str) -> Result<BundleFile, String> {
+    if text.trim().is_empty() {
+        return Ok(BundleFile::default());
+    }
+    serde_saphyr::from_str(text).map_err(|error| haft_core::problem::excerpt(&error.to_string(), 400))
+}
+
+/// Writes what has changed into the text that is there, so that comments and unknown keys stay.
+pub(crate) fn write(text: &str, bundle: &Bundle) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    set(&mut lines, "id", Some(bundle.id.to_string()));
+    set(&mut lines, "display_name", Some(quoted(&bundle.display_name)));
+    set(&mut lines, "description", Some(quoted(&bundle.description)));
+    set(&mut lines, "enabled", Some(bundle.enabled.to_string()));
+    set(&mut lines, "created_at", Some(bundle.created_at.to_string()));
+    set(&mut lines, "soft_deleted_at", bundle.soft_deleted_at.map(|at| at.to_string()));
+    let mut out = lines.join("\n");
+    out.push('\n');
+    out
+}
+
+/// Sets one top-level key; the lines that belong to its old value go.
+fn set(lines: &mut Vec<String>, key: &str, value: Option<String>) {
+    let starts = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let line = value.map(|value| format!("{key}: {value}"));
+    match lines.iter().position(|line| starts(line)) {
+        Some(at) => {
+            let rest = lines.iter().skip(at + 1);
+            let more =
+                rest.take_while(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty()).count();
+            lines.splice(at..=at + more, line);
+        }
+        None => lines.extend(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle() -> Bundle {
+        let at: Timestamp = "2026-08-01T10:00:00Z".parse().unwrap();
+        Bundle {
+            id: "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap(),
+            tenant: haft_core::name::TenantId::default_tenant(),
+            slug: haft_core::name::BundleSlug::new("web").unwrap(),
+            display_name: "Web: \"tools\"".into(),
+            description: "two\nlines # no comment".into(),
+            enabled: false,
+            built_in: false,
+            created_at: at,
+            modified_at: at,
+            soft_deleted_at: None,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let bundle = bundle();
+        let expected = BundleFile {
+            id: Some(bundle.id),
+            display_name: Some(bundle.display_name.clone()),
+            description: Some(bundle.description.clone()),
+            enabled: Some(false),
+            created_at: Some(bundle.created_at),
+            soft_deleted_at: None,
+        };
+        assert_eq!(parse(&write("", &bundle)).unwrap(), expected);
+        let deleted = Bundle { soft_deleted_at: Some(bundle.created_at), ..bundle.clone() };
+        let text = write("", &deleted);
+        assert_eq!(parse(&text).unwrap().soft_deleted_at, Some(bundle.created_at));
+        assert_eq!(parse(&write(&text, &bundle)).unwrap(), expected);
+    }
+
+    #[test]
+    fn comments_and_unknown_keys_stay() {
+        let text = "# ours\nowner: me\nenabled: true   # on\ndescription: |\n  old\n  text\n# end\n";
+        let written = write(text, &bundle());
+        for kept in ["# ours", "owner: me", "# end", "enabled: false"] {
+            assert!(written.contains(kept), "{written}");
+        }
+        assert!(!written.contains("old"), "{written}");
+        assert_eq!(parse(&written).unwrap().enabled, Some(false));
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        assert_eq!(parse("").unwrap(), BundleFile::default());
+        assert!(parse("enabled: perhaps").unwrap_err().contains("line 1"), "{:?}", parse("enabled: perhaps"));
+    }
+}

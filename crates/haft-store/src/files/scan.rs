@@ -1,0 +1,162 @@
+//! One walk over the definition folder: names and stamps, no contents.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+
+use haft_core::Timestamp;
+use haft_core::catalog::FileForm;
+use haft_core::name::{BundleSlug, TenantId};
+
+use super::layout::{self, BUNDLE_FILE, SKILLS};
+use super::stamp::{Stamp, modified_at};
+use super::write::TEMPORARY;
+
+/// A bundle's folder.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundBundle {
+    pub(crate) tenant: TenantId,
+    pub(crate) slug: BundleSlug,
+    /// The stamp of its `bundle.yaml`, where there is one.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// A definition file, or what looks like one.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) path: String,
+    pub(crate) tenant: TenantId,
+    pub(crate) bundle: BundleSlug,
+    pub(crate) stamp: Stamp,
+    pub(crate) modified_at: Timestamp,
+    pub(crate) form: FileForm,
+    /// Why it cannot be a definition, where that is known without reading.
+    pub(crate) fault: Option<String>,
+}
+
+/// Everything that is there, in the order of the paths.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) bundles: Vec<FoundBundle>,
+    pub(crate) files: Vec<Found>,
+    /// Temporary files that a crash may have left behind.
+    pub(crate) leftovers: Vec<String>,
+}
+
+/// Walks the definition folder.
+pub(crate) fn scan(home: &Path) -> io::Result<Scan> {
+    let mut scan = Scan::default();
+    scan.owner(home, SKILLS, &TenantId::default_tenant())?;
+    scan.files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(scan)
+}
+
+/// Lists a folder; what vanishes while it is listed is not there.
+fn entries(folder: &Path) -> io::Result<Vec<(String, Metadata)>> {
+    let listing = match fs::read_dir(folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in listing {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            tracing::warn!(folder = %folder.display(), "a file name is not valid UTF-8; the file is ignored");
+            continue;
+        };
+        if name.starts_with('.') && !name.ends_with(TEMPORARY) {
+            continue;
+        }
+        // Not followed: a symlink is judged as what it is.
+        if let Ok(metadata) = entry.metadata() {
+            found.push((name, metadata));
+        }
+    }
+    Ok(found)
+}
+
+impl Scan {
+    /// Walks the folders of one tenant.
+    fn owner(&mut self, home: &Path, folder: &str, tenant: &TenantId) -> io::Result<()> {
+        for (name, metadata) in entries(&home.join(folder))? {
+            let path = format!("{folder}/{name}");
+            if let Some(form) = layout::form_of(&name) {
+                // A file outside of every bundle belongs to the bundle of tools that name none.
+                self.push(path, tenant, &BundleSlug::user_created(), form, &metadata);
+            } else if name.ends_with(TEMPORARY) {
+                self.leftovers.push(path);
+            } else if metadata.is_dir() {
+                match (name.strip_prefix('@').map(TenantId::new), folder == SKILLS) {
+                    (Some(Ok(other)), true) if other != *tenant => self.owner(home, &path, &other)?,
+                    _ => self.bundle(home, &path, tenant, (&name, &metadata))?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bundle(
+        &mut self,
+        home: &Path,
+        folder: &str,
+        tenant: &TenantId,
+        (name, metadata): (&str, &Metadata),
+    ) -> io::Result<()> {
+        let slug = match BundleSlug::new(name) {
+            Ok(slug) if slug != BundleSlug::built_in() => slug,
+            Ok(_) => {
+                self.refuse(
+                    folder,
+                    tenant,
+                    metadata,
+                    "the bundle `builtin` is reserved; rename the folder".into(),
+                );
+                return Ok(());
+            }
+            Err(error) => {
+                self.refuse(folder, tenant, metadata, format!("{error}; rename the folder"));
+                return Ok(());
+            }
+        };
+        let mut bundle = FoundBundle { tenant: tenant.clone(), slug, stamp: None };
+        for (name, metadata) in entries(&home.join(folder))? {
+            let path = format!("{folder}/{name}");
+            if name == BUNDLE_FILE {
+                bundle.stamp = Some(Stamp::of(&metadata));
+            } else if name.ends_with(TEMPORARY) {
+                self.leftovers.push(path);
+            } else if let Some(form) = layout::form_of(&name) {
+                self.push(path, tenant, &bundle.slug, form, &metadata);
+            }
+        }
+        self.bundles.push(bundle);
+        Ok(())
+    }
+
+    fn refuse(&mut self, folder: &str, tenant: &TenantId, metadata: &Metadata, fault: String) {
+        self.push(folder.to_owned(), tenant, &BundleSlug::user_created(), FileForm::Json, metadata);
+        if let Some(last) = self.files.last_mut() {
+            last.fault = Some(fault);
+        }
+    }
+
+    fn push(
+        &mut self,
+        path: String,
+        tenant: &TenantId,
+        bundle: &BundleSlug,
+        form: FileForm,
+        metadata: &Metadata,
+    ) {
+        self.files.push(Found {
+            path,
+            tenant: tenant.clone(),
+            bundle: bundle.clone(),
+            stamp: Stamp::of(metadata),
+            modified_at: modified_at(metadata),
+            form,
+            fault: None,
+        });
+    }
+}

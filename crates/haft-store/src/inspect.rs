@@ -1,0 +1,28 @@
+//! Small questions to the store: does it answer, and what does a definition file say.
+
+use haft_core::catalog::StoreError;
+
+use crate::engine::fault;
+use crate::files::read::{self, ReadFault};
+use crate::store::Store;
+
+impl Store {
+    /// Makes sure that the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let asked = sqlx::query("SELECT 1").execute(&self.inner.engine.pool).await;
+        asked.map(|_| ()).map_err(fault("ask the database"))
+    }
+
+    /// Returns the text of a definition file as its author wrote it, where there are files.
+    ///
+    /// `path` is the path of a tool, as the catalog gives it.
+    pub async fn definition_text(&self, path: &str) -> Result<Option<String>, StoreError> {
+        let Some(files) = &self.inner.files else { return Ok(None) };
+        let path = files.at(path);
+        let read = files.run("read a definition".into(), move |_| Ok(read::text(&path))).await?;
+        match read {
+            Ok((text, _)) => Ok(Some(text)),
+            Err(ReadFault::Gone | ReadFault::Bad(_)) => Ok(None),
+        }
+    }
+}

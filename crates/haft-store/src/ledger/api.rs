@@ -1,0 +1,160 @@
+//! The ledger as the rest of haft sees it.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::call::CallRecord;
+use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
+use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
+use haft_core::name::TenantId;
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::Ledgers;
+use super::record::{self, Row};
+use crate::engine::fault;
+use crate::store::{Inner, Store};
+
+const READ: &str = "read recorded calls";
+
+impl Ledger for Store {
+    fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.inner.append(Row::new(&call)?).await })
+    }
+
+    fn reserve(&self, call: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
+        Box::pin(self.run(|inner| async move { inner.reserve(call).await }))
+    }
+
+    fn call<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: CallId,
+    ) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
+        Box::pin(self.inner.call(tenant, id))
+    }
+
+    fn calls(&self, query: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
+        Box::pin(self.inner.calls(query))
+    }
+}
+
+impl Inner {
+    async fn append(&self, row: Row) -> Result<(), StoreError> {
+        match &self.ledger {
+            Ledgers::Journal(journal) => journal.append(row).await,
+            Ledgers::Group(group) => group.append(&self.engine, &self.node, row).await,
+        }
+    }
+
+    fn waiting(&self, id: CallId) -> Option<Arc<Row>> {
+        match &self.ledger {
+            Ledgers::Journal(journal) => journal.find(id),
+            Ledgers::Group(_) => None,
+        }
+    }
+
+    /// Goes past the journal: only the unique constraint decides between processes.
+    async fn reserve(&self, call: CallRecord) -> Result<Reservation, StoreError> {
+        let doing = "reserve an idempotency key";
+        let row = Row::new(&call)?;
+        let Some(key) = &call.idempotency_key else {
+            self.append(row).await?;
+            return Ok(Reservation::Taken);
+        };
+        let done = sqlx::query(
+            "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, record) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, idempotency_key) DO NOTHING",
+        )
+        .bind(row.id.to_string())
+        .bind(&row.tenant)
+        .bind(&row.tool_id)
+        .bind(row.status.as_str())
+        .bind(i64::from(row.status.is_final()))
+        .bind(&self.node)
+        .bind(key)
+        .bind(&row.record)
+        .execute(&self.engine.pool)
+        .await
+        .map_err(fault(doing))?;
+        if done.rows_affected() == 1 {
+            return Ok(Reservation::Taken);
+        }
+        let found = sqlx::query(record::select("WHERE tenant = $1 AND idempotency_key = $2"))
+            .bind(&row.tenant)
+            .bind(key)
+            .fetch_one(&self.engine.pool)
+            .await
+            .map_err(fault(doing))?;
+        let stored = record::parse(found.try_get(0).map_err(fault(doing))?)?;
+        let newest = self.waiting(stored.id).map(|row| row.call()).transpose()?;
+        Ok(Reservation::Existing(Box::new(newest.unwrap_or(stored))))
+    }
+
+    async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
+        if let Some(row) = self.waiting(id) {
+            return if row.tenant == tenant.as_str() { row.call().map(Some) } else { Ok(None) };
+        }
+        let found = sqlx::query(record::select("WHERE tenant = $1 AND id = $2"))
+            .bind(tenant.as_str())
+            .bind(id.to_string())
+            .fetch_optional(&self.engine.pool)
+            .await
+            .map_err(fault(READ))?;
+        found.map(|row| record::parse(row.try_get(0).map_err(fault(READ))?)).transpose()
+    }
+
+    async fn calls(self: &Arc<Self>, query: CallQuery) -> Result<CallPage, StoreError> {
+        // What waits in the journal is moved first: one ordering, one place to filter and count.
+        self.fold().await?;
+        let (condition, values) = filter(&query);
+        let mut count = sqlx::query(AssertSqlSafe(format!("SELECT COUNT(*) FROM calls WHERE {condition}")));
+        for value in &values {
+            count = count.bind(value);
+        }
+        let row = count.fetch_one(&self.engine.pool).await.map_err(fault(READ))?;
+        let total: i64 = row.try_get(0).map_err(fault(READ))?;
+        let found = self.page(&query, condition, values).await.map_err(fault(READ))?;
+        let calls = found
+            .iter()
+            .map(|row| record::parse(row.try_get(0).map_err(fault(READ))?))
+            .collect::<Result<_, StoreError>>()?;
+        Ok(CallPage { calls, total: u64::try_from(total).unwrap_or_default() })
+    }
+
+    async fn page(
+        &self,
+        query: &CallQuery,
+        mut condition: String,
+        mut values: Vec<String>,
+    ) -> Result<Vec<AnyRow>, sqlx::Error> {
+        if let Some(before) = query.before {
+            values.push(before.to_string());
+            let _ = write!(condition, " AND id < ${}", values.len());
+        }
+        let (limit, skip) = (query.limit, query.skip);
+        let sql = record::select(&format!("WHERE {condition} ORDER BY id DESC LIMIT {limit} OFFSET {skip}"));
+        let mut select = sqlx::query(sql);
+        for value in &values {
+            select = select.bind(value);
+        }
+        select.fetch_all(&self.engine.pool).await
+    }
+}
+
+/// Returns the condition of a query and its values; paging does not change what is counted.
+fn filter(query: &CallQuery) -> (String, Vec<String>) {
+    let mut values = vec![query.tenant.to_string()];
+    let mut condition = String::from("tenant = $1");
+    if let Some(tool) = query.tool_id {
+        values.push(tool.to_string());
+        let _ = write!(condition, " AND tool_id = ${}", values.len());
+    }
+    if let Some(status) = query.status {
+        values.push(status.as_str().to_owned());
+        let _ = write!(condition, " AND status = ${}", values.len());
+    }
+    (condition, values)
+}

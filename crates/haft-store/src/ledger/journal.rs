@@ -1,0 +1,214 @@
+//! The journal of one process: where calls are durable before they reach SQLite.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
+use tokio::sync::Notify;
+
+use super::record::Row;
+use super::segment;
+use super::syncer::Syncer;
+use crate::files::write::sync_folder;
+
+/// The folder of the journal.
+pub(crate) const FOLDER: &str = "journal";
+/// More than this waits in memory only while SQLite catches up.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// From here on, the folding is hurried.
+pub(crate) const MANY_ROWS: usize = 2000;
+/// How long a call waits for SQLite to catch up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The journal.
+pub(crate) struct Journal {
+    folder: PathBuf,
+    node: String,
+    writing: Mutex<Writing>,
+    syncer: Option<Syncer>,
+    /// Signals that rows were moved to SQLite.
+    pub(crate) folded: Notify,
+    /// Signals that there are many rows to move.
+    pub(crate) crowded: Notify,
+    /// One folding at a time.
+    pub(crate) folding: tokio::sync::Mutex<()>,
+    /// Held while this process lives.
+    _alive: File,
+}
+
+struct Writing {
+    file: Arc<File>,
+    length: u64,
+    segment: u64,
+    /// Segments whose rows are being moved, or could not be.
+    old: Vec<u64>,
+    number: u64,
+    rows: Vec<Arc<Row>>,
+    bytes: usize,
+    latest: HashMap<CallId, Arc<Row>>,
+}
+
+impl Journal {
+    /// Starts the journal of this process.
+    pub(crate) fn open(home: &Path, node: &str, sync: bool) -> io::Result<Self> {
+        let folder = home.join(FOLDER);
+        std::fs::create_dir_all(&folder)?;
+        let alive =
+            File::options().create(true).truncate(false).write(true).open(node_file(&folder, node))?;
+        alive.lock()?;
+        let file = Arc::new(segment::create(&segment_file(&folder, node, 1))?);
+        sync_folder(&folder)?;
+        let syncer = if sync { Some(Syncer::start()?) } else { None };
+        let writing = Writing {
+            file,
+            length: 0,
+            segment: 1,
+            old: Vec::new(),
+            number: 0,
+            rows: Vec::new(),
+            bytes: 0,
+            latest: HashMap::new(),
+        };
+        Ok(Self {
+            folder,
+            node: node.to_owned(),
+            writing: Mutex::new(writing),
+            syncer,
+            folded: Notify::new(),
+            crowded: Notify::new(),
+            folding: tokio::sync::Mutex::default(),
+            _alive: alive,
+        })
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a row; it is durable when this returns.
+    pub(crate) async fn append(&self, row: Row) -> Result<(), StoreError> {
+        self.wait_for_room().await?;
+        let frame = segment::frame(&row.record).map_err(broken)?;
+        let number = self.write(row, &frame).map_err(broken)?;
+        if let Some(syncer) = &self.syncer {
+            syncer.wait(number).await?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, row: Row, frame: &[u8]) -> io::Result<u64> {
+        let mut writing = self.writing();
+        if let Err(error) = (&*writing.file).write_all(frame) {
+            // What was written in part must not hide the records that follow.
+            writing.file.set_len(writing.length)?;
+            return Err(error);
+        }
+        writing.length += frame.len() as u64;
+        writing.number += 1;
+        writing.bytes += frame.len();
+        let row = Arc::new(row);
+        writing.latest.insert(row.id, Arc::clone(&row));
+        writing.rows.push(row);
+        if writing.rows.len() >= MANY_ROWS {
+            self.crowded.notify_one();
+        }
+        if let Some(syncer) = &self.syncer {
+            // Still under the lock, so that the numbers reach the syncer in their order.
+            syncer.wrote(&writing.file, writing.number);
+        }
+        Ok(writing.number)
+    }
+
+    async fn wait_for_room(&self) -> Result<(), StoreError> {
+        let wait = async {
+            loop {
+                let folded = self.folded.notified();
+                if self.writing().bytes < MOST_BYTES {
+                    return;
+                }
+                self.crowded.notify_one();
+                folded.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait)
+            .await
+            .map_err(|error| StoreError::unavailable("record a call: the database does not keep up", error))
+    }
+
+    /// Returns the newest state of a call that is not in SQLite yet.
+    pub(crate) fn find(&self, id: CallId) -> Option<Arc<Row>> {
+        self.writing().latest.get(&id).cloned()
+    }
+
+    /// Starts a new segment and hands out everything that waits. Blocks.
+    pub(crate) fn rotate(&self) -> io::Result<Vec<Arc<Row>>> {
+        if self.writing().rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let next = self.writing().segment + 1;
+        let file = Arc::new(segment::create(&segment_file(&self.folder, &self.node, next))?);
+        sync_folder(&self.folder)?;
+        let mut writing = self.writing();
+        let old = writing.segment;
+        writing.old.push(old);
+        writing.segment = next;
+        writing.file = file;
+        writing.length = 0;
+        Ok(std::mem::take(&mut writing.rows))
+    }
+
+    /// The rows are in SQLite: forgets them and their segments. Blocks.
+    pub(crate) fn forget(&self, rows: &[Arc<Row>]) {
+        let mut writing = self.writing();
+        let mut bytes = 0;
+        for row in rows {
+            bytes += row.record.len();
+            if writing.latest.get(&row.id).is_some_and(|latest| Arc::ptr_eq(latest, row)) {
+                writing.latest.remove(&row.id);
+            }
+        }
+        // The frames are longer than the records: an empty journal is the moment to count anew.
+        writing.bytes = if writing.rows.is_empty() { 0 } else { writing.bytes.saturating_sub(bytes) };
+        let old = std::mem::take(&mut writing.old);
+        drop(writing);
+        for number in old {
+            let _ = std::fs::remove_file(segment_file(&self.folder, &self.node, number));
+        }
+        self.folded.notify_waiters();
+    }
+
+    /// The rows could not be moved: they wait again.
+    pub(crate) fn put_back(&self, rows: Vec<Arc<Row>>) {
+        let mut writing = self.writing();
+        let later = std::mem::replace(&mut writing.rows, rows);
+        writing.rows.extend(later);
+    }
+
+    /// Leaves nothing behind. Call it when everything is folded.
+    pub(crate) fn remove(&self) {
+        let writing = self.writing();
+        if writing.rows.is_empty() && writing.old.is_empty() {
+            let _ = std::fs::remove_file(segment_file(&self.folder, &self.node, writing.segment));
+            let _ = std::fs::remove_file(node_file(&self.folder, &self.node));
+        }
+    }
+}
+
+fn broken(error: io::Error) -> StoreError {
+    StoreError::unavailable("write the call journal", error)
+}
+
+/// Returns the file whose lock says that a process lives.
+pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
+    folder.join(format!("{node}.node"))
+}
+
+/// Returns the file of a segment.
+fn segment_file(folder: &Path, node: &str, number: u64) -> PathBuf {
+    folder.join(format!("{node}.{number:010}.log"))
+}

@@ -1,0 +1,118 @@
+//! A call as a row, and the statements that store and find rows.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use haft_core::call::{CallRecord, CallStatus};
+use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
+use sqlx::{Any, AssertSqlSafe, Transaction};
+
+use crate::engine::Engine;
+
+/// How many rows one statement stores; SQLite takes at most 32,766 values.
+const ROWS: usize = 500;
+const COLUMNS: usize = 7;
+
+/// A call, ready to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) id: CallId,
+    pub(crate) tenant: String,
+    pub(crate) tool_id: String,
+    pub(crate) status: CallStatus,
+    /// The call itself, as JSON.
+    pub(crate) record: String,
+}
+
+impl Row {
+    pub(crate) fn new(call: &CallRecord) -> Result<Self, StoreError> {
+        let record = serde_json::to_string(call)
+            .map_err(|error| StoreError::unavailable(format!("record the call `{}`", call.id), error))?;
+        Ok(Self {
+            id: call.id,
+            tenant: call.tenant.to_string(),
+            tool_id: call.tool_id.to_string(),
+            status: call.status,
+            record,
+        })
+    }
+
+    pub(crate) fn call(&self) -> Result<CallRecord, StoreError> {
+        parse(&self.record)
+    }
+}
+
+/// Reads the JSON of a call.
+pub(crate) fn parse(record: &str) -> Result<CallRecord, StoreError> {
+    serde_json::from_str(record).map_err(|error| StoreError::unavailable("read a recorded call", error))
+}
+
+/// Stores rows; of several states of one call the last counts, and a call that is over stays so.
+pub(crate) async fn insert<R: Borrow<Row>>(
+    engine: &Engine,
+    node: &str,
+    rows: &[R],
+) -> Result<(), sqlx::Error> {
+    let mut tx = engine.begin().await?;
+    insert_in(&mut tx, node, rows).await?;
+    tx.commit().await
+}
+
+async fn insert_in<R: Borrow<Row>>(
+    tx: &mut Transaction<'static, Any>,
+    node: &str,
+    rows: &[R],
+) -> Result<(), sqlx::Error> {
+    for rows in rows.chunks(ROWS) {
+        // PostgreSQL refuses a statement that stores the same row twice.
+        let mut last: HashMap<CallId, usize> = HashMap::with_capacity(rows.len());
+        for (at, row) in rows.iter().enumerate() {
+            last.insert(row.borrow().id, at);
+        }
+        let newest: Vec<&Row> = rows
+            .iter()
+            .map(Borrow::borrow)
+            .enumerate()
+            .filter(|(at, row): &(usize, &Row)| last.get(&row.id) == Some(at))
+            .map(|(_, row)| row)
+            .collect();
+        let sql = statement(newest.len());
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for row in newest {
+            query = query
+                .bind(row.id.to_string())
+                .bind(&row.tenant)
+                .bind(&row.tool_id)
+                .bind(row.status.as_str())
+                .bind(i64::from(row.status.is_final()))
+                .bind(node)
+                .bind(&row.record);
+        }
+        query.execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// Spells the statement for so many rows, with numbered placeholders as both engines understand them.
+fn statement(rows: usize) -> String {
+    let mut sql =
+        String::from("INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES ");
+    for row in 0..rows {
+        let first = row * COLUMNS;
+        let list: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", first + column)).collect();
+        let comma = if row == 0 { "" } else { ", " };
+        let _ = write!(sql, "{comma}({})", list.join(", "));
+    }
+    sql.push_str(
+        " ON CONFLICT (id) DO UPDATE SET status = excluded.status, final = excluded.final, \
+         node = excluded.node, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1",
+    );
+    sql
+}
+
+/// Finds the rows of a condition.
+pub(crate) fn select(condition: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("SELECT record FROM calls {condition}"))
+}

@@ -1,0 +1,115 @@
+//! What a process that died has left: its journal, and calls that never ended.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_core::call::CallStatus;
+use haft_core::catalog::StoreError;
+use haft_core::outcome::CallError;
+use sqlx::Row as _;
+
+use super::journal::FOLDER;
+use super::record::{self, Row};
+use super::segment;
+use crate::engine::fault;
+use crate::store::Inner;
+
+const DOING: &str = "recover the calls of a process that ended";
+
+impl Inner {
+    /// Stores what dead processes left in their journals, and ends their calls.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        if let Some(files) = &self.files {
+            let dead = files.run(DOING.into(), |home| dead_nodes(&home.join(FOLDER))).await?;
+            for (node, _lock) in dead {
+                self.replay(&node).await?;
+            }
+        }
+        self.end_interrupted().await
+    }
+
+    async fn replay(&self, node: &str) -> Result<(), StoreError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        let folder = files.at(FOLDER);
+        let (list, name) = (folder.clone(), node.to_owned());
+        let segments = files.run(DOING.into(), move |_| segments_of(&list, &name)).await?;
+        for path in segments {
+            let file = path.clone();
+            let (records, torn) = files.run(DOING.into(), move |_| segment::read(&file)).await?;
+            if torn {
+                tracing::warn!(path = %path.display(), "the end of a journal was torn by a crash and is cut off");
+            }
+            let rows: Vec<Row> = records
+                .iter()
+                .map(|text| Row::new(&record::parse(text)?))
+                .collect::<Result<_, StoreError>>()?;
+            if !rows.is_empty() {
+                record::insert(&self.engine, node, &rows).await.map_err(fault(DOING))?;
+            }
+            files.run(DOING.into(), move |_| std::fs::remove_file(path)).await?;
+        }
+        let alive = super::journal::node_file(&folder, node);
+        files.run(DOING.into(), move |_| std::fs::remove_file(alive)).await
+    }
+
+    /// A call that a dead process was running will never end by itself.
+    async fn end_interrupted(&self) -> Result<(), StoreError> {
+        let found = sqlx::query("SELECT node, record FROM calls WHERE final = 0")
+            .fetch_all(&self.engine.pool)
+            .await
+            .map_err(fault(DOING))?;
+        let mut ended = Vec::new();
+        for row in &found {
+            let node: &str = row.try_get("node").map_err(fault(DOING))?;
+            if node != self.node && self.is_dead(node).await? {
+                let mut call = record::parse(row.try_get("record").map_err(fault(DOING))?)?;
+                call.status = CallStatus::Error;
+                call.error = Some(CallError::internal("interrupted: haft ended while the call was running"));
+                call.finished_at = Some(self.now());
+                ended.push(Row::new(&call)?);
+            }
+        }
+        record::insert(&self.engine, &self.node, &ended).await.map_err(fault(DOING))
+    }
+
+    async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
+        let Some(files) = &self.files else {
+            return self.engine.is_dead(node).await.map_err(fault(DOING));
+        };
+        let path = super::journal::node_file(&files.at(FOLDER), node);
+        Ok(match File::open(path) {
+            Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+            Err(_) => true,
+        })
+    }
+}
+
+/// Returns the processes whose lock is free, each with that lock taken.
+fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
+    let mut dead = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(dead) };
+    for entry in entries {
+        let name = entry?.file_name();
+        let Some(node) = name.to_str().and_then(|name| name.strip_suffix(".node")) else { continue };
+        let Ok(file) = File::options().write(true).open(folder.join(&name)) else { continue };
+        if file.try_lock().is_ok() {
+            dead.push((node.to_owned(), file));
+        }
+    }
+    Ok(dead)
+}
+
+/// Returns the segments of a process, oldest first.
+fn segments_of(folder: &Path, node: &str) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with(node) && Path::new(name).extension().is_some_and(|ending| ending == "log") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

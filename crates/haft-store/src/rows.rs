@@ -1,0 +1,156 @@
+//! Rows of the tables, turned to the types of the vocabulary.
+
+use std::sync::Arc;
+
+use haft_core::Timestamp;
+use haft_core::bundle::Bundle;
+use haft_core::catalog::Unreadable;
+use haft_core::id::{BundleId, ToolId};
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Revision, Source, Status, Tool, Usage};
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use crate::time::from_micros;
+
+/// What may stand in a column that we wrote ourselves and cannot read: a damaged or foreign table.
+#[derive(Debug, thiserror::Error)]
+#[error("the column `{column}` holds `{value}`, which is not valid: {why}")]
+struct BadValue {
+    column: &'static str,
+    value: String,
+    why: String,
+}
+
+fn bad(column: &'static str, value: &str, why: impl ToString) -> sqlx::Error {
+    let value = haft_core::problem::excerpt(value, 80);
+    sqlx::Error::Decode(Box::new(BadValue { column, value, why: why.to_string() }))
+}
+
+/// Reads a column whose text has a type of its own.
+pub(crate) fn parsed<T>(row: &AnyRow, column: &'static str) -> Result<T, sqlx::Error>
+where
+    T: std::str::FromStr<Err: ToString>,
+{
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|why: T::Err| bad(column, text, why))
+}
+
+/// Reads a switch.
+pub(crate) fn switch(row: &AnyRow, column: &'static str) -> Result<bool, sqlx::Error> {
+    Ok(row.try_get::<i64, _>(column)? != 0)
+}
+
+/// Reads a moment.
+pub(crate) fn moment(row: &AnyRow, column: &'static str) -> Result<Timestamp, sqlx::Error> {
+    Ok(from_micros(row.try_get(column)?))
+}
+
+/// Reads a moment that may be missing.
+pub(crate) fn maybe_moment(row: &AnyRow, column: &'static str) -> Result<Option<Timestamp>, sqlx::Error> {
+    Ok(row.try_get::<Option<i64>, _>(column)?.map(from_micros))
+}
+
+fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
+    let value: i64 = row.try_get(column)?;
+    u32::try_from(value).map_err(|why| bad(column, &value.to_string(), why))
+}
+
+fn spec(text: &str) -> Result<Arc<ToolSpec>, sqlx::Error> {
+    serde_json::from_str(text).map(Arc::new).map_err(|why| bad("spec", text, why))
+}
+
+/// The columns of a bundle.
+pub(crate) const BUNDLE: &str = "SELECT id, tenant, slug, display_name, description, enabled, built_in, \
+    created_at, modified_at, soft_deleted_at FROM bundles";
+
+pub(crate) fn bundle(row: &AnyRow) -> Result<Bundle, sqlx::Error> {
+    Ok(Bundle {
+        id: parsed::<BundleId>(row, "id")?,
+        tenant: parsed::<TenantId>(row, "tenant")?,
+        slug: parsed::<BundleSlug>(row, "slug")?,
+        display_name: row.try_get("display_name")?,
+        description: row.try_get("description")?,
+        enabled: switch(row, "enabled")?,
+        built_in: switch(row, "built_in")?,
+        created_at: moment(row, "created_at")?,
+        modified_at: moment(row, "modified_at")?,
+        soft_deleted_at: maybe_moment(row, "soft_deleted_at")?,
+    })
+}
+
+/// The columns of a tool with its newest and its published definition.
+pub(crate) const TOOL: &str = "SELECT t.id AS id, t.tenant AS tenant, t.bundle_id AS bundle_id, \
+    b.slug AS bundle, t.revision AS revision, t.published_revision AS published_revision, \
+    t.status AS status, t.enabled AS enabled, t.built_in AS built_in, t.source AS source, t.path AS path, \
+    t.fault AS fault, t.call_count AS call_count, t.last_called_at AS last_called_at, \
+    t.created_at AS created_at, t.modified_at AS modified_at, t.published_at AS published_at, \
+    r.spec AS spec, p.spec AS published_spec \
+    FROM tools t JOIN bundles b ON b.id = t.bundle_id \
+    JOIN revisions r ON r.tool_id = t.id AND r.number = t.revision \
+    LEFT JOIN revisions p ON p.tool_id = t.id AND p.number = t.published_revision \
+        AND t.published_revision <> t.revision";
+
+pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
+    let newest = spec(row.try_get("spec")?)?;
+    let revision = number(row, "revision")?;
+    let published = match row.try_get::<Option<i64>, _>("published_revision")? {
+        None => None,
+        Some(n) => {
+            let n = u32::try_from(n).map_err(|why| bad("published_revision", &n.to_string(), why))?;
+            let definition = match row.try_get::<Option<&str>, _>("published_spec")? {
+                Some(text) => spec(text)?,
+                None => Arc::clone(&newest),
+            };
+            Some((n, definition))
+        }
+    };
+    let status: &str = row.try_get("status")?;
+    let source: &str = row.try_get("source")?;
+    Ok(Tool {
+        id: parsed::<ToolId>(row, "id")?,
+        tenant: parsed::<TenantId>(row, "tenant")?,
+        bundle_id: parsed::<BundleId>(row, "bundle_id")?,
+        bundle: parsed::<BundleSlug>(row, "bundle")?,
+        spec: newest,
+        revision,
+        published,
+        status: Status::parse(status).ok_or_else(|| bad("status", status, "unknown"))?,
+        enabled: switch(row, "enabled")?,
+        built_in: switch(row, "built_in")?,
+        fault: row.try_get("fault")?,
+        source: Source::parse(source).ok_or_else(|| bad("source", source, "unknown"))?,
+        path: row.try_get("path")?,
+        usage: Usage {
+            call_count: u64::try_from(row.try_get::<i64, _>("call_count")?).unwrap_or_default(),
+            last_called_at: maybe_moment(row, "last_called_at")?,
+        },
+        created_at: moment(row, "created_at")?,
+        modified_at: moment(row, "modified_at")?,
+        published_at: maybe_moment(row, "published_at")?,
+    })
+}
+
+pub(crate) fn revision(row: &AnyRow) -> Result<Revision, sqlx::Error> {
+    Ok(Revision {
+        number: number(row, "number")?,
+        hash: row.try_get("hash")?,
+        spec: spec(row.try_get("spec")?)?,
+        created_at: moment(row, "created_at")?,
+    })
+}
+
+/// The columns of a file that cannot be read.
+pub(crate) const UNREADABLE: &str = "SELECT path, tenant, bundle, name, error, modified_at FROM unreadable";
+
+pub(crate) fn unreadable(row: &AnyRow) -> Result<Unreadable, sqlx::Error> {
+    Ok(Unreadable {
+        path: row.try_get("path")?,
+        bundle: parsed::<BundleSlug>(row, "bundle")?,
+        tenant: parsed::<TenantId>(row, "tenant")?,
+        name: row.try_get("name")?,
+        error: row.try_get("error")?,
+        modified_at: moment(row, "modified_at")?,
+    })
+}

@@ -1,0 +1,143 @@
+//! Where the key of the credentials comes from.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use haft_core::secret::Secret;
+use zeroize::Zeroizing;
+
+use super::cipher::Cipher;
+use crate::files::write::sync_folder;
+
+const DIGITS: &str = "64 hexadecimal digits, as `openssl rand -hex 32` prints them";
+
+/// Says why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error("the key must be {DIGITS}")]
+    Form,
+    #[error("`{}` must hold {DIGITS}", .0.display())]
+    FileForm(PathBuf),
+    #[error("`{}` cannot be read or written", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{}` is missing, and credentials are stored that only it opens; put it back, or delete them", .0.display())]
+    Lost(PathBuf),
+    #[error("no key is configured; set `HAFT_KEY` to {DIGITS}")]
+    Missing,
+}
+
+/// Where the key is.
+#[derive(Clone)]
+pub(crate) enum KeySource {
+    Configured(Cipher),
+    File(PathBuf),
+    None,
+}
+
+/// What to do where the key file is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Make,
+    Fail,
+}
+
+impl KeySource {
+    pub(crate) fn new(configured: Option<&Secret>, home: Option<&Path>) -> Result<Self, KeyError> {
+        match (configured, home) {
+            (Some(key), _) => Ok(KeySource::Configured(parse(key.expose()).ok_or(KeyError::Form)?)),
+            (None, Some(home)) => Ok(KeySource::File(home.join("key"))),
+            (None, None) => Ok(KeySource::None),
+        }
+    }
+
+    /// Names the source for a person.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            KeySource::Configured(_) => "the configured key (`HAFT_KEY`)".into(),
+            KeySource::File(path) => format!("the key in `{}`", path.display()),
+            KeySource::None => "the key that is not configured".into(),
+        }
+    }
+
+    /// Returns the key. Blocks.
+    pub(crate) fn cipher(&self, missing: Missing) -> Result<Cipher, KeyError> {
+        match self {
+            KeySource::Configured(cipher) => Ok(cipher.clone()),
+            KeySource::None => Err(KeyError::Missing),
+            KeySource::File(path) => match std::fs::read_to_string(path).map(Zeroizing::new) {
+                Ok(text) => parse(&text).ok_or_else(|| KeyError::FileForm(path.clone())),
+                Err(source) if source.kind() == io::ErrorKind::NotFound => match missing {
+                    Missing::Fail => Err(KeyError::Lost(path.clone())),
+                    Missing::Make => {
+                        make(path).map_err(|source| KeyError::File { path: path.clone(), source })
+                    }
+                },
+                Err(source) => Err(KeyError::File { path: path.clone(), source }),
+            },
+        }
+    }
+}
+
+/// Makes a new key that only its owner may read.
+fn make(path: &Path) -> io::Result<Cipher> {
+    let mut key = Zeroizing::new([0_u8; 32]);
+    getrandom::fill(&mut *key).map_err(io::Error::other)?;
+    let text = Zeroizing::new(haft_core::hash::hex(&*key));
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            path.parent().map_or(Ok(()), sync_folder)?;
+            Ok(Cipher::new(&key))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn parse(text: &str) -> Option<Cipher> {
+    let digits = text.trim().as_bytes();
+    let mut key = Zeroizing::new([0_u8; 32]);
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair.iter().try_fold(0, |sum, digit| {
+            let value = char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok())?;
+            Some(sum * 16 + value)
+        })?;
+    }
+    Some(Cipher::new(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_key_file_is_made_once_and_private() {
+        let home = tempfile::tempdir().unwrap();
+        let source = KeySource::new(None, Some(home.path())).unwrap();
+        assert!(matches!(source.cipher(Missing::Fail), Err(KeyError::Lost(_))));
+        let value = Secret::new("v".into());
+        let sealed = source.cipher(Missing::Make).unwrap().seal("t", "n", &value).unwrap();
+        assert_eq!(source.cipher(Missing::Make).unwrap().open("t", "n", &sealed).unwrap(), value);
+        let mode = std::fs::metadata(home.path().join("key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::write(home.path().join("key"), "short").unwrap();
+        assert!(matches!(source.cipher(Missing::Make), Err(KeyError::FileForm(_))));
+    }
+
+    #[test]
+    fn a_configured_key_has_64_digits() {
+        for (text, good) in [("a".repeat(64), true), ("a".repeat(63), false), ("g".repeat(64), false)] {
+            assert_eq!(KeySource::new(Some(&Secret::new(text)), None).is_ok(), good);
+        }
+    }
+}

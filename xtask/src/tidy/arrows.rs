@@ -1,0 +1,258 @@
+//! Which crate may know which: the table of the design, compared with `cargo metadata`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::finding::Finding;
+
+/// A crate of the house.
+struct Room {
+    name: &'static str,
+    /// What it is for; the same sentence as in the design.
+    purpose: &'static str,
+    /// The crates that it may know.
+    knows: &'static [&'static str],
+}
+
+/// Returns a row of the table.
+const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'static str]) -> Room {
+    Room { name, purpose, knows }
+}
+
+/// The house. Some rooms are built later; their arrows are settled already.
+const HOUSE: &[Room] = &[
+    room("haft-macros", "#[tool]", &[]),
+    room("haft-core", "the vocabulary and its rules; no I/O, no clock, no env", &[]),
+    room("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
+    room("haft-runtime", "the call pipeline, one executor per module", &["haft-core", "haft-sandbox"]),
+    room("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core"]),
+    room(
+        "haft-mcp",
+        "MCP client and server over the pipeline; the only rmcp",
+        &["haft-core", "haft-runtime", "haft-sandbox"],
+    ),
+    room("haft-store", "catalog, ledger, search, secrets, blobs; the only SQL", &["haft-core"]),
+    room("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
+    room("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
+    room(
+        "haft-server",
+        "REST, MCP server, WebSocket/SSE, embedded UI; the only axum",
+        &[
+            "haft-macros",
+            "haft-core",
+            "haft-sandbox",
+            "haft-runtime",
+            "haft-wasm",
+            "haft-mcp",
+            "haft-store",
+            "haft-workspace",
+            "haft-agent",
+        ],
+    ),
+    room(
+        "haft",
+        "the embeddable library: Tools, #[tool], middleware, mocks",
+        &["haft-core", "haft-macros", "haft-runtime", "haft-wasm", "haft-mcp", "haft-server"],
+    ),
+    // It takes the vocabulary from core until the library `haft`, which hands it on, is built.
+    room(
+        "haft-cli",
+        "the binary `haft`: clap, config, terminal output",
+        &["haft", "haft-server", "haft-core"],
+    ),
+    // Beside the house: nothing stands on these.
+    room("haft-testkit", "what tests of several crates need", &["haft-core"]),
+    room("haft-bench", "benchmarks of haft next to its peers", &["haft-server", "haft-core"]),
+    room("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
+    room("xtask", "checks of the repository", &[]),
+];
+
+/// The crate that every crate may use in its tests.
+const TESTKIT: &str = "haft-testkit";
+
+/// Libraries that only some crates may use, in whatever kind of dependency.
+const ONLY: &[(&str, &[&str])] = &[
+    // The command line holds the server's router for calls without a server.
+    ("axum", &["haft-server", "haft-cli", "haft-testkit", "haft-bench"]),
+    ("sqlx", &["haft-store"]),
+    ("rmcp", &["haft-mcp"]),
+    ("wasmtime", &["haft-wasm"]),
+    ("clap", &["haft-cli", "haft-bench"]),
+];
+
+/// What the vocabulary never uses: it has no async, no I/O and no clock.
+const NEVER_IN_CORE: &[&str] = &["tokio", "reqwest", "hyper", "notify", "tracing-subscriber"];
+
+/// Checks the answer of `cargo metadata --no-deps`.
+pub(crate) fn check(metadata: &Value, workspace: &Path) -> anyhow::Result<Vec<Finding>> {
+    let packages =
+        metadata.get("packages").and_then(Value::as_array).context("`packages` in the metadata")?;
+    let members: Vec<&str> = packages.iter().filter_map(|package| text(package, "name")).collect();
+    let house: HashMap<&str, &Room> = HOUSE.iter().map(|room| (room.name, room)).collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = text(package, "name").context("`name` of a package")?;
+        let manifest = Manifest::of(package, workspace);
+        let Some(room) = house.get(name) else {
+            findings.push(manifest.finding(
+                &format!("name = \"{name}\""),
+                format!("the crate `{name}` is not in the table of arrows"),
+                "add it to the design and to HOUSE in xtask/src/tidy/arrows.rs, with one sentence of purpose",
+            ));
+            continue;
+        };
+        for dependency in package.get("dependencies").and_then(Value::as_array).into_iter().flatten() {
+            let to = text(dependency, "name").unwrap_or_default();
+            let dev = text(dependency, "kind") == Some("dev");
+            findings.extend(check_arrow(room, to, dev, members.contains(&to), &manifest));
+        }
+    }
+    Ok(findings)
+}
+
+fn check_arrow(room: &Room, to: &str, dev: bool, member: bool, manifest: &Manifest) -> Option<Finding> {
+    let from = room.name;
+    let test_only = dev && to == TESTKIT;
+    if member && !test_only && !room.knows.contains(&to) {
+        return Some(manifest.finding(
+            to,
+            format!("`{from}` ({}) may not know `{to}`", room.purpose),
+            "move the code to the crate that may, or pass the thing in; a new arrow is a change of the design",
+        ));
+    }
+    let only = ONLY.iter().find(|(library, users)| *library == to && !users.contains(&from));
+    if let Some((library, users)) = only {
+        return Some(manifest.finding(
+            to,
+            format!("`{library}` is for {} only, not for `{from}`", users.join(", ")),
+            "use it through a type of the crate that has it",
+        ));
+    }
+    (from == "haft-core" && !dev && NEVER_IN_CORE.contains(&to)).then(|| {
+        manifest.finding(
+            to,
+            format!("`haft-core` has no async, no I/O and no clock, and so no `{to}`"),
+            "define a trait in core and implement it outside",
+        )
+    })
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// The manifest of a package, to name the line of a dependency.
+struct Manifest {
+    file: String,
+    lines: Vec<String>,
+}
+
+impl Manifest {
+    fn of(package: &Value, root: &Path) -> Self {
+        let path = Path::new(text(package, "manifest_path").unwrap_or("Cargo.toml"));
+        let file = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+        let content = fs::read_to_string(path).unwrap_or_default();
+        Self { file, lines: content.lines().map(str::to_owned).collect() }
+    }
+
+    fn finding(&self, start: &str, rule: String, remedy: &'static str) -> Finding {
+        let names = |line: &String| {
+            line.trim_start()
+                .strip_prefix(start)
+                .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+        };
+        let line = self.lines.iter().position(names).map_or(1, |index| index + 1);
+        Finding { file: self.file.clone(), line, rule, remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Checks one package `from` with one dependency; all crates of the house are members.
+    fn check_one(from: &str, to: &str, kind: Option<&str>) -> Vec<String> {
+        let mut packages: Vec<Value> = HOUSE
+            .iter()
+            .filter(|room| room.name != from)
+            .map(|room| json!({"name": room.name, "manifest_path": "/none", "dependencies": []}))
+            .collect();
+        packages.push(json!({
+            "name": from,
+            "manifest_path": "/none/Cargo.toml",
+            "dependencies": [{"name": to, "kind": kind}],
+        }));
+        let findings = check(&json!({ "packages": packages }), Path::new("/none")).unwrap();
+        findings.into_iter().map(|finding| format!("{}: {}", finding.file, finding.rule)).collect()
+    }
+
+    #[test]
+    fn arrows_of_the_design_pass() {
+        for (from, to, kind) in [
+            ("haft-runtime", "haft-core", None),
+            ("haft-server", "haft-store", None),
+            ("haft-cli", "haft-server", None),
+            ("haft-store", "haft-testkit", Some("dev")),
+            ("haft-store", "sqlx", None),
+            ("haft-cli", "axum", None),
+            ("haft-core", "serde", None),
+        ] {
+            assert_eq!(check_one(from, to, kind), Vec::<String>::new(), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn other_arrows_are_named() {
+        for (from, to, kind, rule) in [
+            (
+                "haft-core",
+                "haft-store",
+                None,
+                "`haft-core` (the vocabulary and its rules; no I/O, no clock, no env) may not know `haft-store`",
+            ),
+            (
+                "haft-store",
+                "haft-testkit",
+                None,
+                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not know `haft-testkit`",
+            ),
+            (
+                "haft-store",
+                "haft-server",
+                Some("dev"),
+                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not know `haft-server`",
+            ),
+            ("haft-server", "sqlx", None, "`sqlx` is for haft-store only, not for `haft-server`"),
+            ("haft-server", "sqlx", Some("dev"), "`sqlx` is for haft-store only, not for `haft-server`"),
+            ("haft-runtime", "wasmtime", None, "`wasmtime` is for haft-wasm only, not for `haft-runtime`"),
+            ("haft-core", "tokio", None, "`haft-core` has no async, no I/O and no clock, and so no `tokio`"),
+            ("haft-utils", "serde", None, "the crate `haft-utils` is not in the table of arrows"),
+        ] {
+            assert_eq!(check_one(from, to, kind), [format!("Cargo.toml: {rule}")], "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        for room in HOUSE {
+            let mut reached: Vec<&str> = room.knows.to_vec();
+            let mut index = 0;
+            while let Some(name) = reached.get(index).copied() {
+                assert_ne!(name, room.name, "a circle through {name}");
+                let next = HOUSE.iter().find(|room| room.name == name).unwrap();
+                for known in next.knows {
+                    if !reached.contains(known) {
+                        reached.push(known);
+                    }
+                }
+                index += 1;
+            }
+        }
+    }
+}

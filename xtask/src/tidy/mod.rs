@@ -1,0 +1,9 @@
+//! What keeps the house in order: arrows between crates, sizes of files, reasons for exceptions.
+
+mod arrows;
+mod finding;
+mod lock;
+mod run;
+mod sources;
+
+pub(crate) use run::check;
