@@ -1,1 +1,3 @@
 //! What haft's tests share: a PostgreSQL of their own, upstream HTTP servers, temporary homes.
+
+pub mod postgres;
