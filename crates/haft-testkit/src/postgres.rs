@@ -63,7 +63,8 @@ pub fn database() -> io::Result<TestDatabase> {
     let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     // Databases of an earlier process with the same id may still be there.
     let server = format!("postgres://haft@127.0.0.1:{port}");
-    let psql = |sql: &str| run(command(&programs.at("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
+    let psql =
+        |sql: &str| run(command(&programs.at("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
     psql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
     psql(&format!("CREATE DATABASE {name}"))?;
     Ok(TestDatabase { url: format!("{server}/{name}") })
@@ -79,9 +80,18 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
     let data = folder.join("data");
     let _ = fs::remove_dir_all(&data);
     let text = |path: &Path| path.display().to_string();
-    run(user
-        .command(&programs.at("initdb"))
-        .args(["-D", &text(&data), "-U", "haft", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]))?;
+    run(user.command(&programs.at("initdb")).args([
+        "-D",
+        &text(&data),
+        "-U",
+        "haft",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-locale",
+        "-N",
+    ]))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     // Nothing here has to outlive a crash.
     let options = format!(
@@ -89,7 +99,16 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
          -c synchronous_commit=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB"
     );
     let log = folder.join("log");
-    run(user.command(&programs.at("pg_ctl")).args(["-D", &text(&data), "-l", &text(&log), "-w", "-o", &options, "start"]))?;
+    run(user.command(&programs.at("pg_ctl")).args([
+        "-D",
+        &text(&data),
+        "-l",
+        &text(&log),
+        "-w",
+        "-o",
+        &options,
+        "start",
+    ]))?;
     fs::write(folder.join("port"), port.to_string())?;
     let mut watchdog = user.command(Path::new("setsid"));
     watchdog.args(["sh", "-c", WATCHDOG, "haft-test-postgres"]);
@@ -117,7 +136,9 @@ impl Programs {
             ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|name| folder.join(name).exists())
         };
         folders.into_iter().find(whole).map(|folder| Self { folder }).ok_or_else(|| {
-            io::Error::other("PostgreSQL is not installed; on Debian and Ubuntu: `apt-get install postgresql`")
+            io::Error::other(
+                "PostgreSQL is not installed; on Debian and Ubuntu: `apt-get install postgresql`",
+            )
         })
     }
 
@@ -152,7 +173,9 @@ impl User {
         ["postgres", "nobody"]
             .into_iter()
             .find_map(|name| Some(Self { name: name.to_owned(), ids: Some(ids(name)?) }))
-            .ok_or_else(|| io::Error::other("there is neither a user `postgres` nor `nobody` to run PostgreSQL as"))
+            .ok_or_else(|| {
+                io::Error::other("there is neither a user `postgres` nor `nobody` to run PostgreSQL as")
+            })
     }
 
     fn own(&self, path: &Path) -> io::Result<()> {
@@ -196,4 +219,3 @@ fn run(command: &mut Command) -> io::Result<()> {
     io::Read::read_to_string(&mut log, &mut text)?;
     Err(io::Error::other(format!("{command:?} ended with {status}: {text}")))
 }
-

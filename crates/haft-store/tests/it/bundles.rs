@@ -46,7 +46,8 @@ async fn a_bundle_is_created_replaced_and_revived(mut harness: Harness) {
 
 async fn ids_and_slugs_do_not_mix(harness: Harness) {
     let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
-    let (bundle, _) = harness.store.put_bundle(PutBundle { id: Some(id), ..put("web", "Web") }).await.unwrap();
+    let (bundle, _) =
+        harness.store.put_bundle(PutBundle { id: Some(id), ..put("web", "Web") }).await.unwrap();
     assert_eq!(bundle.id, id);
     let other = "018faf50-b7b6-7a01-9a05-a22a6e0af102".parse().unwrap();
     for wrong in [

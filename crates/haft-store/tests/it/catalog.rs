@@ -146,7 +146,10 @@ async fn built_in_tools_are_read_only_and_follow_the_program(mut harness: Harnes
     harness.store.enable_tool(echo.id, false).await.unwrap();
     set(vec![spec("echo", "two")]).await.unwrap();
     let now = harness.mirror().named("echo").cloned().unwrap();
-    assert_eq!((now.id, now.enabled, now.revision, now.published.map(|(n, _)| n)), (echo.id, false, 2, Some(2)));
+    assert_eq!(
+        (now.id, now.enabled, now.revision, now.published.map(|(n, _)| n)),
+        (echo.id, false, 2, Some(2))
+    );
     assert_eq!(harness.mirror().tools.len(), 1);
     harness.restart().await;
     harness.store.set_built_ins(vec![spec("echo", "two")]).await.unwrap();

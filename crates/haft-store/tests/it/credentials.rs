@@ -29,7 +29,10 @@ async fn a_credential_is_stored_replaced_and_deleted(mut harness: Harness) {
     let first = harness.store.credentials(&tenant()).await.unwrap();
     put(&harness, "hunter3").await.unwrap();
     let second = harness.store.credentials(&tenant()).await.unwrap();
-    assert_eq!((second.len(), second[0].name.as_str(), second[0].created_at), (1, "API_KEY", first[0].created_at));
+    assert_eq!(
+        (second.len(), second[0].name.as_str(), second[0].created_at),
+        (1, "API_KEY", first[0].created_at)
+    );
     assert!(second[0].modified_at > first[0].modified_at);
     harness.restart().await;
     assert_eq!(harness.store.secret(&tenant(), "API_KEY").await.unwrap(), Some(secret("hunter3")));
@@ -87,7 +90,9 @@ async fn a_wrong_or_lost_key_is_said_and_loses_nothing() {
     let mut harness = Harness::sqlite().await;
     harness.store.put_credential(tenant(), "KEY".into(), secret("value")).await.unwrap();
     let key = std::fs::read_to_string(harness.path("key")).unwrap();
-    for (wrong, expected) in [(Some("cd".repeat(32)), "is not the one it was encrypted with"), (None, "is missing")] {
+    for (wrong, expected) in
+        [(Some("cd".repeat(32)), "is not the one it was encrypted with"), (None, "is missing")]
+    {
         match wrong {
             Some(wrong) => std::fs::write(harness.path("key"), wrong).unwrap(),
             None => std::fs::remove_file(harness.path("key")).unwrap(),

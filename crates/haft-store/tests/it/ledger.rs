@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use haft_core::Clock as _;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::id::ToolId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
 use haft_core::name::TenantId;
 use haft_core::runnable::Mode;
-use haft_core::Clock as _;
 use serde_json::json;
 
 use crate::harness::{Harness, TestClock, call_id, eventually, on_both};
@@ -53,7 +53,14 @@ fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
 }
 
 fn all() -> CallQuery {
-    CallQuery { tenant: TenantId::default_tenant(), tool_id: None, status: None, before: None, skip: 0, limit: 50 }
+    CallQuery {
+        tenant: TenantId::default_tenant(),
+        tool_id: None,
+        status: None,
+        before: None,
+        skip: 0,
+        limit: 50,
+    }
 }
 
 async fn a_call_is_found_at_once_and_after_a_restart(mut harness: Harness) {
@@ -91,10 +98,12 @@ async fn calls_are_listed_newest_first(harness: Harness) {
         harness.store.record(Arc::new(record.clone())).await.unwrap();
         records.insert(0, record);
     }
-    let theirs = CallRecord { tenant: TenantId::new("acme").unwrap(), ..call(&harness.clock, CallStatus::Success) };
+    let theirs =
+        CallRecord { tenant: TenantId::new("acme").unwrap(), ..call(&harness.clock, CallStatus::Success) };
     harness.store.record(Arc::new(theirs)).await.unwrap();
     let ids = |page: CallPage| (page.calls.iter().map(|call| call.id).collect::<Vec<_>>(), page.total);
-    let expected = |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id).collect::<Vec<_>>();
+    let expected =
+        |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id).collect::<Vec<_>>();
     let list = async |query: CallQuery| ids(harness.store.calls(query).await.unwrap());
     assert_eq!(list(all()).await, (expected(0..7), 7));
     assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
