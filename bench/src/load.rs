@@ -55,7 +55,12 @@ pub async fn run(addr: SocketAddr, request: &[u8], connections: usize, time: Dur
     let elapsed = started.elapsed();
     times.sort_unstable();
     let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
-    Ok(Figures { per_second: times.len() as f64 / elapsed.as_secs_f64(), p50: at(50), p99: at(99), count: times.len() })
+    Ok(Figures {
+        per_second: times.len() as f64 / elapsed.as_secs_f64(),
+        p50: at(50),
+        p99: at(99),
+        count: times.len(),
+    })
 }
 
 /// One kept connection.

@@ -35,7 +35,8 @@ impl Server {
     pub fn cpu_seconds(&self) -> Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
+        let ticks =
+            |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
         Ok((ticks(11) + ticks(12)) / 100.0)
     }
 

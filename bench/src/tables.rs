@@ -30,7 +30,8 @@ async fn calls() -> Result<()> {
     let plain = Server::start(&["serve-plain"])?;
     let disk = with_noop(homes[0].path(), "disk").await?;
     let system = with_noop(homes[1].path(), "os").await?;
-    let servers = [("plain axum", &plain), ("haft, record on disk", &disk), ("haft, record with the OS", &system)];
+    let servers =
+        [("plain axum", &plain), ("haft, record on disk", &disk), ("haft, record with the OS", &system)];
     for clients in [1, 32] {
         // Interleaved rounds, so that a noisy moment does not hit one of them alone; the best counts.
         let mut best: [Option<(Figures, f64)>; 3] = [None, None, None];
@@ -111,7 +112,9 @@ async fn many_tools() -> Result<()> {
         let server = Server::start(&["serve-haft", path, "disk"])?;
         let memory = server.resident_megabytes()?;
         let mut micros = Vec::new();
-        for target in ["/api/tools?page_size=50", "/api/tools/search?q=forecast", "/api/tools/search?q=forecst"] {
+        for target in
+            ["/api/tools?page_size=50", "/api/tools/search?q=forecast", "/api/tools/search?q=forecst"]
+        {
             let request = load::request("GET", target, &server.token, "");
             micros.push(load::run(server.addr, &request, 1, ROUND).await?.p50.as_micros());
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
-use crate::problem::Problem;
+use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
 use crate::spec::ToolSpec;
 
@@ -186,7 +186,7 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
         Implementation::Exec(exec) => {
             named(&exec.command, "command", checked);
             for name in exec.env.keys().filter(|name| !is_variable(name)) {
-                let field = format!("implementation.env.{name}");
+                let field = format!("implementation.env.{}", excerpt(name, 60));
                 checked.error(field, "invalid_value", "is not the name of an environment variable");
             }
             go_templates(spec, checked);
@@ -283,7 +283,7 @@ fn go_templates(spec: &ToolSpec, checked: &mut Checked) {
             }
             Value::Object(map) => {
                 for (key, item) in map {
-                    walk(item, &format!("{path}.{key}"), checked);
+                    walk(item, &format!("{path}.{}", excerpt(key, 60)), checked);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -1,1 +1,4 @@
 //! What haft's tests share: a PostgreSQL of their own, upstream HTTP servers, temporary homes.
+
+pub mod postgres;
+pub mod upstream;

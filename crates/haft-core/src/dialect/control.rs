@@ -12,9 +12,14 @@
 //! ```
 //!
 //! In a list the entry is an item of its own, `- "{{if x}}": [...]`, and `{{else}}` stands beside the
-//! `{{if}}` in the same item. The number of lines never changes, so that places stay right.
+//! `{{if}}` in the same item. A branch with nothing in it is `{}` or `[]`. The same condition twice in one
+//! map is told apart by a number inside the braces, `{{if x #2}}`, and so is `{{else #2}}`; an `{{else}}`
+//! belongs to the `{{if}}` before it. The number of lines never changes, so that places stay right.
 
 use crate::problem::Problem;
+
+/// How deep `{{if}}` may nest; it also bounds how often a line is looked at.
+const DEEPEST: usize = 32;
 
 /// Where control lines were made entries, and how far each line was moved to the right.
 #[derive(Debug)]
@@ -59,21 +64,23 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
         let shift = frames.last().map_or(0, |frame| frame.shift);
         match controls.get(index).and_then(Option::as_ref) {
             None => out.line(line, shift),
+            Some(Control::If(_)) if frames.len() == DEEPEST => {
+                return Err(fault(index, &format!("more than {DEEPEST} nested `{{{{if}}}}`")));
+            }
             Some(Control::If(condition)) => {
                 let frame = open(&lines, &controls, index, shift);
                 let key = keys.unique("if", condition, &frame, &frames);
-                out.key(&frame, if frame.list { "- " } else { "" }, &key);
+                out.key(&frame, &key, is_empty_branch(&lines, &controls, index));
                 frames.push(frame);
             }
             Some(Control::Else) => {
-                let outer = frames.len().checked_sub(2).and_then(|at| frames.get(at)).map_or(0, |f| f.shift);
                 let Some(mut frame) = frames.pop().filter(|frame| !frame.seen_else) else {
                     return Err(fault(index, "`{{else}}` without an `{{if …}}` before it"));
                 };
                 frame.seen_else = true;
-                frame.shift = shift_of_branch(&lines, &controls, index, &frame, outer);
+                frame.shift = shift_of_branch(&lines, &controls, index, &frame);
                 let key = keys.unique("else", "", &frame, &frames);
-                out.key(&frame, if frame.list { "  " } else { "" }, &key);
+                out.key(&frame, &key, is_empty_branch(&lines, &controls, index));
                 frames.push(frame);
             }
             Some(Control::End) => {
@@ -104,14 +111,20 @@ impl Expanded {
         self.shifts.push(shift);
     }
 
-    fn key(&mut self, frame: &Frame, lead: &str, key: &str) {
+    fn key(&mut self, frame: &Frame, key: &str, empty: bool) {
+        let lead = match (frame.list, frame.seen_else) {
+            (false, _) => "",
+            (true, false) => "- ",
+            (true, true) => "  ",
+        };
+        let value = match (empty, frame.list) {
+            (false, _) => "",
+            (true, false) => " {}",
+            (true, true) => " []",
+        };
         let indent = usize::try_from(frame.indent).unwrap_or(0);
-        let quoted = key.replace('\'', "''");
         self.text.extend(std::iter::repeat_n(' ', indent));
-        self.text.push_str(lead);
-        self.text.push('\'');
-        self.text.push_str(&quoted);
-        self.text.push_str("':\n");
+        self.text.extend([lead, "'", &key.replace('\'', "''"), "':", value, "\n"]);
         self.shifts.push(0);
     }
 }
@@ -141,23 +154,22 @@ fn open(lines: &[&str], controls: &[Option<Control>], index: usize, outer: i64) 
     let list = content.is_some_and(is_item);
     let indent = (content.map_or(own, indent_of) + outer).max(0);
     let mut frame = Frame { line: index, indent, list, seen_else: false, shift: 0 };
-    frame.shift = shift_of_branch(lines, controls, index, &frame, outer);
+    frame.shift = shift_of_branch(lines, controls, index, &frame);
     frame
 }
 
 /// Returns how far the lines of a branch move so that they stand below their key.
-fn shift_of_branch(
-    lines: &[&str],
-    controls: &[Option<Control>],
-    index: usize,
-    frame: &Frame,
-    outer: i64,
-) -> i64 {
+fn shift_of_branch(lines: &[&str], controls: &[Option<Control>], index: usize, frame: &Frame) -> i64 {
     let below = frame.indent + if frame.list { 4 } else { 2 };
-    match first_content(lines, controls, index) {
-        Some(line) => below - indent_of(line),
-        None => outer,
-    }
+    let from = first_content(lines, controls, index).or_else(|| lines.get(index).copied());
+    below - from.map_or(0, indent_of)
+}
+
+/// Tells whether a branch has nothing in it at all.
+fn is_empty_branch(lines: &[&str], controls: &[Option<Control>], index: usize) -> bool {
+    let mut after = lines.iter().zip(controls).skip(index + 1);
+    let next = after.find(|(line, _)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    matches!(next, Some((_, Some(Control::Else | Control::End))))
 }
 
 /// Returns the first line of a branch that says something.
@@ -187,22 +199,23 @@ fn indent_of(line: &str) -> i64 {
 
 /// Finds the control lines; what stands inside a block scalar is text, not control.
 fn find(lines: &[&str]) -> Result<Vec<Option<Control>>, Problem> {
-    let mut found = Vec::with_capacity(lines.len());
-    let mut scalar: Option<i64> = None;
-    for (index, line) in lines.iter().enumerate() {
-        if let Some(parent) = scalar {
-            if line.trim().is_empty() || indent_of(line) > parent {
-                found.push(None);
-                continue;
-            }
-            scalar = None;
+    let inside = block_scalars(lines);
+    let numbered = lines.iter().enumerate().zip(inside);
+    numbered.map(|((index, line), inside)| if inside { Ok(None) } else { control(line, index) }).collect()
+}
+
+/// Tells for each line whether it is inside a block scalar.
+fn block_scalars(lines: &[&str]) -> Vec<bool> {
+    let mut parent: Option<i64> = None;
+    let mut inside = Vec::with_capacity(lines.len());
+    for line in lines {
+        let within = parent.is_some_and(|parent| line.trim().is_empty() || indent_of(line) > parent);
+        if !within {
+            parent = opens_block_scalar(line).then(|| indent_of(line));
         }
-        if opens_block_scalar(line) {
-            scalar = Some(indent_of(line));
-        }
-        found.push(control(line, index)?);
+        inside.push(within);
     }
-    Ok(found)
+    inside
 }
 
 /// Tells whether a line ends with `|` or `>` and their modifiers after a key or a dash.

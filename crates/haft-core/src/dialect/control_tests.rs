@@ -74,7 +74,15 @@ fn else_nesting_repetition_and_lists() {
             "  body:\n    {{if it's}}\n    {{if b}}\n    {{if c}}\n    x: 1\n    {{end}}\n    {{end}}\n    {{end}}\n",
             json!({ "{{if it's}}": { "{{if b}}": { "{{if c}}": { "x": 1 } } } }),
         ),
-        ("  body:\n    a: 1\n    {{if x}}\n    {{end}}\n", json!({ "a": 1, "{{if x}}": null })),
+        ("  body:\n    a: 1\n    {{if x}}\n    {{end}}\n", json!({ "a": 1, "{{if x}}": {} })),
+        (
+            "  body:\n    {{if x}}\n    {{if y}}\n    {{else}}\n    # nothing\n    {{end}}\n    {{end}}\n    a: 1\n",
+            json!({ "{{if x}}": { "{{if y}}": {}, "{{else}}": {} }, "a": 1 }),
+        ),
+        (
+            "  body:\n    - a\n    {{if x}}\n    - b\n    {{else}}\n    {{end}}\n",
+            json!(["a", { "{{if x}}": ["b"], "{{else}}": [] }]),
+        ),
         ("  body: |\n    {{if x}}\n    text\n    {{end}}\n", json!("{{if x}}\ntext\n{{end}}\n")),
         ("  body: \"a\n    {{if x}}\n    b\"\n", json!("a {{if x}} b")),
     ] {

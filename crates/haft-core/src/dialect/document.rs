@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::load::Loaded;
 use super::yaml::{MAX_DEPTH, Node, Place};
 use super::{control, hints, json, load};
 use crate::catalog::FileForm;
@@ -16,6 +17,8 @@ pub(super) struct Document<'t> {
     pub(super) value: Value,
     /// What follows the front matter of a `.skill`.
     pub(super) body: Option<String>,
+    /// Doubts about the text itself.
+    pub(super) warnings: Vec<Problem>,
     places: Places<'t>,
 }
 
@@ -45,7 +48,12 @@ impl<'t> Document<'t> {
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document = match form {
-            FileForm::Json => Self { value: json::parse(text)?, body: None, places: Places::Json(text) },
+            FileForm::Json => Self {
+                value: json::parse(text)?,
+                body: None,
+                warnings: Vec::new(),
+                places: Places::Json(text),
+            },
             FileForm::Yaml => Self::yaml(text, 0, None)?,
             FileForm::Skill => {
                 let parts = split_front_matter(text)?;
@@ -61,8 +69,8 @@ impl<'t> Document<'t> {
             settle(&mut problem, offset, shifts);
             problem
         };
-        let (tree, shifts) = match load::parse(text) {
-            Ok(tree) => (tree, Vec::new()),
+        let (loaded, shifts) = match load::parse(text) {
+            Ok(loaded) => (loaded, Vec::new()),
             Err(first) => {
                 let expanded = if control::may_have(text) {
                     control::expand(text).map_err(|problem| moved(problem, &[]))?
@@ -72,13 +80,15 @@ impl<'t> Document<'t> {
                 let Some(expanded) = expanded else {
                     return Err(moved(hints::explain(first, text), &[]));
                 };
-                let tree = load::parse(&expanded.text)
+                let loaded = load::parse(&expanded.text)
                     .map_err(|problem| moved(hints::explain(problem, text), &expanded.shifts))?;
-                (tree, expanded.shifts)
+                (loaded, expanded.shifts)
             }
         };
+        let Loaded { root: tree, warnings } = loaded;
         let value = tree.to_value().map_err(|problem| moved(problem, &shifts))?;
-        Ok(Self { value, body, places: Places::Yaml { tree, offset, shifts } })
+        let warnings = warnings.into_iter().map(|problem| moved(problem, &shifts)).collect();
+        Ok(Self { value, body, warnings, places: Places::Yaml { tree, offset, shifts } })
     }
 
     /// Adds to problems the place where their field stands.
@@ -86,8 +96,8 @@ impl<'t> Document<'t> {
         match &self.places {
             _ if problems.is_empty() => {}
             Places::Json(text) => {
-                if let Ok(tree) = load::parse(text) {
-                    locate(problems, &tree, 0, &[]);
+                if let Ok(loaded) = load::parse(text) {
+                    locate(problems, &loaded.root, 0, &[]);
                 }
             }
             Places::Yaml { tree, offset, shifts } => locate(problems, tree, *offset, shifts),

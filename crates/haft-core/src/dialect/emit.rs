@@ -1,6 +1,8 @@
 //! Writes values as YAML that reads back as exactly the same values: block style, as a careful person
 //! would write it.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// Beyond this many bytes a key is written in its explicit form, `? key`: YAML bounds the short one.
@@ -96,18 +98,24 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Tells whether a text needs no quotes: it starts with a letter, means nothing but itself to any
-/// YAML reader, and contains nothing that ends a plain scalar.
+/// Tells whether a text needs no quotes: it starts with a letter, `/` or `$` (or is a duration such as
+/// `30s`), means nothing but itself to any YAML reader, and contains nothing that ends a plain scalar.
 fn fits_plain(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "none"];
     let allowed = |c: char| c.is_alphanumeric() || " _-./(),'+=@;&%$!?*<>~:#{}|^".contains(c);
-    text.chars().next().is_some_and(char::is_alphabetic)
+    let starts_well = |c: char| c.is_alphabetic() || c == '/' || c == '$';
+    (text.starts_with(starts_well) || is_duration(text))
         && text.chars().all(allowed)
         && !text.ends_with([' ', ':'])
         && !text.contains(": ")
         && !text.contains(" #")
         && !WORDS.contains(&text.to_lowercase().as_str())
+}
+
+fn is_duration(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len() && matches!(unit, "ms" | "s" | "m" | "h")
 }
 
 fn printable(c: char) -> bool {
@@ -125,7 +133,8 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if printable(c) => out.push(c),
-            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            // All that is left is below U+10000. Writing to a text cannot fail.
+            c => drop(write!(out, "\\u{:04x}", u32::from(c))),
         }
     }
     out.push('"');

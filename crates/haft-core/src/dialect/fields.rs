@@ -172,7 +172,8 @@ impl<'r> Fields<'r> {
         let value = self.value(key)?;
         let number = whole(&value).and_then(|number| T::try_from(number).ok());
         if number.is_none() {
-            self.wrong(key, expected, &value);
+            let found = if value.is_number() { value.to_string() } else { describe(&value).to_owned() };
+            self.error(key, "wrong_type", format!("expected {expected}, found {found}"));
         }
         number
     }
@@ -249,7 +250,7 @@ impl<'r> Fields<'r> {
                 Value::Number(number) => drop(texts.insert(name, number.to_string())),
                 Value::Bool(flag) => drop(texts.insert(name, flag.to_string())),
                 other => self.report.error(
-                    join(&path, &name),
+                    join(&path, &excerpt(&name, 60)),
                     "wrong_type",
                     format!("expected a text, found {}", describe(&other)),
                 ),
@@ -316,14 +317,14 @@ pub(super) fn join(path: &str, key: &str) -> String {
 }
 
 /// Says what a value is without showing it: it may be a secret.
-pub(super) fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &Value) -> &'static str {
     match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Bool(flag) => format!("the boolean {flag}"),
-        Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => "a text".to_owned(),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "a map".to_owned(),
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
     }
 }
 

@@ -21,7 +21,7 @@ fn tab(text: &str) -> Option<(u32, String)> {
         let indent = line.len() - line.trim_start().len();
         line.get(..indent).is_some_and(|indent| indent.contains('\t')) && indent < line.len()
     })?;
-    Some((line, format!("line {line} is indented with a tab; YAML wants spaces")))
+    Some((line, "an indentation has a tab in it; YAML wants spaces".to_owned()))
 }
 
 fn unquoted_braces(text: &str) -> Option<(u32, String)> {
@@ -31,5 +31,5 @@ fn unquoted_braces(text: &str) -> Option<(u32, String)> {
             .map_or_else(|| line.trim_start().strip_prefix("- "), |(_, value)| Some(value));
         value.is_some_and(|value| value.trim_start().starts_with("{{"))
     })?;
-    Some((line, format!("put the `{{{{…}}}}` of line {line} in quotes, such as \"{{{{name}}}}\"")))
+    Some((line, "put `{{…}}` in quotes, such as \"{{name}}\"".to_owned()))
 }

@@ -75,7 +75,7 @@ fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
         match code.as_u64().and_then(|code| u16::try_from(code).ok()) {
             Some(code) => codes.push(code),
             None => {
-                fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200")
+                fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200");
             }
         }
     }

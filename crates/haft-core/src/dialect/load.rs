@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use serde_json::Number;
-use serde_saphyr::granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use serde_saphyr::granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Tag};
 
 use super::yaml::{Content, Key, MAX_DEPTH, Node, Place};
 use crate::problem::{Problem, excerpt};
@@ -20,14 +20,34 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Control lines and the parts around a schema may add some levels to what a definition is allowed.
 const DEEPEST: usize = MAX_DEPTH + 32;
 
+/// More warnings of one kind help nobody.
+const MOST_WARNINGS: usize = 10;
+
+/// A document, and doubts about its text.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) root: Node,
+    pub(super) warnings: Vec<Problem>,
+}
+
 /// Reads one document.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+pub(super) fn parse(text: &str) -> Result<Loaded, Problem> {
+    let mut options = Options::default();
+    // The text is bounded already; a long comment is no fault.
+    options.max_buffered_comment_events = text.len();
     let mut loader = Loader::default();
-    for event in Parser::new_from_str(text) {
+    for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| syntax(&error))?;
+        if let Event::Comment(comment, _) = &event {
+            loader.comment(comment, place(span.start));
+            continue;
+        }
+        let plain = matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..));
+        loader.plain_until = plain.then(|| place(span.end).line);
         loader.take(event, place(span.start))?;
     }
-    Ok(loader.root.unwrap_or(Node { content: Content::Null, place: Place { line: 1, column: 1 } }))
+    let empty = Node { content: Content::Null, place: Place { line: 1, column: 1 } };
+    Ok(Loaded { root: loader.root.unwrap_or(empty), warnings: loader.warnings })
 }
 
 fn syntax(error: &ScanError) -> Problem {
@@ -72,9 +92,23 @@ struct Loader {
     documents: usize,
     nodes: usize,
     bytes: usize,
+    /// The line on which a plain scalar ended, if that was the last thing.
+    plain_until: Option<u32>,
+    warnings: Vec<Problem>,
 }
 
 impl Loader {
+    /// Notices a `#` that was hardly meant as a comment, as in `Channel name (without #)`.
+    fn comment(&mut self, comment: &str, place: Place) {
+        let meant = !comment.starts_with(|c: char| c.is_alphanumeric() || ")]}'\".,;".contains(c));
+        if meant || self.plain_until != Some(place.line) || self.warnings.len() == MOST_WARNINGS {
+            return;
+        }
+        let message = "a `#` after a space starts a comment, so the value ends before it; \
+                       put the value in quotes if that is not meant";
+        self.warnings.push(place.problem("comment_in_value", message));
+    }
+
     fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Problem> {
         match event {
             Event::DocumentStart(..) => {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, Report, describe, join, not_one_of};
+use crate::problem::excerpt;
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
 
@@ -40,7 +41,7 @@ pub(super) fn to_schema(path: &str, entries: Vec<Fields<'_>>) -> Value {
         };
         let report = entry.report();
         if object.properties.contains_key(&name) {
-            report.error(join(path, &name), "duplicate_key", "is declared twice");
+            report.error(join(path, &excerpt(&name, 60)), "duplicate_key", "is declared twice");
         }
         object.add(name, &mut entry);
     }
@@ -153,7 +154,7 @@ fn properties(entry: &mut Fields<'_>) -> Option<Object> {
     match entry.value("properties")? {
         Value::Object(map) => {
             for (name, value) in map {
-                let path = join(&path, &name);
+                let path = join(&path, &excerpt(&name, 60));
                 match value {
                     Value::Object(map) => object.add(name, &mut Fields::new(path, map, report)),
                     other => report.error(

@@ -60,6 +60,7 @@ pub fn read(text: &str, form: FileForm, defaults: &Defaults) -> Result<Reading, 
     match interpret(value, body, form, defaults) {
         Ok(mut reading) => {
             document.place(&mut reading.warnings);
+            reading.warnings.append(&mut document.warnings);
             Ok(reading)
         }
         Err(mut problems) => {

@@ -94,14 +94,22 @@ fn syntax_errors_have_a_place() {
 #[test]
 fn hostile_texts_are_refused() {
     // Nine levels of nine references each: a billion nodes.
-    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
-    for level in 1..10 {
+    let levels = (1..10).map(|level| {
         let before = vec![format!("*a{}", level - 1); 9].join(",");
-        bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
-    }
+        format!("a{level}: &a{level} [{before}]")
+    });
+    let bomb = format!(
+        "a0: &a0 [x,x,x,x,x,x,x,x,x]
+{}
+",
+        levels.collect::<Vec<_>>().join(
+            "
+"
+        )
+    );
     let deep_json = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
     let deep_yaml: String = (0..10_000).map(|_| "- ".to_owned()).collect();
-    let indented: String = (0..1000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+    let indented = (0..1000).map(|level| " ".repeat(level) + "a:").collect::<Vec<_>>().join("\n");
     let seventy = format!("{{\"name\": {}1{}}}", "[".repeat(70), "]".repeat(70));
     for (text, form, expected) in [
         (bomb.as_str(), Yaml, "too_large"),
@@ -114,6 +122,7 @@ fn hostile_texts_are_refused() {
         (" ".repeat(10 * 1024 * 1024).as_str(), Json, "too_large"),
         (" ".repeat(10 * 1024 * 1024).as_str(), Yaml, "too_large"),
         ("&a [*a]", Yaml, "syntax"),
+        ("{{if x}}\n".repeat(100_000).as_str(), Yaml, "control_line"),
     ] {
         let problems = read(text, form, &Defaults::default()).unwrap_err();
         let codes: Vec<&str> = problems.iter().map(|problem| problem.code.as_str()).collect();
@@ -127,8 +136,21 @@ fn hostile_texts_are_refused() {
 }
 
 #[test]
+fn a_long_key_above_many_nodes_costs_little() {
+    let key = "k".repeat(400_000);
+    let nodes = vec!["0"; 90_000].join(",");
+    // With a path made for every node this would copy 36 GB.
+    let text = format!(
+        "name: t\nparams: []\nimplementation: {{type: http, url: x, body: {{? {key}\n  : [{nodes}]}}}}\n"
+    );
+    let spec = good(&text, Yaml).spec;
+    assert!(!crate::check::definition(&spec).errors.is_empty());
+}
+
+#[test]
 fn problems_are_bounded_in_number() {
-    let keys: String = (0..5000).map(|n| format!("\"k{n}\": 1, ")).collect();
+    let keys: Vec<String> = (0..5000).map(|n| format!("\"k{n}\": 1, ")).collect();
+    let keys = keys.concat();
     let text = format!(
         "{{{keys}\"name\": \"t\", \"implementation\": {{\"type\": \"function\", \"function\": \"f\"}}}}"
     );
@@ -145,6 +167,29 @@ fn yaml_means_what_it_says() {
     );
     let merged = "x: &x {type: string}\nname: t\nparams:\n  - {<<: *x, name: a}\nimplementation: {type: builtin, function: f}\n";
     insta::assert_snapshot!(findings(merged, Yaml), @r"line 1, column 1: `x`: is not a known key and is ignored");
+}
+
+#[test]
+fn a_comment_that_cuts_a_value_short_is_questioned() {
+    for (line, expected) in [
+        ("description: see ticket #42", 1),
+        ("description: without #)", 1),
+        ("description: text # a comment", 0),
+        ("description: text #### a comment", 0),
+        ("description: 'see ticket' #42", 0),
+        ("description: \"see ticket #42\"", 0),
+        ("#42\ndescription: text", 0),
+        ("description: |\n  see ticket #42", 0),
+    ] {
+        let text = format!("name: t\nparams: []\nimplementation: {{type: builtin, function: f}}\n{line}\n");
+        assert_eq!(read(&text, Yaml, &Defaults::default()).unwrap().warnings.len(), expected, "{line}");
+    }
+    let commented = format!(
+        "name: t\n{}implementation:\n{}  type: builtin\n  function: f\n",
+        "# c\n".repeat(500),
+        "  # c\n".repeat(500)
+    );
+    good(&commented, Yaml);
 }
 
 #[test]

@@ -70,13 +70,12 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
     };
     fields.ignore(&["body"]);
     match runtime? {
-        Runtime::Script(runtime) => match body {
-            Some(body) => Some(Implementation::Script(Script { runtime, body })),
-            None => {
+        Runtime::Script(runtime) => {
+            if body.is_none() {
                 fields.missing("body", "the text of the script");
-                None
             }
-        },
+            body.map(|body| Implementation::Script(Script { runtime, body }))
+        }
         Runtime::Wasm => wasm(fields, body.as_deref().unwrap_or_default()),
     }
 }

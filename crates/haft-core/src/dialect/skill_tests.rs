@@ -168,12 +168,12 @@ fn faults_name_the_line_of_the_file() {
     insta::assert_snapshot!(findings("---\nname: x\n", Skill), @r"line 1, column 1: the front matter is not closed; add a second line `---` before the script");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: ruby\nnetwork: yes\ntimeout_secs: -1\n---\nputs 1\n", Skill), @r"
 line 3, column 1: `runtime`: `ruby` is not one of `bash`, `python`, `wasm`
-line 5, column 1: `timeout_secs`: expected a whole number of seconds, found the number -1
+line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
 line 4, column 1: `network`: expected `true` or `false`, found a text
 ");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: this is not valid YAML: mismatched bracket '[' closed by '}'");
     insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: the key `name` stands here twice");
-    insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: this is not valid YAML: while scanning a plain scalar, found a tab; hint: line 2 is indented with a tab; YAML wants spaces");
+    insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: this is not valid YAML: while scanning a plain scalar, found a tab; hint: an indentation has a tab in it; YAML wants spaces");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nbody: ls\n---\nls\n", Skill), @r"
 line 4, column 1: `body`: there is a script after the second `---` too; keep one
 line 4, column 1: `body`: is not a known key and is ignored

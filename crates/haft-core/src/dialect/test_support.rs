@@ -1,5 +1,4 @@
 //! What the tests of the dialects share.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use super::{Defaults, Reading, read, read_value};
 use crate::catalog::FileForm;

@@ -75,7 +75,12 @@ fn the_example_of_the_document() {
   }
 }
 "#);
-    insta::assert_snapshot!(write(&reading.spec, Yaml, Some(true)), @r#"
+}
+
+#[test]
+fn the_example_in_other_forms() {
+    let reading = good(EXAMPLE, Json);
+    insta::assert_snapshot!(write(&reading.spec, Yaml, Some(true)), @r"
 name: weather
 version: v2
 display_name: Weather report
@@ -94,12 +99,12 @@ implementation:
     User-Agent: MyApp/${version}
   success_codes: [200]
   response: json
-  extract: "$.current.condition.text"
+  extract: $.current.condition.text
   templates: dollar
-  timeout: "10s"
+  timeout: 10s
 enabled: true
-"#);
-    insta::assert_snapshot!(write(&reading.spec, Skill, None), @r#"
+");
+    insta::assert_snapshot!(write(&reading.spec, Skill, None), @r"
 ---
 name: weather
 version: v2
@@ -122,10 +127,10 @@ implementation:
     User-Agent: MyApp/${version}
   success_codes: [200]
   response: json
-  extract: "$.current.condition.text"
+  extract: $.current.condition.text
   timeout_ms: 10000
 ---
-"#);
+");
 }
 
 #[test]
@@ -158,7 +163,7 @@ line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed are letters
 line 6, column 3: `isEnabled`: expected `true` or `false`, found a text
 line 5, column 3: `argSchema`: expected a JSON Schema (a map), found a list
 line 4, column 3: `type`: `htp` is not one of `go`, `http`; did you mean `http`?
-line 3, column 3: `version`: expected a text, found the number 1.5; put it in quotes
+line 3, column 3: `version`: expected a text, found a number; put it in quotes
 ");
     insta::assert_snapshot!(findings(r#"{
   "slug": "weather", "type": "http", "argSchema": {},

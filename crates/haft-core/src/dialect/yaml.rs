@@ -3,7 +3,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::fields::join;
-use crate::problem::Problem;
+use crate::problem::{Problem, excerpt};
 
 /// The deepest nesting that a definition may have.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -40,6 +40,28 @@ pub(super) enum Content {
     Map(Vec<(Key, Node)>),
 }
 
+/// The way from the root to a node. Spelled out only where it is needed: a long key above many nodes
+/// would otherwise be copied once for each of them.
+struct Trail<'a> {
+    parent: Option<&'a Trail<'a>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Trail<'_> {
+    fn path(&self) -> String {
+        let above = self.parent.map(Trail::path).unwrap_or_default();
+        match self.step {
+            Step::Key(key) => join(&above, &excerpt(key, 60)),
+            Step::Index(index) => join(&above, &index.to_string()),
+        }
+    }
+}
+
 impl Place {
     pub(super) fn problem(self, code: &str, message: impl Into<String>) -> Problem {
         Problem::new("", code, message).at(self.line, Some(self.column))
@@ -49,26 +71,27 @@ impl Place {
 impl Node {
     /// Returns the plain value.
     pub(super) fn to_value(&self) -> Result<Value, Problem> {
-        self.convert("")
+        self.convert(None)
     }
 
-    fn convert(&self, path: &str) -> Result<Value, Problem> {
+    fn convert(&self, trail: Option<&Trail<'_>>) -> Result<Value, Problem> {
         Ok(match &self.content {
             Content::Null => Value::Null,
             Content::Bool(flag) => Value::Bool(*flag),
-            Content::Number(number, spelled) => return self.number(number, spelled, path),
+            Content::Number(number, spelled) => return self.number(number, spelled, trail),
             Content::Text(text) => Value::String(text.clone()),
             Content::List(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
-                    list.push(item.convert(&join(path, &index.to_string()))?);
+                    list.push(item.convert(Some(&Trail { parent: trail, step: Step::Index(index) }))?);
                 }
                 Value::Array(list)
             }
             Content::Map(entries) => {
                 let mut map = Map::with_capacity(entries.len());
                 for (key, item) in entries {
-                    map.insert(key.text.clone(), item.convert(&join(path, &key.text))?);
+                    let trail = Trail { parent: trail, step: Step::Key(&key.text) };
+                    map.insert(key.text.clone(), item.convert(Some(&trail))?);
                 }
                 Value::Object(map)
             }
@@ -76,8 +99,12 @@ impl Node {
     }
 
     /// A number keeps its spelling where that matters: version labels and permission bits.
-    fn number(&self, number: &Number, spelled: &str, path: &str) -> Result<Value, Problem> {
-        if path == "version" {
+    fn number(&self, number: &Number, spelled: &str, trail: Option<&Trail<'_>>) -> Result<Value, Problem> {
+        let key = match trail {
+            Some(Trail { step: Step::Key(key), .. }) => *key,
+            _ => "",
+        };
+        if key == "version" && trail.is_some_and(|trail| trail.parent.is_none()) {
             return Ok(Value::String(spelled.to_owned()));
         }
         let digits = spelled.strip_prefix(['-', '+']).unwrap_or(spelled);
@@ -86,15 +113,16 @@ impl Node {
         if !leading_zero {
             return Ok(Value::Number(number.clone()));
         }
-        if path.rsplit('.').next() == Some("mode") {
+        if key == "mode" {
             return Ok(Value::String(spelled.to_owned()));
         }
         let message = format!(
-            "`{spelled}` is another number in YAML 1.1 than in YAML 1.2; \
-             put it in quotes, or leave out the leading zeros"
+            "`{}` is another number in YAML 1.1 than in YAML 1.2; \
+             put it in quotes, or leave out the leading zeros",
+            excerpt(spelled, 40)
         );
         let mut problem = self.place.problem("ambiguous_number", message);
-        path.clone_into(&mut problem.field);
+        problem.field = trail.map(Trail::path).unwrap_or_default();
         Err(problem)
     }
 

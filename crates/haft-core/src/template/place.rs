@@ -69,13 +69,14 @@ impl<'a> Writer<'a> {
         self.place
     }
 
-    pub(super) fn literal(&mut self, text: &str) {
+    pub(super) fn literal(&mut self, text: &str) -> Result<(), &'static str> {
         match &mut self.state {
-            State::Url(state) => state.literal(text, &mut self.out),
+            State::Url(state) => state.literal(text, &mut self.out)?,
             State::Json(state) => state.literal(text, &mut self.out),
             State::Xml(state) => state.literal(text, &mut self.out),
             State::Plain => self.out.push_str(text),
         }
+        Ok(())
     }
 
     /// Writes a value; `null` is empty wherever the place allows that.

@@ -258,6 +258,8 @@ impl Compiler<'_> {
         for (key, value) in map {
             let mark = self.enter(&format!(".{key}"));
             let branch = |compiler: &mut Self| match value {
+                // What an empty block of YAML reads as.
+                Value::Null => Vec::new(),
                 Value::Array(items) => compiler.items(items),
                 single => compiler.items(std::slice::from_ref(single)),
             };

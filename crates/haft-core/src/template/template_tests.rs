@@ -157,6 +157,11 @@ fn escaping_by_place() {
     );
     check(
         Place::Url,
+        "https:///${city}",
+        "error the value of `city` does not fit into the URL: a host takes letters, digits, `-`, `_` and `.` only",
+    );
+    check(
+        Place::Url,
         "${city}://h/",
         "error the value of `city` does not fit into the URL: the scheme must stand in the template itself",
     );
@@ -250,6 +255,8 @@ fn structures() {
             json!([0, {"{{if flag}}": [1, 2]}, {"{{if list}}": 3, "{{else}}": {"x": "{{city}}"}}, {"{{if list}}": 9}]),
             json!([0, 1, 2, {"x": "Rome"}]),
         ),
+        (json!([1, {"{{if flag}}": null}, {"{{if flag}}": [null]}]), json!([1, null])),
+        (json!({"a": 1, "{{if flag}}": null}), json!({"a": 1})),
     ] {
         assert_eq!(structure(&template, &args), Ok(Some(expected)), "{template}");
     }

@@ -87,9 +87,10 @@ impl Template {
     }
 
     fn write(&self, place: Place<'_>, values: &Values<'_>, show: Show) -> Result<Rendered, RenderError> {
-        let mut fill = Fill { writer: Writer::new(place), values, show, secret: false };
+        let mut fill = Fill { writer: Writer::new(place), values, show, secret: false, last: None };
         fill.parts(&self.parts)?;
-        let text = fill.writer.finish().map_err(|why| unfit("…", place, why))?;
+        let last = fill.last;
+        let text = fill.writer.finish().map_err(|why| unfit(last, place, why))?;
         Ok(Rendered { text, secret: fill.secret })
     }
 }
@@ -99,13 +100,18 @@ struct Fill<'a> {
     values: &'a Values<'a>,
     show: Show,
     secret: bool,
+    /// The value that was written last: the one to blame where the text after it shows a fault.
+    last: Option<&'a Reference>,
 }
 
 impl<'a> Fill<'a> {
     fn parts(&mut self, parts: &'a [Part]) -> Result<(), RenderError> {
         for part in parts {
             match part {
-                Part::Literal(text) => self.writer.literal(text),
+                Part::Literal(text) => {
+                    let written = self.writer.literal(text);
+                    written.map_err(|why| unfit(self.last, self.writer.place(), why))?;
+                }
                 Part::Value(reference) => self.value(reference)?,
                 Part::If { test, then, otherwise } => {
                     self.parts(if test.truthy(self.values) { then } else { otherwise })?;
@@ -119,21 +125,20 @@ impl<'a> Fill<'a> {
         let found = reference.find(self.values)?;
         let secret = reference.is_sensitive(&found);
         self.secret |= secret;
-        if secret && self.show == Show::Masks {
-            self.writer.literal(MASK);
-            return Ok(());
-        }
+        self.last = Some(reference);
         let written = match found {
+            _ if secret && self.show == Show::Masks => self.writer.literal(MASK),
             Found::Missing => self.writer.value(&Value::Null),
             Found::Value(value) => self.writer.value(&value),
             Found::Secret(secret) => self.writer.text_value(secret.expose()),
         };
-        written.map_err(|why| unfit(&reference.written(), self.writer.place(), why))
+        written.map_err(|why| unfit(self.last, self.writer.place(), why))
     }
 }
 
-fn unfit(name: &str, place: Place<'_>, why: &'static str) -> RenderError {
-    RenderError::Unfit { name: name.to_owned(), place: place.to_string(), why }
+fn unfit(reference: Option<&Reference>, place: Place<'_>, why: &'static str) -> RenderError {
+    let name = reference.map(Reference::written).unwrap_or_default();
+    RenderError::Unfit { name, place: place.to_string(), why }
 }
 
 fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {

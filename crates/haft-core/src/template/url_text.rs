@@ -50,19 +50,20 @@ pub(super) struct UrlState {
     segment: usize,
     /// Whether a value went into that segment.
     filled: bool,
-    /// Whether a value made a segment `.` or `..`.
-    dots: bool,
 }
 
 impl UrlState {
-    pub(super) fn literal(&mut self, text: &str, out: &mut String) {
+    pub(super) fn literal(&mut self, text: &str, out: &mut String) -> Result<(), &'static str> {
         for c in text.chars() {
             match (self.position, c) {
                 (Position::Scheme, '/') if out.ends_with(":/") => self.position = Position::Authority,
-                (Position::Authority, '/' | '\\') => self.position = Position::Path,
-                (Position::Authority | Position::Path, '?') => self.leave_segment(out, Position::Query),
-                (Position::Path, '/' | '\\') => self.leave_segment(out, Position::Path),
-                (Position::Authority | Position::Path, '#') => self.leave_segment(out, Position::Fragment),
+                // Parsers skip further slashes before a host, so none of them begins the path.
+                (Position::Authority, '/' | '\\') if !out.ends_with(['/', '\\']) => {
+                    self.position = Position::Path;
+                }
+                (Position::Authority | Position::Path, '?') => self.leave_segment(out, Position::Query)?,
+                (Position::Path, '/' | '\\') => self.leave_segment(out, Position::Path)?,
+                (Position::Authority | Position::Path, '#') => self.leave_segment(out, Position::Fragment)?,
                 (Position::Query, '#') => self.position = Position::Fragment,
                 _ => {}
             }
@@ -72,6 +73,7 @@ impl UrlState {
                 self.filled = false;
             }
         }
+        Ok(())
     }
 
     pub(super) fn value(&mut self, text: &str, out: &mut String) -> Result<(), &'static str> {
@@ -94,15 +96,16 @@ impl UrlState {
     }
 
     pub(super) fn finish(&self, out: &str) -> Result<(), &'static str> {
-        if self.dots || (self.position == Position::Path && self.makes_dots(out)) {
+        if self.position == Position::Path && self.makes_dots(out) {
             return Err("a path segment `.` or `..` would lead to another path");
         }
         Ok(())
     }
 
-    fn leave_segment(&mut self, out: &str, next: Position) {
-        self.dots |= self.position == Position::Path && self.makes_dots(out);
+    fn leave_segment(&mut self, out: &str, next: Position) -> Result<(), &'static str> {
+        self.finish(out)?;
         self.position = next;
+        Ok(())
     }
 
     /// Tells whether a value made the present segment one that URL parsers remove.

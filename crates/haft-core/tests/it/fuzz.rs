@@ -70,7 +70,7 @@ fn document(input: &[u8]) -> String {
 fn read_or_refuse(text: &str, form: FileForm) {
     match read(text, form, &Defaults::default()) {
         Err(problems) => {
-            assert!(problems.iter().all(|problem| !problem.message.is_empty()) && !problems.is_empty())
+            assert!(problems.iter().all(|problem| !problem.message.is_empty()) && !problems.is_empty());
         }
         Ok(reading) => {
             for form in FORMS {

@@ -9,7 +9,7 @@ use crate::strategy;
 pub(crate) const FORMS: [FileForm; 3] = [FileForm::Skill, FileForm::Yaml, FileForm::Json];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_definition_survives_every_form(

@@ -23,6 +23,7 @@ use super::request;
 use super::response::{self, Answer, Reader};
 use super::tokens::TokenCache;
 use crate::egress::{Egress, Outgoing};
+use crate::retry;
 
 /// Answers above this size are parsed off the threads that serve others.
 const OFFLOAD_BYTES: usize = 256 * 1024;
@@ -93,9 +94,9 @@ impl PreparedHttp {
                 let done = index as f64 / self.plan.steps.len() as f64;
                 call.emit(CallEvent::Progress(done, step.name.clone()));
             }
-            let unsent = self.plan.repeat.explicit || earlier_safe;
+            let unsent = self.plan.repeat_all || earlier_safe;
             earlier_safe &= step.is_idempotent();
-            let safety = Safety { unsent, sent: self.plan.repeat.explicit || earlier_safe };
+            let safety = Safety { unsent, sent: self.plan.repeat_all || earlier_safe };
             let values = Values { args, steps: &steps, secrets: &secrets, version: &self.plan.version };
             last = self.step(call, step, &values, safety).await?;
         }
@@ -155,10 +156,9 @@ impl PreparedHttp {
         if self.plan.error_mode == ErrorMode::Fail || !of_request {
             return Err(error);
         }
-        let backoff = self.plan.repeat.backoff.saturating_mul(1 << call.attempt.min(16));
-        let wait = error.retry_after.unwrap_or_default().max(backoff);
-        let room = call.deadline.saturating_duration_since(Instant::now());
-        if error.retryable && call.attempt < self.plan.repeat.attempts && wait < room {
+        // With the longest wait that the pipeline may draw: what is returned as error here is repeated for sure.
+        let wait = retry::wait(&self.plan.retry, &error, call.attempt, 1.0);
+        if wait.is_some_and(|wait| Instant::now() + wait < call.deadline) {
             return Err(error);
         }
         Ok(Value::Null)

@@ -66,11 +66,10 @@ pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: S
             )
             .for_model(text)
         }
-        BodyError::Garbled(why) => CallError::new(
-            ErrorCode::InvalidResponse,
-            format!("{shown}: the answer could not be decompressed: {why}"),
-        )
-        .for_model("the service sent a damaged answer"),
+        BodyError::Garbled(why) => {
+            CallError::new(ErrorCode::InvalidResponse, format!("{shown}: the answer is damaged: {why}"))
+                .for_model("the service sent a damaged answer")
+        }
         BodyError::Broken(why) => network(
             shown,
             &format!("the answer broke off: {why}"),

@@ -20,6 +20,7 @@ mod auth;
 mod executor;
 mod extract;
 mod failure;
+mod jsonpath;
 mod oauth;
 mod plan;
 mod prepare;

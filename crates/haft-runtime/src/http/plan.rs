@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::implementation::ErrorMode;
-use haft_core::spec::Limits;
+use haft_core::spec::{Limits, Retry};
 use haft_core::template::{Place, Template, ValueTemplate};
 use http::{HeaderName, HeaderValue, Method};
 
@@ -20,17 +20,11 @@ pub(super) struct Plan {
     pub(super) timeout: Duration,
     pub(super) error_mode: ErrorMode,
     pub(super) limits: Limits,
-    pub(super) repeat: Repeat,
+    /// How the pipeline repeats this tool.
+    pub(super) retry: Retry,
+    /// Whether the definition itself asks for repetition: then every method is taken as safe to repeat.
+    pub(super) repeat_all: bool,
     pub(super) version: String,
-}
-
-/// What the definition says about repetition.
-pub(super) struct Repeat {
-    /// Whether it asks for repetition: then every method is taken as safe to repeat.
-    pub(super) explicit: bool,
-    /// How many further attempts follow the first.
-    pub(super) attempts: u32,
-    pub(super) backoff: Duration,
 }
 
 /// One request.

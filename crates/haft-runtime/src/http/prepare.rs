@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use haft_core::implementation::{Http, HttpRequest, HttpStep, Notation};
 use haft_core::problem::{Problem, excerpt};
-use haft_core::spec::{Execution, ToolSpec, default_backoff};
+use haft_core::spec::ToolSpec;
 use haft_core::template::{Place, Scope, Template, ValueTemplate, percent_encode};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method};
@@ -15,14 +14,13 @@ use url::Url;
 
 use super::auth::AuthPlan;
 use super::extract::Extract;
-use super::plan::{Body, Plan, Repeat, Step};
+use super::plan::{Body, Plan, Step};
+use super::request::is_header_text;
 use super::response::Reader;
+use crate::retry;
 
 /// How many steps a tool may have.
 const MOST_STEPS: usize = 20;
-
-/// How many further attempts follow where a definition does not say it.
-const DEFAULT_ATTEMPTS: u32 = 2;
 
 /// The headers that the connection itself sets.
 const OWN_HEADERS: [HeaderName; 7] =
@@ -53,18 +51,10 @@ pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
         timeout: http.timeout(),
         error_mode: http.error_mode,
         limits: spec.execution.limits.clone(),
-        repeat: repeat(&spec.execution),
+        retry: retry::policy(spec),
+        repeat_all: spec.execution.retry.as_ref().is_some_and(|retry| retry.attempts > 0),
         version: spec.version.as_str().to_owned(),
     })
-}
-
-fn repeat(execution: &Execution) -> Repeat {
-    let retry = execution.retry.as_ref();
-    Repeat {
-        explicit: retry.is_some_and(|retry| retry.attempts > 0),
-        attempts: retry.map_or(DEFAULT_ATTEMPTS, |retry| retry.attempts),
-        backoff: Duration::from_millis(retry.map_or(default_backoff(), |retry| retry.backoff_ms)),
-    }
 }
 
 /// Collects problems while it compiles.
@@ -97,6 +87,11 @@ impl Compiler {
     pub(super) fn url(&mut self, field: &str, text: &str) -> Option<Template> {
         if text.is_empty() {
             self.problem(field, "missing_field", "a URL that starts with `http://` or `https://` is missing");
+            return None;
+        }
+        let text = text.trim();
+        if text.contains(char::is_control) {
+            self.problem(field, "invalid_url", "a URL has no line breaks and no other control characters");
             return None;
         }
         let template = self.text(field, text)?;
@@ -236,7 +231,7 @@ impl Compiler {
             let parsed = self.header_name(&field, name);
             let template = self.text(&field, text);
             if let Some(literal) = template.as_ref().and_then(Template::as_literal)
-                && HeaderValue::from_str(literal).is_err()
+                && !is_header_text(literal)
             {
                 self.problem(&field, "invalid_header", "a header takes visible ASCII characters only");
             }
@@ -258,32 +253,52 @@ impl Compiler {
         body: Option<&Value>,
         given: Option<&str>,
     ) -> (Body, Option<HeaderValue>) {
-        let kind = given.map(content_kind);
-        let implied = |text| given.is_none().then(|| HeaderValue::from_static(text));
-        match body {
-            None | Some(Value::Null) => (Body::Nothing, None),
-            Some(Value::String(text)) if text.is_empty() => (Body::Nothing, None),
-            Some(Value::String(text)) => {
-                let Some(template) = self.text(field, text) else { return (Body::Nothing, None) };
-                let looks_json = template.literal_prefix().trim_start().starts_with(['{', '[']);
-                let place = kind.unwrap_or(if looks_json { Place::Json } else { Place::Text });
-                let text =
-                    if place == Place::Json { "application/json" } else { "text/plain; charset=utf-8" };
-                (Body::Text(template, place), implied(text))
+        let compiled = match body {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text.is_empty() => None,
+            Some(Value::String(text)) => self.text_body(field, text, given),
+            Some(value) => self.structured_body(field, value, given),
+        };
+        let Some((body, implied)) = compiled else { return (Body::Nothing, None) };
+        (body, given.is_none().then(|| HeaderValue::from_static(implied)))
+    }
+
+    fn text_body(&mut self, field: &str, text: &str, given: Option<&str>) -> Option<(Body, &'static str)> {
+        let template = self.text(field, text)?;
+        let looks_json = template.literal_prefix().trim_start().starts_with(['{', '[']);
+        let place = match given.map(content_kind) {
+            None | Some(ContentKind::Other) if looks_json => Place::Json,
+            None | Some(ContentKind::Other) => Place::Text,
+            Some(ContentKind::Json) => Place::Json,
+            Some(ContentKind::Form) => Place::Form,
+            Some(ContentKind::Xml) => Place::Xml,
+            Some(ContentKind::Multipart) => {
+                self.problem(field, "invalid_body", "multipart bodies are not supported");
+                return None;
             }
-            Some(value) => {
-                let Some(template) = self.value(field, value) else { return (Body::Nothing, None) };
-                match kind {
-                    None | Some(Place::Json) => (Body::Json(template), implied("application/json")),
-                    Some(Place::Form) if value.is_object() => (Body::Form(template), None),
-                    Some(_) => {
-                        let message = "a structured body is sent as `application/json`, or a map as \
-                                       `application/x-www-form-urlencoded`; for other content types write \
-                                       the body as text";
-                        self.problem(field, "invalid_body", message);
-                        (Body::Nothing, None)
-                    }
-                }
+        };
+        let implied = if place == Place::Json { "application/json" } else { "text/plain; charset=utf-8" };
+        Some((Body::Text(template, place), implied))
+    }
+
+    fn structured_body(
+        &mut self,
+        field: &str,
+        value: &Value,
+        given: Option<&str>,
+    ) -> Option<(Body, &'static str)> {
+        let template = self.value(field, value)?;
+        match given.map(content_kind) {
+            None | Some(ContentKind::Json) => Some((Body::Json(template), "application/json")),
+            Some(ContentKind::Form) if value.is_object() => {
+                Some((Body::Form(template), "application/x-www-form-urlencoded"))
+            }
+            Some(_) => {
+                let message = "a structured body is sent as `application/json`, or a map as \
+                               `application/x-www-form-urlencoded`; for other content types write \
+                               the body as text";
+                self.problem(field, "invalid_body", message);
+                None
             }
         }
     }
@@ -311,16 +326,22 @@ fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
     request
 }
 
-/// Reads from a content type where values of such a body go.
-fn content_kind(content_type: &str) -> Place<'static> {
+/// What a content type says about the syntax of a body.
+enum ContentKind {
+    Json,
+    Form,
+    Xml,
+    Multipart,
+    Other,
+}
+
+fn content_kind(content_type: &str) -> ContentKind {
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match media.as_str() {
-        "application/x-www-form-urlencoded" => Place::Form,
-        "application/xml" | "text/xml" => Place::Xml,
-        json if json == "application/json" || json.ends_with("+json") || json.ends_with("/json") => {
-            Place::Json
-        }
-        xml if xml.ends_with("+xml") => Place::Xml,
-        _ => Place::Text,
+        "application/x-www-form-urlencoded" => ContentKind::Form,
+        media if media.starts_with("multipart/") => ContentKind::Multipart,
+        media if media.contains("json") => ContentKind::Json,
+        media if media.contains("xml") => ContentKind::Xml,
+        _ => ContentKind::Other,
     }
 }

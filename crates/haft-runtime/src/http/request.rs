@@ -102,10 +102,17 @@ impl Step {
 
 /// Makes the value of a header that is not a template.
 pub(super) fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue, CallError> {
-    HeaderValue::from_str(text).map_err(|_| {
+    let value =
+        Some(text).filter(|text| is_header_text(text)).and_then(|text| HeaderValue::from_str(text).ok());
+    value.ok_or_else(|| {
         let place = Place::Header(name.as_str());
         CallError::new(ErrorCode::Template, format!("a value does not fit into {place}: visible ASCII only"))
     })
+}
+
+/// Tells whether a header can carry a text; other bytes mean something else to every receiver.
+pub(super) fn is_header_text(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
 /// Tells how many bytes a request has, without what the protocol adds.

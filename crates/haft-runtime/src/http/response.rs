@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::time::Duration;
 
 use encoding_rs::{Encoding, UTF_8};
 use haft_core::implementation::ResponseEncoding;
@@ -30,7 +31,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum BodyError {
     TooLarge,
-    /// Its compression is not valid.
+    /// Its compression or framing is not valid.
     Garbled(String),
     /// The connection broke.
     Broken(String),
@@ -59,16 +60,20 @@ pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result
     Ok(bytes)
 }
 
-/// Reads the beginning of a body, whatever happens after it.
+/// Reads the beginning of a body, whatever happens after it, and does not wait long for it.
 pub(super) async fn read_start(response: &mut reqwest::Response, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        let room = limit.saturating_sub(bytes.len());
-        bytes.extend(chunk.iter().take(room));
-        if chunk.len() >= room {
-            break;
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = limit.saturating_sub(bytes.len());
+            bytes.extend(chunk.iter().take(room));
+            if chunk.len() >= room {
+                break;
+            }
         }
-    }
+    };
+    // What came so far is enough to show.
+    let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;
     bytes
 }
 
@@ -88,7 +93,9 @@ impl Reader {
     /// Turns an answer to a value.
     pub(super) fn value(&self, answer: &Answer) -> Result<Value, CallError> {
         let found = match &self.extract {
-            Some(Extract::Path { query, .. }) => extract::by_path(query, &json(answer)?),
+            Some(Extract::Path(path)) => extract::by_path(path, &json(answer)?).map_err(|_| {
+                invalid(format!("the answer is too large for `{}`", excerpt(path.as_str(), 100)))
+            })?,
             Some(Extract::Pattern(pattern)) => extract::by_pattern(pattern, &text(answer)),
             None => return self.whole(answer),
         };

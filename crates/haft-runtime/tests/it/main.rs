@@ -1,1 +1,3 @@
+//! The integration tests of haft-runtime.
 
+mod http;

@@ -1,0 +1,12 @@
+//! How a tool runs: one tagged enum, one executor each.
+
+mod http;
+mod kinds;
+
+pub use http::{
+    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ResponseEncoding,
+};
+pub use kinds::{
+    AgentCall, Artifact, Encoding, Exec, FileRead, FileWrite, Function, Implementation, Kind, Mcp, Python,
+    RagRetrieval, Script, ScriptRuntime, Wasm,
+};

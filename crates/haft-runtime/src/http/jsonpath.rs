@@ -1,0 +1,338 @@
+//! `JSONPath` (RFC 9535) with a bound on its work.
+//!
+//! The library parses and applies single selectors. The walk itself is done here, because the library keeps the
+//! whole way to every match as text: a hostile answer with long keys would make that many gigabytes. For the
+//! same reason, what filters may contain is restricted.
+
+use haft_core::problem::excerpt;
+use jsonpath_rust::parser::model::{
+    Comparable, Filter, FilterAtom, FnArg, JpQuery, Segment, Selector, SingularQuery, Test, TestFunction,
+};
+use jsonpath_rust::parser::parse_json_path;
+use jsonpath_rust::query::js_path_process;
+use serde_json::Value;
+
+/// How often a path may search all depths.
+const MOST_DESCENTS: usize = 2;
+
+/// How many values one search may touch.
+const BUDGET: usize = 2_000_000;
+
+/// How many bytes of text count as one value more.
+const BYTES_PER_VALUE: usize = 64;
+
+/// How much more a filter costs than a look at a value.
+const FILTER_COST: usize = 20;
+
+/// A compiled path.
+pub(super) struct JsonPath {
+    text: String,
+    steps: Vec<Step>,
+}
+
+/// One segment of a path.
+struct Step {
+    /// Whether it starts from all depths.
+    descend: bool,
+    /// Its selectors, each a query of its own, with what a look at one child costs.
+    selectors: Vec<(JpQuery, usize)>,
+}
+
+/// The answer is too large for this path.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMuchWork;
+
+impl JsonPath {
+    pub(super) fn compile(text: &str) -> Result<Self, String> {
+        let query = parse_json_path(text)
+            .map_err(|error| format!("not a JSONPath: {}", one_line(&error.to_string())))?;
+        let descents =
+            query.segments.iter().filter(|segment| matches!(segment, Segment::Descendant(_))).count();
+        if descents > MOST_DESCENTS {
+            return Err(format!("more than {MOST_DESCENTS} times `..` in one JSONPath"));
+        }
+        if !query.segments.iter().flat_map(selectors).all(is_bounded) {
+            return Err(
+                "inside a filter only `@` with names, indexes and one `*`, and literal patterns are \
+                        supported, not `$`, `..` or another filter"
+                    .to_owned(),
+            );
+        }
+        Ok(Self { text: text.to_owned(), steps: query.segments.iter().map(Step::new).collect() })
+    }
+
+    /// Returns the path as written.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns every match, in the order of the document.
+    pub(super) fn find<'v>(&self, root: &'v Value) -> Result<Vec<&'v Value>, TooMuchWork> {
+        let mut walk = Walk { left: BUDGET };
+        let mut nodes = vec![root];
+        for step in &self.steps {
+            if step.descend {
+                let mut all = Vec::new();
+                for node in nodes {
+                    walk.descend(node, &mut all)?;
+                }
+                nodes = all;
+            }
+            nodes = walk.select(&step.selectors, &nodes)?;
+        }
+        // Matches may lie inside one another; what the caller copies has to be bounded as well.
+        if nodes.len() > 1 {
+            nodes.iter().try_for_each(|node| walk.weigh(node))?;
+        }
+        Ok(nodes)
+    }
+}
+
+impl Step {
+    fn new(segment: &Segment) -> Self {
+        let alone = |selector: &Selector| {
+            let cost = match selector {
+                Selector::Name(_) | Selector::Index(_) => 0,
+                Selector::Wildcard | Selector::Slice(..) => 1,
+                Selector::Filter(_) => FILTER_COST,
+            };
+            (JpQuery::new(vec![Segment::Selector(selector.clone())]), cost)
+        };
+        Self {
+            descend: matches!(segment, Segment::Descendant(_)),
+            selectors: selectors(segment).iter().map(alone).collect(),
+        }
+    }
+}
+
+/// Returns the selectors of a segment, whatever its form.
+fn selectors(segment: &Segment) -> &[Selector] {
+    match segment {
+        Segment::Descendant(inner) => selectors(inner),
+        Segment::Selector(one) => std::slice::from_ref(one),
+        Segment::Selectors(several) => several,
+    }
+}
+
+struct Walk {
+    left: usize,
+}
+
+impl Walk {
+    fn spend(&mut self, cost: usize) -> Result<(), TooMuchWork> {
+        self.left = self.left.checked_sub(cost).ok_or(TooMuchWork)?;
+        Ok(())
+    }
+
+    /// Collects a container and all containers inside it; the parser of answers bounds the depth.
+    fn descend<'v>(&mut self, node: &'v Value, out: &mut Vec<&'v Value>) -> Result<(), TooMuchWork> {
+        self.spend(1)?;
+        match node {
+            Value::Array(items) => {
+                out.push(node);
+                items.iter().try_for_each(|item| self.descend(item, out))
+            }
+            Value::Object(map) => {
+                out.push(node);
+                map.values().try_for_each(|item| self.descend(item, out))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn weigh(&mut self, node: &Value) -> Result<(), TooMuchWork> {
+        self.spend(1)?;
+        match node {
+            Value::Array(items) => items.iter().try_for_each(|item| self.weigh(item)),
+            Value::Object(map) => map.iter().try_for_each(|(key, item)| {
+                self.spend(key.len() / BYTES_PER_VALUE)?;
+                self.weigh(item)
+            }),
+            Value::String(text) => self.spend(text.len() / BYTES_PER_VALUE),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        }
+    }
+
+    fn select<'v>(
+        &mut self,
+        selectors: &[(JpQuery, usize)],
+        nodes: &[&'v Value],
+    ) -> Result<Vec<&'v Value>, TooMuchWork> {
+        let mut out = Vec::new();
+        for node in nodes {
+            let children = match node {
+                Value::Array(items) => items.len(),
+                Value::Object(map) => map.len(),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+            };
+            for (selector, cost) in selectors {
+                self.spend(1 + children * cost)?;
+                let found = js_path_process(selector, *node).unwrap_or_default();
+                out.extend(found.into_iter().map(|found| found.val));
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Tells whether the work of a selector grows only with the children that it looks at.
+fn is_bounded(selector: &Selector) -> bool {
+    match selector {
+        Selector::Filter(filter) => filter_is_bounded(filter),
+        Selector::Slice(_, _, step) => step.is_none_or(|step| step.unsigned_abs() < 1 << 32),
+        Selector::Name(_) | Selector::Wildcard | Selector::Index(_) => true,
+    }
+}
+
+fn filter_is_bounded(filter: &Filter) -> bool {
+    match filter {
+        Filter::Or(all) | Filter::And(all) => all.iter().all(filter_is_bounded),
+        Filter::Atom(FilterAtom::Filter { expr, .. }) => filter_is_bounded(expr),
+        Filter::Atom(FilterAtom::Test { expr, .. }) => test_is_bounded(expr),
+        Filter::Atom(FilterAtom::Comparison(comparison)) => {
+            let (left, right) = comparison.vals();
+            [left, right].into_iter().all(|side| match side {
+                Comparable::Function(function) => function_is_bounded(function),
+                Comparable::SingularQuery(query) => matches!(query, SingularQuery::Current(_)),
+                Comparable::Literal(_) => true,
+            })
+        }
+    }
+}
+
+fn test_is_bounded(test: &Test) -> bool {
+    match test {
+        Test::RelQuery(segments) => wildcards(segments).is_some_and(|count| count <= 1),
+        // Selectors are applied to one value at a time, which is then not the root of the answer.
+        Test::AbsQuery(_) => false,
+        Test::Function(function) => function_is_bounded(function),
+    }
+}
+
+fn function_is_bounded(function: &TestFunction) -> bool {
+    let argument = |argument: &FnArg| match argument {
+        FnArg::Literal(_) => true,
+        FnArg::Test(test) => test_is_bounded(test),
+        FnArg::Filter(filter) => filter_is_bounded(filter),
+    };
+    match function {
+        TestFunction::Length(one) => argument(one),
+        TestFunction::Value(one) | TestFunction::Count(one) => argument(one),
+        TestFunction::Search(text, pattern) | TestFunction::Match(text, pattern) => {
+            argument(text) && pattern.is_lit()
+        }
+        TestFunction::Custom(..) => false,
+    }
+}
+
+/// Counts the segments that may match more than once; `None` where one is not supported in a filter.
+fn wildcards(segments: &[Segment]) -> Option<usize> {
+    segments.iter().try_fold(0, |count, segment| match segment {
+        Segment::Selector(Selector::Name(_) | Selector::Index(_)) => Some(count),
+        Segment::Selector(Selector::Wildcard | Selector::Slice(..)) => Some(count + 1),
+        Segment::Selector(Selector::Filter(_)) | Segment::Selectors(_) | Segment::Descendant(_) => None,
+    })
+}
+
+/// Takes position and reason out of the parser's drawing of several lines.
+fn one_line(drawing: &str) -> String {
+    let column = drawing.split_once("--> 1:").and_then(|(_, rest)| rest.lines().next());
+    match (column, drawing.rsplit_once("= ")) {
+        (Some(column), Some((_, reason))) => {
+            format!("at character {column}: {}", excerpt(reason.trim(), 200))
+        }
+        _ => excerpt(drawing, 200),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonpath_rust::JsonPath as _;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn finds_what_the_library_finds() {
+        let store = json!({"store": {
+            "book": [
+                {"category": "reference", "author": "Rees", "title": "Sayings", "price": 8.95},
+                {"category": "fiction", "author": "Waugh", "title": "Sword", "price": 12.99},
+                {"category": "fiction", "author": "Melville", "title": "Moby Dick", "isbn": "0-553", "price": 8.99}
+            ],
+            "bicycle": {"color": "red", "price": 399}
+        }, "limit": 10});
+        for path in [
+            "$",
+            "$.store.book[0].title",
+            "$.store.book[*].author",
+            "$..author",
+            "$.store.*",
+            "$.store..price",
+            "$..book[2]",
+            "$..book[-1]",
+            "$..book[:2]",
+            "$..book[0,1]",
+            "$..book[?@.isbn]",
+            "$..book[?@.price<10]",
+            "$..*",
+            "$..book[::-1].price",
+            "$.nope",
+            "$..nope",
+            "$['store']['bicycle']",
+            "$..book[?@.category=='fiction' && @.price < 10].title",
+            "$..[?length(@.author) == 4]",
+            "$..book[?match(@.author, 'M.*')]",
+            "$..book[?count(@.*) > 4].title",
+            "$.store[?@.color, ?@[0]]",
+        ] {
+            let compiled = JsonPath::compile(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert_eq!(compiled.find(&store), Ok(store.query(path).unwrap()), "{path}");
+        }
+    }
+
+    #[test]
+    fn work_is_bounded() {
+        for path in [
+            "$..a..b..c",
+            "$[?@..a]",
+            "$[?@.*.*]",
+            "$[?@.a[?@.b]]",
+            "$[?$.*]",
+            "$[?match(@.a, @.b)]",
+            "$[?$..a == 1]",
+            "$..book[?@.price<$.limit]",
+            "$[?$.a]",
+            "$[0:9:9223372036854775807]",
+        ] {
+            assert!(JsonPath::compile(path).is_err(), "{path}");
+        }
+        let wide = Value::from(vec![1; 200_000]);
+        let mut nested = wide.clone();
+        for _ in 0..60 {
+            nested = json!([nested]);
+        }
+        let find =
+            |path: &str, value: &Value| JsonPath::compile(path).unwrap().find(value).map(|found| found.len());
+        assert_eq!(find("$..*..*", &nested), Err(TooMuchWork));
+        assert_eq!(find("$..*", &nested), Err(TooMuchWork));
+        assert_eq!(find("$[?@ > 0]", &wide), Err(TooMuchWork));
+        assert_eq!(find("$[*]", &wide), Ok(200_000));
+        let long_key = json!({"k".repeat(1_000_000): vec![1; 100_000]});
+        assert_eq!(find("$.*[*]", &long_key), Ok(100_000));
+        assert_eq!(find("$..*", &long_key), Ok(100_001));
+    }
+
+    proptest! {
+        #[test]
+        fn no_path_panics(path in "\\$[.\\[\\]a-c0-9*?@:,()'\"!<>=&| -]{0,20}", any in any::<String>()) {
+            let value = json!({"a": [1, {"b": "x", "c": [null, true]}], "b": {"a": -1.5}});
+            for path in [path, format!("${any}")] {
+                if let Ok(path) = JsonPath::compile(&path) {
+                    let _ = path.find(&value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The http executor against real servers on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot be set up fails"
+)]
+
+mod answers;
+mod auth;
+mod definitions;
+mod egress;
+mod harness;
+mod oauth;
+mod requests;
+mod retries;

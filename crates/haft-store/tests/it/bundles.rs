@@ -1,0 +1,114 @@
+//! Bundles: putting, switching, deleting, reviving, reaping.
+
+use haft_core::bundle::Bundle;
+use haft_core::catalog::{Backup, Catalog as _, Put, PutBundle, StoreError, Transition};
+use haft_core::name::{BundleSlug, TenantId};
+use haft_store::Reaped;
+
+use crate::harness::{Harness, new_tool, on_both, spec};
+
+on_both![
+    a_bundle_is_created_replaced_and_revived,
+    ids_and_slugs_do_not_mix,
+    a_bundle_with_tools_is_not_deleted,
+    nothing_changes_inside_a_disabled_bundle,
+    nothing_is_made_inside_a_deleted_bundle,
+    a_deleted_bundle_is_reaped_after_48_hours_if_still_empty,
+];
+
+fn put(slug: &str, display_name: &str) -> PutBundle {
+    PutBundle {
+        id: None,
+        tenant: TenantId::default_tenant(),
+        slug: BundleSlug::new(slug).unwrap(),
+        display_name: display_name.into(),
+        description: "for tests".into(),
+        enabled: true,
+    }
+}
+
+async fn a_bundle_is_created_replaced_and_revived(mut harness: Harness) {
+    let (one, how) = harness.store.put_bundle(put("web", "Web")).await.unwrap();
+    assert_eq!((how, one.display_name.as_str()), (Put::Created, "Web"));
+    let off = harness.store.enable_bundle(one.id, false).await.unwrap();
+    assert_eq!(off, Bundle { enabled: false, ..one.clone() });
+    let (two, how) = harness.store.put_bundle(put("web", "Web tools")).await.unwrap();
+    assert_eq!((how, two.id, two.created_at, two.enabled), (Put::Replaced, one.id, one.created_at, true));
+    assert!(two.modified_at > one.modified_at);
+    harness.store.delete_bundle(one.id).await.unwrap();
+    assert!(harness.mirror().bundles[&one.id].soft_deleted_at.is_some());
+    assert!(matches!(harness.store.delete_bundle(one.id).await, Err(StoreError::NotFound { .. })));
+    harness.restart().await;
+    let (back, how) = harness.store.put_bundle(put("web", "Web tools")).await.unwrap();
+    assert_eq!((how, back.id, back.soft_deleted_at), (Put::Replaced, one.id, None));
+    harness.assert_consistent().await;
+}
+
+async fn ids_and_slugs_do_not_mix(harness: Harness) {
+    let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
+    let (bundle, _) =
+        harness.store.put_bundle(PutBundle { id: Some(id), ..put("web", "Web") }).await.unwrap();
+    assert_eq!(bundle.id, id);
+    let other = "018faf50-b7b6-7a01-9a05-a22a6e0af102".parse().unwrap();
+    for wrong in [
+        PutBundle { id: Some(other), ..put("web", "Web") },
+        PutBundle { id: Some(id), ..put("net", "Net") },
+        PutBundle { id: Some(id), tenant: TenantId::new("acme").unwrap(), ..put("web", "Web") },
+    ] {
+        assert!(matches!(harness.store.put_bundle(wrong).await, Err(StoreError::Conflict(_))));
+    }
+    assert!(matches!(harness.store.put_bundle(put("builtin", "x")).await, Err(StoreError::ReadOnly(_))));
+    assert_eq!(harness.mirror().bundles.len(), 1);
+    harness.assert_consistent().await;
+}
+
+async fn a_bundle_with_tools_is_not_deleted(harness: Harness) {
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    let error = harness.store.delete_bundle(tool.bundle_id).await.unwrap_err();
+    assert_eq!(error.to_string(), "the bundle `web` holds 1 tools or definition files; delete them first");
+    harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
+    harness.store.delete_bundle(tool.bundle_id).await.unwrap();
+    harness.assert_consistent().await;
+}
+
+async fn nothing_changes_inside_a_disabled_bundle(harness: Harness) {
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    let refused = |result: Result<_, StoreError>| match result {
+        Err(error) => assert_eq!(error.to_string(), "the bundle `web` is disabled; enable it first"),
+        Ok(_) => panic!("it was changed"),
+    };
+    refused(harness.create(spec("other", "x")).await);
+    refused(harness.store.update_tool(tool.id, spec("weather", "two")).await);
+    refused(harness.store.enable_tool(tool.id, false).await);
+    refused(harness.store.transition(tool.id, Transition::Publish).await);
+    harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap();
+    harness.assert_consistent().await;
+}
+
+async fn nothing_is_made_inside_a_deleted_bundle(harness: Harness) {
+    let (bundle, _) = harness.store.put_bundle(put("web", "Web")).await.unwrap();
+    harness.store.delete_bundle(bundle.id).await.unwrap();
+    let error = harness.create(spec("weather", "one")).await.unwrap_err();
+    assert_eq!(error.to_string(), "the bundle `web` is deleted; put it again to revive it");
+}
+
+async fn a_deleted_bundle_is_reaped_after_48_hours_if_still_empty(mut harness: Harness) {
+    let (bundle, _) = harness.store.put_bundle(put("web", "Web")).await.unwrap();
+    let (kept, _) = harness.store.put_bundle(put("kept", "Kept")).await.unwrap();
+    harness.store.delete_bundle(bundle.id).await.unwrap();
+    harness.store.delete_bundle(kept.id).await.unwrap();
+    harness.clock.advance(47);
+    assert_eq!(harness.store.reap().await.unwrap(), Reaped::default());
+    harness.store.put_bundle(put("kept", "Kept")).await.unwrap();
+    harness.clock.advance(2);
+    assert_eq!(harness.store.reap().await.unwrap().bundles, 1);
+    assert_eq!(harness.mirror().bundles.keys().copied().collect::<Vec<_>>(), [kept.id]);
+    if harness.is_embedded() {
+        assert!(!harness.path("skills/web").exists());
+    }
+    harness.restart().await;
+    assert_eq!(harness.mirror().bundles.len(), 1);
+    harness.store.create_tool(new_tool("web", spec("weather", "again"))).await.unwrap();
+    harness.assert_consistent().await;
+}

@@ -1,0 +1,230 @@
+//! Calls: durable, found, listed, reserved, interrupted, forgotten.
+
+use std::sync::Arc;
+
+use haft_core::Clock as _;
+use haft_core::call::{CallRecord, CallStatus};
+use haft_core::id::ToolId;
+use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
+use haft_core::name::TenantId;
+use haft_core::runnable::Mode;
+use serde_json::json;
+
+use crate::harness::{Harness, TestClock, call_id, eventually, on_both};
+
+on_both![
+    a_call_is_found_at_once_and_after_a_restart,
+    of_two_states_the_newer_counts,
+    calls_are_listed_newest_first,
+    a_key_is_taken_once,
+    many_calls_at_once_are_all_kept,
+    a_call_that_a_dead_process_left_is_ended,
+    old_calls_are_forgotten,
+];
+
+fn tool() -> ToolId {
+    "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap()
+}
+
+fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
+    let now = haft_core::Timestamp::from_microsecond(clock.now().as_microsecond()).unwrap();
+    CallRecord {
+        id: call_id(clock),
+        tenant: TenantId::default_tenant(),
+        tool_id: tool(),
+        tool: "web:weather@1.0.0".into(),
+        revision: 1,
+        mode: Mode::Debug,
+        status,
+        args: json!({"q": "Zürich \u{0}"}),
+        value: (status == CallStatus::Success).then(|| json!({"temp": 1.5})),
+        error: None,
+        caller: "test".into(),
+        surface: "rest".into(),
+        idempotency_key: None,
+        args_digest: None,
+        request_id: None,
+        chat_id: None,
+        message_id: None,
+        started_at: now,
+        finished_at: status.is_final().then_some(now),
+        duration_ms: status.is_final().then_some(1.25),
+    }
+}
+
+fn all() -> CallQuery {
+    CallQuery {
+        tenant: TenantId::default_tenant(),
+        tool_id: None,
+        status: None,
+        before: None,
+        skip: 0,
+        limit: 50,
+    }
+}
+
+async fn a_call_is_found_at_once_and_after_a_restart(mut harness: Harness) {
+    let record = call(&harness.clock, CallStatus::Success);
+    let tenant = TenantId::default_tenant();
+    harness.store.record(Arc::new(record.clone())).await.unwrap();
+    assert_eq!(harness.store.call(&tenant, record.id).await.unwrap(), Some(record.clone()));
+    let other = TenantId::new("acme").unwrap();
+    assert_eq!(harness.store.call(&other, record.id).await.unwrap(), None);
+    harness.restart().await;
+    assert_eq!(harness.store.call(&tenant, record.id).await.unwrap(), Some(record.clone()));
+    assert_eq!(harness.store.call(&other, record.id).await.unwrap(), None);
+    assert_eq!(harness.store.calls(all()).await.unwrap(), CallPage { calls: vec![record], total: 1 });
+}
+
+async fn of_two_states_the_newer_counts(mut harness: Harness) {
+    let running = call(&harness.clock, CallStatus::Running);
+    let done = CallRecord { status: CallStatus::Success, value: Some(json!(1)), ..running.clone() };
+    harness.store.record(Arc::new(running.clone())).await.unwrap();
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&running));
+    harness.store.record(Arc::new(done.clone())).await.unwrap();
+    assert_eq!(harness.store.call(&done.tenant, done.id).await.unwrap(), Some(done.clone()));
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, std::slice::from_ref(&done));
+    // What is over stays over.
+    harness.store.record(Arc::new(running)).await.unwrap();
+    harness.restart().await;
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [done]);
+}
+
+async fn calls_are_listed_newest_first(harness: Harness) {
+    let mut records = Vec::new();
+    for number in 0..7 {
+        let status = if number % 2 == 0 { CallStatus::Success } else { CallStatus::Cancelled };
+        let record = call(&harness.clock, status);
+        harness.store.record(Arc::new(record.clone())).await.unwrap();
+        records.insert(0, record);
+    }
+    let theirs =
+        CallRecord { tenant: TenantId::new("acme").unwrap(), ..call(&harness.clock, CallStatus::Success) };
+    harness.store.record(Arc::new(theirs)).await.unwrap();
+    let ids = |page: CallPage| (page.calls.iter().map(|call| call.id).collect::<Vec<_>>(), page.total);
+    let expected =
+        |range: std::ops::Range<usize>| records[range].iter().map(|call| call.id).collect::<Vec<_>>();
+    let list = async |query: CallQuery| ids(harness.store.calls(query).await.unwrap());
+    assert_eq!(list(all()).await, (expected(0..7), 7));
+    assert_eq!(list(CallQuery { limit: 3, ..all() }).await, (expected(0..3), 7));
+    assert_eq!(list(CallQuery { limit: 3, skip: 3, ..all() }).await, (expected(3..6), 7));
+    assert_eq!(list(CallQuery { before: Some(records[4].id), ..all() }).await, (expected(5..7), 7));
+    let cancelled = list(CallQuery { status: Some(CallStatus::Cancelled), ..all() }).await;
+    assert_eq!(cancelled, (vec![records[1].id, records[3].id, records[5].id], 3));
+    let other = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff".parse().unwrap();
+    assert_eq!(list(CallQuery { tool_id: Some(other), ..all() }).await, (vec![], 0));
+    assert_eq!(list(CallQuery { tool_id: Some(tool()), limit: 1, ..all() }).await, (expected(0..1), 7));
+}
+
+async fn a_key_is_taken_once(mut harness: Harness) {
+    let keyed = |harness: &Harness| CallRecord {
+        idempotency_key: Some("k1".into()),
+        ..call(&harness.clock, CallStatus::Running)
+    };
+    let first = keyed(&harness);
+    assert_eq!(harness.store.reserve(first.clone()).await.unwrap(), Reservation::Taken);
+    let existing = |record: &CallRecord| Reservation::Existing(Box::new(record.clone()));
+    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&first));
+    let done = CallRecord { status: CallStatus::Success, value: Some(json!(7)), ..first.clone() };
+    harness.store.record(Arc::new(done.clone())).await.unwrap();
+    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
+    let other = CallRecord { tenant: TenantId::new("acme").unwrap(), ..keyed(&harness) };
+    assert_eq!(harness.store.reserve(other).await.unwrap(), Reservation::Taken);
+    harness.restart().await;
+    assert_eq!(harness.store.reserve(keyed(&harness)).await.unwrap(), existing(&done));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (store, record) = (Arc::clone(&harness.store), keyed(&harness));
+        tasks.spawn(async move {
+            store.reserve(CallRecord { idempotency_key: Some("k2".into()), ..record }).await.unwrap()
+        });
+    }
+    let taken = tasks.join_all().await.into_iter().filter(|result| *result == Reservation::Taken).count();
+    assert_eq!(taken, 1);
+}
+
+async fn many_calls_at_once_are_all_kept(mut harness: Harness) {
+    let watching = harness.store.watch();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (store, clock) = (Arc::clone(&harness.store), Arc::clone(&harness.clock));
+        tasks.spawn(async move {
+            for _ in 0..40 {
+                store.record(Arc::new(call(&clock, CallStatus::Success))).await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(harness.store.calls(all()).await.unwrap().total, 640);
+    watching.stop().await;
+    harness.restart().await;
+    assert_eq!(harness.store.calls(all()).await.unwrap().total, 640);
+    if harness.is_embedded() {
+        let left = std::fs::read_dir(harness.path("journal")).unwrap().count();
+        assert_eq!(left, 2, "the lock and the segment of the open store");
+    }
+}
+
+async fn a_call_that_a_dead_process_left_is_ended(mut harness: Harness) {
+    let running = call(&harness.clock, CallStatus::Running);
+    let done = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(running.clone())).await.unwrap();
+    harness.store.record(Arc::new(done.clone())).await.unwrap();
+    // A second process beside the living one changes nothing.
+    let (other, _) = harness.another().await;
+    other.close().await;
+    let state = harness.store.call(&running.tenant, running.id).await.unwrap().unwrap();
+    assert_eq!(state.status, CallStatus::Running);
+    // Like a crash: the store is dropped, not closed. The lock of a connection goes a little later.
+    let tenant = running.tenant.clone();
+    let gone = std::mem::replace(&mut harness.store, other);
+    drop(gone);
+    for _ in 0..100 {
+        harness.reopen().await;
+        if harness.store.call(&tenant, running.id).await.unwrap().unwrap().status.is_final() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let ended = harness.store.call(&tenant, running.id).await.unwrap().unwrap();
+    assert_eq!(ended.status, CallStatus::Error);
+    assert!(ended.error.unwrap().message.starts_with("interrupted"), "it says why");
+    assert_eq!(harness.store.call(&tenant, done.id).await.unwrap(), Some(done));
+}
+
+async fn old_calls_are_forgotten(harness: Harness) {
+    let old = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(old)).await.unwrap();
+    harness.clock.advance(24 * 29);
+    let new = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(new.clone())).await.unwrap();
+    assert_eq!(harness.store.calls(all()).await.unwrap().total, 2);
+    assert_eq!(harness.store.reap().await.unwrap().calls, 0);
+    harness.clock.advance(48);
+    assert_eq!(harness.store.reap().await.unwrap().calls, 1);
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [new]);
+}
+
+/// What a crash leaves of the last write is cut off; everything before it is there.
+#[tokio::test]
+async fn a_torn_journal_loses_nothing_that_was_acknowledged() {
+    let mut harness = Harness::sqlite().await;
+    let record = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(record.clone())).await.unwrap();
+    let journal = harness.path("journal");
+    let log = std::fs::read_dir(&journal)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "log"))
+        .unwrap();
+    let (idle, _) = harness.another().await;
+    drop(std::mem::replace(&mut harness.store, idle));
+    let mut bytes = std::fs::read(&log).unwrap();
+    let half = bytes[..bytes.len() / 2].to_vec();
+    bytes.extend(half);
+    std::fs::write(&log, bytes).unwrap();
+    harness.reopen().await;
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [record]);
+    let path = log.clone();
+    eventually("the journal of the dead process is gone", move || !path.exists()).await;
+}

@@ -1,0 +1,33 @@
+//! Several nodes on one PostgreSQL.
+
+use haft_core::catalog::{Backup, Catalog as _};
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretSource as _};
+
+use crate::harness::{Harness, eventually, spec};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_hear_of_each_others_changes() {
+    let harness = Harness::postgres().await;
+    let (other, heard) = harness.another().await;
+    let watching = other.watch();
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    eventually("the tool is heard of", || heard.mirror().named("weather") == Some(&tool)).await;
+    let two = harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    eventually("the revision is heard of", || heard.mirror().named("weather") == Some(&two)).await;
+    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    eventually("the switch is heard of", || heard.mirror() == harness.mirror()).await;
+    harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap();
+    eventually("the deletion is heard of", || heard.mirror() == harness.mirror()).await;
+    let tenant = TenantId::default_tenant();
+    harness.store.put_credential(tenant.clone(), "KEY".into(), Secret::new("v".into())).await.unwrap();
+    for _ in 0..500 {
+        if other.secret(&tenant, "KEY").await.unwrap().is_some() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(other.secret(&tenant, "KEY").await.unwrap().is_some());
+    watching.stop().await;
+    other.close().await;
+}

@@ -1,0 +1,239 @@
+//! Several processes on one home, and processes that die. The children are this test program itself.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use haft_core::call::{CallRecord, CallStatus};
+use haft_core::catalog::{Catalog as _, Change, ChangeSink, StoreError};
+use haft_core::id::CallId;
+use haft_core::ledger::Ledger as _;
+use haft_core::name::TenantId;
+use haft_core::runnable::Mode;
+use haft_core::{Clock, Timestamp};
+use haft_store::{Store, StoreSettings};
+use serde_json::json;
+
+use crate::harness::{Harness, new_tool, spec};
+
+/// Says to a child what to do, and in which home.
+const JOB: &str = "HAFT_STORE_TEST_JOB";
+
+struct RealClock;
+
+impl Clock for RealClock {
+    #[expect(clippy::disallowed_methods, reason = "a child process needs a clock of its own")]
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+struct Deaf;
+
+impl ChangeSink for Deaf {
+    fn apply(&self, _: Vec<Change>) {}
+    fn replace(&self, _: Vec<Change>) {}
+}
+
+/// Starts a child; `limit` is the largest file it may write, in KiB.
+#[expect(clippy::disallowed_methods, reason = "the test starts itself")]
+fn child(job: &str, home: &Path, limit: Option<u32>) -> Child {
+    let program = std::env::current_exe().unwrap();
+    let mut command = match limit {
+        None => Command::new(program),
+        Some(kib) => {
+            let mut shell = Command::new("sh");
+            let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
+            shell.args(["-c", &script]).arg(program);
+            shell
+        }
+    };
+    command
+        .args(["--exact", "processes::the_child", "--ignored", "--nocapture"])
+        .env(JOB, format!("{job} {}", home.display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Returns what a child says, up to its end.
+fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("> ").map(str::to_owned))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by other tests as their child"]
+#[expect(clippy::disallowed_methods, reason = "a child is told by its environment what to do")]
+async fn the_child() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let (job, home) = job.split_once(' ').unwrap();
+    let store =
+        Store::open(StoreSettings::embedded(home), Arc::new(RealClock), Arc::new(Deaf)).await.unwrap();
+    match job {
+        "race" => race(&store).await,
+        "work" => work(store).await,
+        "grow" => grow(&store).await,
+        other => panic!("{other}"),
+    }
+}
+
+async fn race(store: &Arc<Store>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..4 {
+        let store = Arc::clone(store);
+        tasks.spawn(async move {
+            let spec = spec("weather", &format!("process {} task {task}", std::process::id()));
+            match store.create_tool(new_tool("web", spec)).await {
+                Ok(tool) => println!("> created {}", tool.spec.description),
+                Err(StoreError::Conflict(_)) => println!("> conflict"),
+                Err(error) => println!("> {error:?}"),
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+/// Writes until it is killed; says what was acknowledged.
+async fn work(store: Arc<Store>) {
+    let _watching = store.watch();
+    let mut tasks = tokio::task::JoinSet::new();
+    let calls = Arc::clone(&store);
+    tasks.spawn(async move {
+        loop {
+            let record = call();
+            calls.record(Arc::new(record.clone())).await.unwrap();
+            println!("> call {}", record.id);
+        }
+    });
+    tasks.spawn(async move {
+        for number in 0.. {
+            let name = format!("t{}-{number}", std::process::id());
+            let tool = store.create_tool(new_tool("web", spec(&name, "one"))).await.unwrap();
+            println!("> tool {name} one");
+            store.update_tool(tool.id, spec(&name, "two")).await.unwrap();
+            println!("> tool {name} two");
+        }
+    });
+    tasks.join_all().await;
+}
+
+/// Makes a definition larger until the disk refuses.
+async fn grow(store: &Store) {
+    let tool = store.create_tool(new_tool("web", spec("weather", "small"))).await.unwrap();
+    println!("> created");
+    let result = store.update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024))).await;
+    println!(
+        "> {}",
+        if matches!(result, Err(StoreError::Unavailable { .. })) { "refused" } else { "written" }
+    );
+    store.update_tool(tool.id, spec("weather", "still small")).await.unwrap();
+    println!("> goes on");
+}
+
+fn call() -> CallRecord {
+    CallRecord {
+        id: CallId(uuid::Uuid::now_v7()),
+        tenant: TenantId::default_tenant(),
+        tool_id: "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap(),
+        tool: "web:weather@1.0.0".into(),
+        revision: 1,
+        mode: Mode::Debug,
+        status: CallStatus::Success,
+        args: json!({}),
+        value: Some(json!("x".repeat(300))),
+        error: None,
+        caller: "test".into(),
+        surface: "rest".into(),
+        idempotency_key: None,
+        args_digest: None,
+        request_id: None,
+        chat_id: None,
+        message_id: None,
+        started_at: RealClock.now(),
+        finished_at: None,
+        duration_ms: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_processes_that_create_the_same_pair_one_wins() {
+    let mut harness = Harness::sqlite().await;
+    let mut children: Vec<Child> = (0..8).map(|_| child("race", harness.home(), None)).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for child in &mut children {
+        lines.extend(said(child));
+        assert!(child.wait().unwrap().success());
+    }
+    let (won, lost): (Vec<&String>, Vec<&String>) =
+        lines.iter().partition(|line| line.starts_with("created "));
+    assert_eq!((won.len(), lost.len()), (1, 31), "{lines:?}");
+    assert!(lost.iter().all(|line| *line == "conflict"), "{lost:?}");
+    harness.restart().await;
+    let mirror = harness.mirror();
+    let tool = mirror.named("weather").unwrap();
+    assert_eq!(Some(tool.spec.description.as_str()), won[0].strip_prefix("created "));
+    let files = std::fs::read_dir(harness.path("skills/web")).unwrap().count();
+    assert_eq!(files, 2, "the definition and bundle.yaml");
+    assert!(mirror.unreadable.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_process_loses_nothing_that_was_acknowledged() {
+    let mut harness = Harness::sqlite().await;
+    harness.store.close().await;
+    for round in 0..4 {
+        let mut worker = child("work", harness.home(), None);
+        let mut lines = said(&mut worker);
+        let mut acknowledged: Vec<String> = lines.by_ref().take(20 + 57 * round).collect();
+        worker.kill().unwrap();
+        // What it said before it died counts too.
+        acknowledged.extend(lines);
+        worker.wait().unwrap();
+        harness.reopen().await;
+        let mirror = harness.mirror();
+        let mut tools: HashSet<(&str, &str)> = HashSet::new();
+        for line in &acknowledged {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                ["tool", name, state] => drop(tools.insert((name, state))),
+                ["call", id] => {
+                    let id = id.parse().unwrap();
+                    let found = harness.store.call(&TenantId::default_tenant(), id).await.unwrap();
+                    assert!(found.is_some(), "the call {id} is lost");
+                }
+                // Cut short by the kill: nobody was told.
+                _ => {}
+            }
+        }
+        for (name, state) in tools {
+            let now = mirror.named(name).map(|tool| tool.spec.description.as_str());
+            assert!(now == Some(state) || now == Some("two"), "{name} is {now:?}, not {state}");
+        }
+        assert!(mirror.unreadable.is_empty(), "{:?}", mirror.unreadable);
+        let half = std::fs::read_dir(harness.path("skills/web"))
+            .unwrap()
+            .any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with('.'));
+        assert!(!half, "a temporary file is left");
+        harness.assert_consistent().await;
+        harness.store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_leaves_the_old_file_whole() {
+    let harness = Harness::sqlite().await;
+    harness.store.close().await;
+    // A file may not grow beyond 600 KiB: like a full disk, in the middle of a write.
+    let mut worker = child("grow", harness.home(), Some(600));
+    let lines: Vec<String> = said(&mut worker).collect();
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(lines, ["created", "refused", "goes on"]);
+    let (store, sink) = harness.another().await;
+    assert_eq!(sink.mirror().named("weather").unwrap().spec.description, "still small");
+    store.close().await;
+}

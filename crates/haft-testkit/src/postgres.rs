@@ -1,0 +1,221 @@
+//! A PostgreSQL of the tests' own: one cluster for a test run, one database for a test.
+//!
+//! Test processes find the cluster by a file under a lock, so that only the first of them starts it. A
+//! watchdog that was started with it stops it, and removes its files, when nobody has used it for a while.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Runs beside the cluster: `$1` folder, `$2` lock file, `$3` folder of the programs, `$4` port.
+const WATCHDOG: &str = r#"
+dir=$1 lock=$2 bin=$3 port=$4
+busy() {
+    [ -n "$(find "$dir/used" -newermt '-45 seconds' 2>/dev/null)" ] && return 0
+    n=$("$bin/psql" -h 127.0.0.1 -p "$port" -U haft -d postgres -Atc \
+        "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()" \
+        2>/dev/null) || return 1
+    [ "$n" != 0 ]
+}
+while [ -d "$dir/data" ]; do
+    sleep 5
+    busy && continue
+    exec 9>>"$lock"
+    flock 9
+    if ! busy; then
+        "$bin/pg_ctl" -D "$dir/data" -m immediate stop
+        rm -rf "$dir/data" "$dir/port" "$dir/used"
+        exit 0
+    fi
+    exec 9>&-
+done
+"#;
+
+/// A database that only one test uses.
+#[derive(Debug)]
+pub struct TestDatabase {
+    /// Its address.
+    pub url: String,
+}
+
+/// Returns a new, empty database; starts the cluster where none runs.
+pub fn database() -> io::Result<TestDatabase> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let programs = Programs::find()?;
+    let user = User::choose()?;
+    let folder = std::env::temp_dir().join(format!("haft-test-postgres-{}", user.name));
+    fs::create_dir_all(&folder)?;
+    user.own(&folder)?;
+    let lock_path = folder.join("lock");
+    let lock = File::options().create(true).truncate(false).write(true).open(&lock_path)?;
+    // The watchdog, which is not root, takes this lock too.
+    user.own(&lock_path)?;
+    lock.lock()?;
+    let port = match running(&folder) {
+        Some(port) => port,
+        None => start(&folder, &lock_path, &programs, &user)?,
+    };
+    File::create(folder.join("used"))?;
+    user.own(&folder.join("used"))?;
+    let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    // Databases of an earlier process with the same id may still be there.
+    let server = format!("postgres://haft@127.0.0.1:{port}");
+    let psql =
+        |sql: &str| run(command(&programs.at("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
+    psql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+    psql(&format!("CREATE DATABASE {name}"))?;
+    Ok(TestDatabase { url: format!("{server}/{name}") })
+}
+
+/// Returns the port of the cluster, if it runs.
+fn running(folder: &Path) -> Option<u16> {
+    let port = fs::read_to_string(folder.join("port")).ok()?.trim().parse().ok()?;
+    TcpStream::connect(("127.0.0.1", port)).ok().map(|_| port)
+}
+
+fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Result<u16> {
+    let data = folder.join("data");
+    let _ = fs::remove_dir_all(&data);
+    let text = |path: &Path| path.display().to_string();
+    run(user.command(&programs.at("initdb")).args([
+        "-D",
+        &text(&data),
+        "-U",
+        "haft",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-locale",
+        "-N",
+    ]))?;
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    // Nothing here has to outlive a crash.
+    let options = format!(
+        "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+         -c synchronous_commit=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB"
+    );
+    let log = folder.join("log");
+    run(user.command(&programs.at("pg_ctl")).args([
+        "-D",
+        &text(&data),
+        "-l",
+        &text(&log),
+        "-w",
+        "-o",
+        &options,
+        "start",
+    ]))?;
+    fs::write(folder.join("port"), port.to_string())?;
+    let mut watchdog = user.command(Path::new("setsid"));
+    watchdog.args(["sh", "-c", WATCHDOG, "haft-test-postgres"]);
+    watchdog.args([text(folder), text(lock), text(&programs.folder), port.to_string()]);
+    watchdog.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    Ok(port)
+}
+
+/// Where the programs of PostgreSQL are.
+struct Programs {
+    folder: PathBuf,
+}
+
+impl Programs {
+    fn find() -> io::Result<Self> {
+        let mut folders: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+            .collect();
+        folders.sort();
+        folders.reverse();
+        folders.extend(["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"].map(PathBuf::from));
+        let whole = |folder: &PathBuf| {
+            ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|name| folder.join(name).exists())
+        };
+        folders.into_iter().find(whole).map(|folder| Self { folder }).ok_or_else(|| {
+            io::Error::other(
+                "PostgreSQL is not installed; on Debian and Ubuntu: `apt-get install postgresql`",
+            )
+        })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// As whom the cluster runs: PostgreSQL refuses to run as root.
+struct User {
+    name: String,
+    /// Set where this process is root and has to become someone else.
+    ids: Option<(u32, u32)>,
+}
+
+impl User {
+    fn choose() -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let me = fs::metadata("/proc/self")?.uid();
+        if me != 0 {
+            return Ok(Self { name: me.to_string(), ids: None });
+        }
+        let users = fs::read_to_string("/etc/passwd")?;
+        let ids = |wanted: &str| {
+            users.lines().find_map(|line| {
+                let mut parts = line.split(':');
+                let name = parts.next()?;
+                let (uid, gid) = (parts.nth(1)?.parse().ok()?, parts.next()?.parse().ok()?);
+                (name == wanted).then_some((uid, gid))
+            })
+        };
+        ["postgres", "nobody"]
+            .into_iter()
+            .find_map(|name| Some(Self { name: name.to_owned(), ids: Some(ids(name)?) }))
+            .ok_or_else(|| {
+                io::Error::other("there is neither a user `postgres` nor `nobody` to run PostgreSQL as")
+            })
+    }
+
+    fn own(&self, path: &Path) -> io::Result<()> {
+        match self.ids {
+            Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
+            None => Ok(()),
+        }
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        match self.ids {
+            None => command(program),
+            Some(_) => {
+                let mut command = command(Path::new("runuser"));
+                command.args(["-u", &self.name, "--"]).arg(program);
+                command
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test server is no tool; it needs no sandbox")]
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    // The folder of a test may be one that the other user may not enter.
+    command.current_dir("/");
+    command
+}
+
+/// Runs a program to its end; its output is part of the error.
+fn run(command: &mut Command) -> io::Result<()> {
+    // A file rather than a pipe: a server that keeps the pipe open would be waited for.
+    let log = tempfile::tempfile()?;
+    let status = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?).status()?;
+    if status.success() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    let mut log = log;
+    io::Seek::rewind(&mut log)?;
+    io::Read::read_to_string(&mut log, &mut text)?;
+    Err(io::Error::other(format!("{command:?} ended with {status}: {text}")))
+}
