@@ -26,8 +26,9 @@ impl Engine {
         Ok(Self { app: app.map_err(|error| CliError::Open { home, source: error.into() })? })
     }
 
-    /// Returns the whole HTTP surface.
-    pub(crate) fn router(&self) -> Router {
+    /// Returns the whole HTTP surface, with every definition looked at.
+    pub(crate) async fn router(&self) -> Router {
+        self.app.verify().await;
         self.app.router()
     }
 

@@ -139,6 +139,14 @@ impl App {
         format!("http://{addr}/#token={}", self.local_token().expose())
     }
 
+    /// Looks whether every definition can run, so that lists tell; a server does it in the background.
+    pub async fn verify(&self) {
+        let registry = Arc::clone(&self.registry);
+        if let Err(error) = tokio::task::spawn_blocking(move || registry.verify()).await {
+            tracing::error!(error = %error, "the definitions could not be looked at");
+        }
+    }
+
     /// Builds the index of the definitions anew from their files.
     pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
         self.store.reindex().await

@@ -33,9 +33,12 @@ impl App {
         stop: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
         let watching = self.store().watch();
-        let usage = {
+        let upkeep = {
             let app = Arc::clone(&self);
-            tokio::spawn(async move { app.keep_usage().await })
+            tokio::spawn(async move {
+                app.verify().await;
+                app.keep_usage().await;
+            })
         };
         let connections = GracefulShutdown::new();
         let accepting = accept(&listener, self.router(), &connections);
@@ -45,7 +48,7 @@ impl App {
         }
         drop(listener);
         self.drain(connections).await;
-        usage.abort();
+        upkeep.abort();
         watching.stop().await;
         self.close().await;
         Ok(())

@@ -43,7 +43,7 @@ pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
     for warning in &resolved.warnings {
         context.output.warn(warning);
     }
-    Ok(Client::local(Engine::open(resolved.settings).await?))
+    Ok(Client::local(Engine::open(resolved.settings).await?).await)
 }
 
 /// Returns the server that `server.json` names, if it answers.

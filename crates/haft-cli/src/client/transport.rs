@@ -39,9 +39,9 @@ impl Client {
     }
 
     /// Makes a client of the engine in this process.
-    pub(super) fn local(engine: Engine) -> Self {
+    pub(super) async fn local(engine: Engine) -> Self {
         let token = engine.token();
-        let router = engine.router();
+        let router = engine.router().await;
         Self { way: Way::Local { engine: Box::new(engine), router }, token }
     }
 

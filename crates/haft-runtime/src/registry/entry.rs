@@ -124,6 +124,18 @@ impl Entry {
         slot.get_or_init(|| Plan::compile(spec, executors).map(Arc::new).map_err(Arc::from)).clone()
     }
 
+    /// Compiles the newest definition to see whether it can run. Only a fault is kept: what nobody calls needs
+    /// no memory.
+    pub(super) fn verify(&self, executors: &Executors) {
+        if self.head.get().is_some() || !self.ready() {
+            return;
+        }
+        if let Err(problems) = Plan::compile(&self.tool.spec, executors) {
+            // Someone who compiled it in between found the same.
+            let _ = self.head.set(Err(problems.into()));
+        }
+    }
+
     /// Returns the definition and its revision number that a mode runs, where there is one.
     pub fn definition(&self, which: Which) -> Option<(u32, &Arc<ToolSpec>)> {
         match which {

@@ -164,6 +164,13 @@ impl Registry {
         &self.executors
     }
 
+    /// Looks whether every tool can run. At start this is put off, as it compiles every definition once.
+    pub fn verify(&self) {
+        for entry in self.snapshot().tools.values() {
+            entry.verify(&self.executors);
+        }
+    }
+
     /// Counts a call of a tool.
     pub(crate) fn count(&self, entry: &Entry, now: Timestamp) {
         if entry.counter.add(now) {
@@ -193,7 +200,11 @@ impl ChangeSink for Registry {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.snapshot.load());
         for change in changes {
+            let changed = if let Change::Tool(tool) = &change { Some(tool.id) } else { None };
             next.apply(change, &self.executors);
+            if let Some(entry) = changed.and_then(|id| next.tools.get(&id)) {
+                entry.verify(&self.executors);
+            }
         }
         self.snapshot.store(Arc::new(next));
     }
