@@ -23,7 +23,7 @@ struct BadValue {
     why: String,
 }
 
-fn bad(column: &'static str, value: &str, why: impl ToString) -> sqlx::Error {
+fn bad(column: &'static str, value: &str, why: &dyn ToString) -> sqlx::Error {
     let value = haft_core::problem::excerpt(value, 80);
     sqlx::Error::Decode(Box::new(BadValue { column, value, why: why.to_string() }))
 }
@@ -34,7 +34,7 @@ where
     T: std::str::FromStr<Err: ToString>,
 {
     let text: &str = row.try_get(column)?;
-    text.parse().map_err(|why: T::Err| bad(column, text, why))
+    text.parse().map_err(|why: T::Err| bad(column, text, &why))
 }
 
 /// Reads a switch.
@@ -54,11 +54,11 @@ pub(crate) fn maybe_moment(row: &AnyRow, column: &'static str) -> Result<Option<
 
 fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
     let value: i64 = row.try_get(column)?;
-    u32::try_from(value).map_err(|why| bad(column, &value.to_string(), why))
+    u32::try_from(value).map_err(|why| bad(column, &value.to_string(), &why))
 }
 
 fn spec(text: &str) -> Result<Arc<ToolSpec>, sqlx::Error> {
-    serde_json::from_str(text).map(Arc::new).map_err(|why| bad("spec", text, why))
+    serde_json::from_str(text).map(Arc::new).map_err(|why| bad("spec", text, &why))
 }
 
 /// The columns of a bundle.
@@ -98,7 +98,7 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let published = match row.try_get::<Option<i64>, _>("published_revision")? {
         None => None,
         Some(n) => {
-            let n = u32::try_from(n).map_err(|why| bad("published_revision", &n.to_string(), why))?;
+            let n = u32::try_from(n).map_err(|why| bad("published_revision", &n.to_string(), &why))?;
             let definition = match row.try_get::<Option<&str>, _>("published_spec")? {
                 Some(text) => spec(text)?,
                 None => Arc::clone(&newest),
@@ -116,11 +116,11 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
         spec: newest,
         revision,
         published,
-        status: Status::parse(status).ok_or_else(|| bad("status", status, "unknown"))?,
+        status: Status::parse(status).ok_or_else(|| bad("status", status, &"unknown"))?,
         enabled: switch(row, "enabled")?,
         built_in: switch(row, "built_in")?,
         fault: row.try_get("fault")?,
-        source: Source::parse(source).ok_or_else(|| bad("source", source, "unknown"))?,
+        source: Source::parse(source).ok_or_else(|| bad("source", source, &"unknown"))?,
         path: row.try_get("path")?,
         usage: Usage {
             call_count: u64::try_from(row.try_get::<i64, _>("call_count")?).unwrap_or_default(),

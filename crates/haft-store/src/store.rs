@@ -92,7 +92,8 @@ impl Store {
             Some(files) => {
                 let (name, sync) = (node.clone(), settings.sync_to_disk);
                 let doing = "start the call journal".to_owned();
-                Ledgers::Journal(files.run(doing, move |home| Journal::open(home, &name, sync)).await?)
+                let journal = files.run(doing, move |home| Journal::open(home, &name, sync)).await?;
+                Ledgers::Journal(Box::new(journal))
             }
         };
         let inner = Arc::new(Inner {
@@ -111,7 +112,8 @@ impl Store {
         });
         inner.recover().await?;
         inner.reload().await?;
-        if inner.files.is_some() {
+        if let Some(files) = &inner.files {
+            files.clean_history().await?;
             inner.sync().await?;
         }
         Ok(Arc::new(Store { inner }))
@@ -129,7 +131,7 @@ impl Store {
                 Ok(()) => drop(self.inner.journal(Journal::remove).await),
                 // They stay in the journal; the next start finds them.
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "calls stay in the journal")
+                    tracing::error!(error = &error as &dyn std::error::Error, "calls stay in the journal");
                 }
             }
         }

@@ -186,14 +186,12 @@ impl User {
     }
 
     fn command(&self, program: &Path) -> Command {
-        match self.ids {
-            None => command(program),
-            Some(_) => {
-                let mut command = command(Path::new("runuser"));
-                command.args(["-u", &self.name, "--"]).arg(program);
-                command
-            }
+        if self.ids.is_none() {
+            return command(program);
         }
+        let mut command = command(Path::new("runuser"));
+        command.args(["-u", &self.name, "--"]).arg(program);
+        command
     }
 }
 

@@ -1,5 +1,7 @@
 //! The statements of the catalog.
 
+use std::collections::HashSet;
+
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::id::{BundleId, ToolId};
@@ -143,6 +145,12 @@ impl Session<'_> {
             .fetch_optional(&mut *self.tx)
             .await?;
         row.as_ref().map(rows::tool).transpose()
+    }
+
+    /// Returns every `<bundle, name, version>` that is stored.
+    pub(crate) async fn stored_pairs(&mut self) -> Result<HashSet<(String, String, String)>> {
+        let rows = sqlx::query("SELECT bundle_id, name, version FROM tools").fetch_all(&mut *self.tx).await?;
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
     }
 
     pub(crate) async fn insert_tool(&mut self, tool: Fresh<'_>) -> Result<()> {

@@ -62,7 +62,8 @@ impl Inner {
     pub(crate) async fn sync(&self) -> Result<Synced, StoreError> {
         let Some(files) = &self.files else { return Ok(Synced::default()) };
         let scan = files.run("list the definition files".into(), scan::scan).await?;
-        if Plan::new(scan, &*self.state.lock().await, Effort::Changed).is_empty() {
+        let clean = scan.leftovers.is_empty();
+        if clean && Plan::new(scan, &*self.state.lock().await, Effort::Changed).is_empty() {
             return Ok(Synced::default());
         }
         self.apply_disk(Effort::Changed).await
@@ -148,17 +149,17 @@ fn read_all(home: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
     let (mut items, mut vanished) = (Vec::with_capacity(found.len()), Vec::new());
     for mut found in found {
         if let Some(fault) = found.fault.clone() {
-            items.push(Item { reading: Err(fault), found });
+            items.push(Item { found, reading: Err(fault) });
             continue;
         }
         match read::text(&home.join(&found.path)) {
             Ok((text, metadata)) => {
                 found.stamp = if is_fresh(&metadata) { Stamp::unknown() } else { Stamp::of(&metadata) };
                 let reading = definition::read(&text, found.form, &found.path);
-                items.push(Item { reading, found });
+                items.push(Item { found, reading });
             }
             Err(ReadFault::Gone) => vanished.push(found.path),
-            Err(ReadFault::Bad(why)) => items.push(Item { reading: Err(why), found }),
+            Err(ReadFault::Bad(why)) => items.push(Item { found, reading: Err(why) }),
         }
     }
     (items, vanished)

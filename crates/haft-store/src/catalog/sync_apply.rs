@@ -10,6 +10,7 @@ use haft_core::bundle::Bundle;
 use haft_core::catalog::StoreError;
 use haft_core::id::ToolId;
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
+use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 
 use super::queries::{Filed, Fresh, hash};
@@ -24,6 +25,8 @@ use crate::store::KnownFile;
 use crate::time;
 
 const DOING: &str = "enter the definition files into the index";
+/// From so many files on, the pairs that are stored are read once instead of one by one.
+const MANY: usize = 100;
 
 /// A file that was read.
 pub(crate) struct Item {
@@ -49,6 +52,26 @@ struct Pass {
     /// Tools that lost their file; a later file may still claim them.
     orphans: Vec<ToolId>,
     bundles: HashMap<(TenantId, BundleSlug), Bundle>,
+    /// With many files: every pair that the table held before, so that a new file costs no look-up.
+    stored: Option<HashSet<(String, String, String)>>,
+}
+
+impl Pass {
+    /// Returns the other file that defines the tool, unless that file is gone or defines something else now.
+    fn other_file(&self, holder: &Tool, path: &str) -> Option<String> {
+        let other = holder.path.clone().filter(|other| other != path)?;
+        let Tool { tenant, bundle, spec, .. } = holder;
+        let pair = (tenant.clone(), bundle.clone(), spec.name.clone(), spec.version.clone());
+        let left = self.gone.contains(&other) || self.pairs.get(&other).is_some_and(|now| *now != pair);
+        (self.claimed.contains(&holder.id) || !left).then_some(other)
+    }
+
+    /// Tells whether the table may hold a tool of the pair.
+    fn may_hold(&self, bundle: &Bundle, spec: &ToolSpec) -> bool {
+        self.stored.as_ref().is_none_or(|stored| {
+            stored.contains(&(bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()))
+        })
+    }
 }
 
 impl Session<'_> {
@@ -58,6 +81,9 @@ impl Session<'_> {
             self.apply_bundle(bundle).await?;
         }
         let mut pass = Pass { gone: plan.gone.iter().cloned().collect(), ..Pass::default() };
+        if items.len() > MANY {
+            pass.stored = Some(self.stored_pairs().await.map_err(fault(DOING))?);
+        }
         for item in &items {
             if let Ok(definition) = &item.reading {
                 let Found { tenant, bundle, .. } = &item.found;
@@ -94,11 +120,15 @@ impl Session<'_> {
     ) -> Result<(), StoreError> {
         let bundle = self.bundle_of(pass, found).await?;
         let spec = &definition.spec;
-        let holder = self.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(DOING))?;
+        let holder = if pass.may_hold(&bundle, spec) {
+            self.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(DOING))?
+        } else {
+            None
+        };
         let before = self.known_tool(&found.path).await?;
         let target = match (holder, &before) {
             (Some(holder), _) => {
-                if let Some(path) = self.other_file(pass, &holder, &found.path) {
+                if let Some(path) = pass.other_file(&holder, &found.path) {
                     let why = format!(
                         "`{}` is defined by `{path}` already; change the name or the version, or remove one of the two",
                         holder.qualified()
@@ -118,22 +148,14 @@ impl Session<'_> {
         };
         pass.claimed.insert(id);
         pass.orphans.extend(before.map(|tool| tool.id).filter(|old| *old != id));
-        self.forget_unreadable(&found.path).await?;
+        if let Some(stored) = &mut pass.stored {
+            stored.insert((bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()));
+        }
+        if pass.stored.is_none() || self.state.files.contains_key(&found.path) {
+            self.forget_unreadable(&found.path).await?;
+        }
         self.learn_file(found.path.clone(), Some(KnownFile { stamp: found.stamp.clone(), tool: Some(id) }));
         Ok(())
-    }
-
-    /// Returns the other file that defines the tool, unless that file is gone or defines something else now.
-    fn other_file(&self, pass: &Pass, holder: &Tool, path: &str) -> Option<String> {
-        let other = holder.path.clone().filter(|other| other != path)?;
-        let pair = (
-            holder.tenant.clone(),
-            holder.bundle.clone(),
-            holder.spec.name.clone(),
-            holder.spec.version.clone(),
-        );
-        let left = pass.gone.contains(&other) || pass.pairs.get(&other).is_some_and(|now| *now != pair);
-        (pass.claimed.contains(&holder.id) || !left).then_some(other)
     }
 
     async fn update_from(
@@ -191,21 +213,17 @@ impl Session<'_> {
     async fn apply_fault(&mut self, pass: &mut Pass, found: &Found, why: &str) -> Result<(), StoreError> {
         let text = format!("{}: {}", found.path, why.replace('\0', " "));
         let before = self.known_tool(&found.path).await?.filter(|tool| !pass.claimed.contains(&tool.id));
-        let tool = match before {
-            Some(tool) => {
-                self.set_fault(tool.id, &text, &found.stamp).await.map_err(fault(DOING))?;
-                if tool.fault.as_deref() != Some(&text) {
-                    self.touch_tool(tool.id);
-                }
-                pass.claimed.insert(tool.id);
-                Some(tool.id)
+        let id = before.as_ref().map(|tool| tool.id);
+        if let Some(tool) = before {
+            self.set_fault(tool.id, &text, &found.stamp).await.map_err(fault(DOING))?;
+            if tool.fault.as_deref() != Some(&text) {
+                self.touch_tool(tool.id);
             }
-            None => {
-                self.note_unreadable(found, &text).await?;
-                None
-            }
-        };
-        self.learn_file(found.path.clone(), Some(KnownFile { stamp: found.stamp.clone(), tool }));
+            pass.claimed.insert(tool.id);
+        } else {
+            self.note_unreadable(found, &text).await?;
+        }
+        self.learn_file(found.path.clone(), Some(KnownFile { stamp: found.stamp.clone(), tool: id }));
         Ok(())
     }
 

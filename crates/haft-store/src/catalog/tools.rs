@@ -202,10 +202,9 @@ impl Session<'_> {
         let said = (!tool.enabled).then_some(false);
         let form = layout::form_of(path.rsplit('/').next().unwrap_or(path)).unwrap_or(FileForm::Json);
         let text = render(spec, form, said)?;
-        let target = match tool.spec.version == spec.version {
-            true => None,
-            false => layout::relabelled(path, &tool.spec.version, &spec.version),
-        };
+        let target = (tool.spec.version != spec.version)
+            .then(|| layout::relabelled(path, &tool.spec.version, &spec.version))
+            .flatten();
         let (from, now) = (path.to_owned(), self.inner.now());
         let (to, stamp, undo) = files
             .run(format!("write `{path}`"), move |home| {

@@ -7,6 +7,7 @@ use haft_core::catalog::StoreError;
 
 use super::layout::{HISTORY, SKILLS};
 use super::lock::{self, HomeLock};
+use super::write;
 
 /// The home folder.
 #[derive(Debug, Clone)]
@@ -34,7 +35,27 @@ impl Files {
     /// Waits, off the async threads, for the lock between processes.
     pub(crate) async fn lock(&self) -> Result<HomeLock, StoreError> {
         let path = self.at(SKILLS).join(".lock");
-        self.run(format!("lock `{}`", path.display()), move |_| lock::acquire(&path)).await
+        self.run(format!("lock `{}`", path.display()), move |_| {
+            // Someone may have removed the folder as a whole.
+            std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            lock::acquire(&path)
+        })
+        .await
+    }
+
+    /// Removes what a crash left in the history; definitions are cleaned up when they are read.
+    pub(crate) async fn clean_history(&self) -> Result<(), StoreError> {
+        let _lock = self.lock().await?;
+        self.run("clean up the history".into(), |home| {
+            for entry in std::fs::read_dir(home.join(HISTORY))? {
+                let path = entry?.path();
+                if path.to_str().is_some_and(|path| path.ends_with(write::TEMPORARY)) {
+                    write::remove(&path)?;
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// Runs something that waits for the disk off the async threads.

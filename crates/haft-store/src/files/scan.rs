@@ -83,7 +83,7 @@ impl Scan {
             let path = format!("{folder}/{name}");
             if let Some(form) = layout::form_of(&name) {
                 // A file outside of every bundle belongs to the bundle of tools that name none.
-                self.push(path, tenant, &BundleSlug::user_created(), form, &metadata);
+                self.files.push(found(path, tenant, &BundleSlug::user_created(), (form, &metadata)));
             } else if name.ends_with(TEMPORARY) {
                 self.leftovers.push(path);
             } else if metadata.is_dir() {
@@ -127,7 +127,7 @@ impl Scan {
             } else if name.ends_with(TEMPORARY) {
                 self.leftovers.push(path);
             } else if let Some(form) = layout::form_of(&name) {
-                self.push(path, tenant, &bundle.slug, form, &metadata);
+                self.files.push(found(path, tenant, &bundle.slug, (form, &metadata)));
             }
         }
         self.bundles.push(bundle);
@@ -135,28 +135,25 @@ impl Scan {
     }
 
     fn refuse(&mut self, folder: &str, tenant: &TenantId, metadata: &Metadata, fault: String) {
-        self.push(folder.to_owned(), tenant, &BundleSlug::user_created(), FileForm::Json, metadata);
-        if let Some(last) = self.files.last_mut() {
-            last.fault = Some(fault);
-        }
+        let what = (FileForm::Json, metadata);
+        let entry = found(folder.to_owned(), tenant, &BundleSlug::user_created(), what);
+        self.files.push(Found { fault: Some(fault), ..entry });
     }
+}
 
-    fn push(
-        &mut self,
-        path: String,
-        tenant: &TenantId,
-        bundle: &BundleSlug,
-        form: FileForm,
-        metadata: &Metadata,
-    ) {
-        self.files.push(Found {
-            path,
-            tenant: tenant.clone(),
-            bundle: bundle.clone(),
-            stamp: Stamp::of(metadata),
-            modified_at: modified_at(metadata),
-            form,
-            fault: None,
-        });
+fn found(
+    path: String,
+    tenant: &TenantId,
+    bundle: &BundleSlug,
+    (form, metadata): (FileForm, &Metadata),
+) -> Found {
+    Found {
+        path,
+        tenant: tenant.clone(),
+        bundle: bundle.clone(),
+        stamp: Stamp::of(metadata),
+        modified_at: modified_at(metadata),
+        form,
+        fault: None,
     }
 }

@@ -13,9 +13,12 @@ const MOST_WAITING: usize = 10_000;
 
 const DOING: &str = "record a call";
 
+/// A row, and who waits for it.
+type Waiting = (Row, oneshot::Sender<bool>);
+
 /// Rows that wait for the next commit.
 pub(crate) struct Group {
-    waiting: Arc<Mutex<Vec<(Row, oneshot::Sender<bool>)>>>,
+    waiting: Arc<Mutex<Vec<Waiting>>>,
     turn: Arc<tokio::sync::Mutex<()>>,
     places: tokio::sync::Semaphore,
 }

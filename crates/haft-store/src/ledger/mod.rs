@@ -17,6 +17,6 @@ use journal::Journal;
 
 /// Where a call goes first.
 pub(crate) enum Ledgers {
-    Journal(Journal),
+    Journal(Box<Journal>),
     Group(Group),
 }

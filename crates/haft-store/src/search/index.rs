@@ -10,7 +10,7 @@ use haft_core::catalog::Change;
 use haft_core::id::ToolId;
 use haft_core::tool::Tool;
 
-use super::words::{tolerance, within, words};
+use super::words::{Near, words};
 
 /// More words of a query say nothing.
 const MOST_WORDS: usize = 16;
@@ -159,11 +159,17 @@ impl Tables {
                 Some((Hit { id, score: score + whole_query(entry, &whole) }, entry))
             })
             .collect();
-        let order = |hit: &Hit, entry: &Entry| (Reverse(hit.score), Reverse(entry.modified_at));
-        hits.sort_by(|(a, x), (b, y)| {
-            order(a, x).cmp(&order(b, y)).then_with(|| x.name.cmp(&y.name)).then_with(|| a.id.cmp(&b.id))
-        });
-        hits.into_iter().take(limit).map(|(hit, _)| hit).collect()
+        let order = |(a, x): &(Hit, &Entry), (b, y): &(Hit, &Entry)| {
+            let key = |hit: &Hit, entry: &Entry| (Reverse(hit.score), Reverse(entry.modified_at));
+            key(a, x).cmp(&key(b, y)).then_with(|| x.name.cmp(&y.name)).then_with(|| a.id.cmp(&b.id))
+        };
+        // A common word fits thousands of tools, and only a page of them is wanted.
+        if limit < hits.len() {
+            hits.select_nth_unstable_by(limit, order);
+            hits.truncate(limit);
+        }
+        hits.sort_unstable_by(order);
+        hits.into_iter().map(|(hit, _)| hit).collect()
     }
 
     /// Returns the tools that one word fits, each with its best fit.
@@ -180,18 +186,10 @@ impl Tables {
             let exact = candidate.len() == word.len();
             add(tools, &|place| fit(place, exact));
         }
-        let letters: Vec<char> = word.chars().collect();
-        let limit = tolerance(letters.len());
-        if limit > 0 {
-            let mut other = Vec::new();
-            for (candidate, tools) in &self.vocabulary {
-                // A cheap bound first: a letter has at least one byte and at most four.
-                if candidate.len() + limit < letters.len() || candidate.len() > 4 * (letters.len() + limit) {
-                    continue;
-                }
-                other.clear();
-                other.extend(candidate.chars());
-                if within(&letters, &other, limit) {
+        if let Some(mut near) = Near::new(word) {
+            for (candidate, tools) in self.vocabulary.iter().filter(|(candidate, _)| near.fits(candidate)) {
+                // What starts with the word was found above, with a better fit.
+                if !candidate.starts_with(word) {
                     add(tools, &|place| FUZZY + nearness(place));
                 }
             }

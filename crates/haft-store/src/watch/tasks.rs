@@ -81,7 +81,7 @@ async fn reap_often(inner: Arc<Inner>, stop: CancellationToken) {
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "could not remove what is old")
+                tracing::error!(error = &error as &dyn std::error::Error, "could not remove what is old");
             }
         }
         tokio::select! {

@@ -91,11 +91,13 @@ async fn what_a_crash_left_is_cleaned_up_and_files_win() {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     // As after a crash between the file and the index: the file is newer, and a temporary one is left.
     harness.write("skills/web/.0123.haft-tmp", "half");
+    harness.write("tool-history/.0123.haft-tmp", "half");
     harness.write("skills/web/new.json", &text("new", "x"));
     let path = harness.path("skills/web/weather.skill");
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("one", "two")).unwrap();
     harness.restart().await;
     assert_eq!(listing(&harness, "skills/web"), ["bundle.yaml", "new.json", "weather.skill"]);
+    assert_eq!(listing(&harness, "tool-history"), Vec::<String>::new());
     let mirror = harness.mirror();
     let now = mirror.named("weather").unwrap();
     assert_eq!((now.id, now.revision, now.spec.description.as_str()), (tool.id, 2, "two"));

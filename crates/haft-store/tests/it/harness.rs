@@ -1,5 +1,4 @@
 //! A store of its own for each test, on the engine that the test asks for.
-#![expect(clippy::unwrap_used, reason = "a harness fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,10 @@
 //! The store: everything that does not concern files is tested on both engines.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests and their helpers fail by panicking"
+)]
 
 mod bundles;
 mod catalog;

@@ -1,5 +1,4 @@
 //! Whatever is done in whatever order: the files, the index and what was announced say the same.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::collections::BTreeMap;
 use std::fs;

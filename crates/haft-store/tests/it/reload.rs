@@ -148,7 +148,7 @@ async fn a_file_without_permission_is_named() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     tool(&harness, "weather", |_| true).await;
-    fs::set_permissions(harness.path("skills/web/a.json"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(harness.path("skills/web/a.json"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(harness.path("skills/web/a.json")).is_ok() {
         // Root may read everything: then nothing is wrong with the file.
         assert_eq!(tool(&harness, "weather", |_| true).await.fault, None);
