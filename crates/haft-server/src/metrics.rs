@@ -100,9 +100,9 @@ impl Stage for Measure {
             drop(running);
             self.0.seconds.record(elapsed(started));
             if outcome.is_ok() {
-                self.0.succeeded.increment(1)
+                self.0.succeeded.increment(1);
             } else {
-                self.0.failed.increment(1)
+                self.0.failed.increment(1);
             }
             outcome
         })

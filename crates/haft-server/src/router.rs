@@ -82,8 +82,8 @@ impl App {
 }
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
-    let routes = tool_routes().merge(other_routes());
-    let (router, mut document) = guarded(app, routes).split_for_parts();
+    let all = tool_routes().merge(other_routes());
+    let (router, mut document) = guarded(app, all).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));

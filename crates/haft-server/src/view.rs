@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the fields of the API")]
 pub(crate) struct ToolView {
     /// The id; `null` for a file that cannot be read.
     #[schema(value_type = Option<String>)]
@@ -70,7 +71,7 @@ pub(crate) struct ToolView {
     /// Doubts about the definition, on writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
-    pub warnings: Vec<haft_core::problem::Problem>,
+    pub(crate) warnings: Vec<haft_core::problem::Problem>,
 }
 
 impl From<&Entry> for ToolView {

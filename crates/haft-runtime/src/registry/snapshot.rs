@@ -200,9 +200,9 @@ impl ChangeSink for Registry {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.snapshot.load());
         for change in changes {
-            let changed = if let Change::Tool(tool) = &change { Some(tool.id) } else { None };
+            let tool = if let Change::Tool(tool) = &change { Some(tool.id) } else { None };
             next.apply(change, &self.executors);
-            if let Some(entry) = changed.and_then(|id| next.tools.get(&id)) {
+            if let Some(entry) = tool.and_then(|id| next.tools.get(&id)) {
                 entry.verify(&self.executors);
             }
         }

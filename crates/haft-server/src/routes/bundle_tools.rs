@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{Backup, FileForm, NewTool};
 use haft_core::name::{ToolName, Version, check_without_underscore};
@@ -21,6 +20,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
+use crate::routes::invoke::Incoming;
 use crate::routes::tool::{Deleted, Switch};
 use crate::routes::{bundles, invoke, tool};
 use crate::view::{OutcomeView, ToolView};
@@ -163,10 +163,8 @@ pub(crate) async fn call(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(address): Path<Address>,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    call: Incoming,
 ) -> Result<Response, ApiError> {
     let reference = reference(&app, &identity, &address)?;
-    invoke::run(&app, &identity, reference, &params, &headers, &body).await
+    invoke::run(&app, &identity, reference, &call).await
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::outcome::ErrorCode;
@@ -60,23 +60,37 @@ pub(crate) async fn invoke(
     State(app): State<Arc<App>>,
     identity: Identity,
     Path(reference): Path<String>,
+    call: Incoming,
+) -> Result<Response, ApiError> {
+    let reference: ToolRef = reference.parse()?;
+    run(&app, &identity, reference, &call).await
+}
+
+/// Everything that a request says about a call, but for the tool.
+pub(crate) struct Incoming {
     params: Params,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, ApiError> {
-    let reference: ToolRef = reference.parse()?;
-    run(&app, &identity, reference, &params, &headers, &body).await
+}
+
+impl<S: Send + Sync> FromRequest<S> for Incoming {
+    type Rejection = ApiError;
+
+    async fn from_request(request: extract::Request, state: &S) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let params = Params::from_request_parts(&mut parts, state).await?;
+        let headers = parts.headers.clone();
+        let body = Body::from_request(extract::Request::from_parts(parts, body), state).await?;
+        Ok(Self { params, headers, body })
+    }
 }
 
 /// Calls a tool, for this route and the one under bundles.
-#[expect(clippy::too_many_arguments, reason = "they are the parts of one request")]
 pub(crate) async fn run(
     app: &App,
     identity: &Identity,
     tool: ToolRef,
-    params: &Params,
-    headers: &HeaderMap,
-    body: &Body,
+    Incoming { params, headers, body }: &Incoming,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let invocation: Invocation = body.json_or_default().map_err(|error| ApiError {

@@ -77,7 +77,7 @@ impl Server {
 
     /// A request without a token.
     pub(crate) fn bare(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, self.url(path)).timeout(Duration::from_secs(60))
+        self.client.request(method, self.url(path)).timeout(Duration::from_mins(1))
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {

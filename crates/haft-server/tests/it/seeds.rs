@@ -115,12 +115,8 @@ async fn seed_0_secrets_may_come_from_the_environment_where_configured() {
     assert_eq!(answer["value"], json!("Sunny in Oslo for MyApp/v2"), "{answer}");
 }
 
-/// The requests of the second document, as printed. Running the scripts needs the script executor; what is
-/// REST (creating, listing, showing, validating, describing, deleting) works on them all the same.
-#[tokio::test]
-async fn seed_1_rest_examples() {
-    let server = Server::start().await;
-    let body = r#"{
+/// The first request of the second document, as printed.
+const WEATHER_CHECK: &str = r#"{
   "name": "weather-check",
   "description": "Check current weather for a location",
   "runtime": "bash",
@@ -140,6 +136,12 @@ async fn seed_1_rest_examples() {
   "network": true,
   "timeout_secs": 30
 }"#;
+
+/// The requests of the second document, as printed. Running the scripts needs the script executor; what is
+/// REST (creating, listing, showing, validating, describing, deleting) works on them all the same.
+#[tokio::test]
+async fn seed_1_rest_examples() {
+    let server = Server::start().await;
     let request =
         server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(body);
     let (status, answer) = send(request).await;
