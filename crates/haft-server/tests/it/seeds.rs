@@ -143,7 +143,7 @@ const WEATHER_CHECK: &str = r#"{
 async fn seed_1_rest_examples() {
     let server = Server::start().await;
     let request =
-        server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(body);
+        server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(WEATHER_CHECK);
     let (status, answer) = send(request).await;
     assert_eq!((status, &answer["status"]), (201, &json!("success")), "{answer}");
     let data = &answer["data"];
@@ -193,10 +193,10 @@ async fn seed_1_rest_examples() {
         .post("/api/tools/weather-check/validate", json!({"check_syntax": true, "check_parameters": true}))
         .await;
     assert_eq!((&answer["data"]["valid"], &answer["data"]["errors"]), (&json!(true), &json!([])));
-    let (status, answer) = server.post("/api/tools", serde_json::from_str(body).unwrap()).await;
+    let (status, answer) = server.post("/api/tools", serde_json::from_str(WEATHER_CHECK).unwrap()).await;
     assert_eq!((status, code(&answer)), (409, "conflict"));
 
-    let mut changed: Value = serde_json::from_str(body).unwrap();
+    let mut changed: Value = serde_json::from_str(WEATHER_CHECK).unwrap();
     changed["description"] = json!("Check the weather somewhere");
     let (status, answer) = server.put("/api/tools/weather-check", changed).await;
     assert_eq!((status, &answer["data"]["description"]), (200, &json!("Check the weather somewhere")));
