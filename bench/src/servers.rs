@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use axum::extract::Json;
 use axum::routing::post;
-use haft_runtime::function::Functions;
 use haft_server::settings::Settings;
-use haft_server::{App, Extensions};
+use haft_server::{App, Extensions, Functions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 

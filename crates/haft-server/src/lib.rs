@@ -22,4 +22,5 @@ pub mod settings;
 mod view;
 
 pub use app::{App, Extensions, StartError};
+pub use haft_runtime::function::Functions;
 pub use local_token::LocalTokenError;

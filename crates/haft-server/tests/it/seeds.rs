@@ -142,8 +142,10 @@ const WEATHER_CHECK: &str = r#"{
 #[tokio::test]
 async fn seed_1_rest_examples() {
     let server = Server::start().await;
-    let request =
-        server.request(Method::POST, "/api/tools").header("content-type", "application/json").body(WEATHER_CHECK);
+    let request = server
+        .request(Method::POST, "/api/tools")
+        .header("content-type", "application/json")
+        .body(WEATHER_CHECK);
     let (status, answer) = send(request).await;
     assert_eq!((status, &answer["status"]), (201, &json!("success")), "{answer}");
     let data = &answer["data"];
