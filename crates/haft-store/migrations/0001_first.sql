@@ -64,7 +64,7 @@ CREATE TABLE unreadable (
 );
 
 CREATE TABLE calls (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
     tenant TEXT NOT NULL,
     tool_id TEXT NOT NULL,
     status TEXT NOT NULL,
@@ -73,10 +73,12 @@ CREATE TABLE calls (
     node TEXT NOT NULL,
     idempotency_key TEXT,
     record TEXT NOT NULL,
-    UNIQUE (tenant, idempotency_key)
+    -- Also the order of lists.
+    PRIMARY KEY (tenant, id)
 );
 
-CREATE INDEX calls_of_tenant ON calls (tenant, id);
+-- Few calls have a key: the others cost nothing here.
+CREATE UNIQUE INDEX calls_by_key ON calls (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX calls_of_tool ON calls (tool_id, id);
 CREATE INDEX calls_unfinished ON calls (final) WHERE final = 0;
 

@@ -84,6 +84,21 @@ impl Engine {
         }
     }
 
+    /// Spells the places of so many rows of values. SQLite finds numbered ones by a search, which for many
+    /// values takes longer than the insert.
+    pub(crate) fn placeholders(&self, rows: usize, columns: usize) -> String {
+        let mut number = 0;
+        let mut place = || {
+            number += 1;
+            match self.kind {
+                Kind::Sqlite => "?".to_owned(),
+                Kind::Postgres => format!("${number}"),
+            }
+        };
+        let mut row = || (0..columns).map(|_| place()).collect::<Vec<_>>().join(", ");
+        (0..rows).map(|_| format!("({})", row())).collect::<Vec<_>>().join(", ")
+    }
+
     /// Makes concurrent migrations of the same database wait for each other.
     pub(crate) async fn lock_schema(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
         match self.kind {

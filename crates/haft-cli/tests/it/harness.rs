@@ -89,7 +89,18 @@ impl Haft {
     /// Starts a server and waits until it has said where it is.
     pub(crate) fn serve(&self, more: &[&str]) -> Server {
         let arguments = [&["serve", "--addr", "127.0.0.1:0", "--json"], more].concat();
-        let mut child = self.command(&arguments).stderr(Stdio::null()).spawn().unwrap();
+        Self::started(self.command(&arguments))
+    }
+
+    /// Starts a server with settings from the environment.
+    pub(crate) fn serve_with(&self, environment: &[(&str, &str)]) -> Server {
+        let mut command = self.command(&["serve", "--addr", "127.0.0.1:0", "--json"]);
+        command.envs(environment.iter().copied());
+        Self::started(command)
+    }
+
+    fn started(mut command: Command) -> Server {
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let mut reader = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         while !text.ends_with("}\n") {

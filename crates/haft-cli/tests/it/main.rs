@@ -1,5 +1,6 @@
 //! The binary as people and programs use it.
 
+mod crash;
 mod harness;
 mod help;
 mod home;

@@ -66,7 +66,8 @@ impl Inner {
         };
         let done = sqlx::query(
             "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, record) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, idempotency_key) DO NOTHING",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, idempotency_key) \
+             WHERE idempotency_key IS NOT NULL DO NOTHING",
         )
         .bind(row.id.to_string())
         .bind(&row.tenant)

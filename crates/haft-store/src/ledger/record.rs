@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
@@ -11,8 +10,8 @@ use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use crate::engine::Engine;
 
-/// How many rows one statement stores; SQLite takes at most 32,766 values.
-const ROWS: usize = 500;
+/// How many rows one statement stores: enough to spread its cost, few enough to keep its text short.
+const ROWS: usize = 100;
 const COLUMNS: usize = 7;
 
 /// A call, ready to be stored.
@@ -56,11 +55,12 @@ pub(crate) async fn insert<R: Borrow<Row>>(
     rows: &[R],
 ) -> Result<(), sqlx::Error> {
     let mut tx = engine.begin().await?;
-    insert_in(&mut tx, node, rows).await?;
+    insert_in(engine, &mut tx, node, rows).await?;
     tx.commit().await
 }
 
 async fn insert_in<R: Borrow<Row>>(
+    engine: &Engine,
     tx: &mut Transaction<'static, Any>,
     node: &str,
     rows: &[R],
@@ -78,7 +78,7 @@ async fn insert_in<R: Borrow<Row>>(
             .filter(|(at, row): &(usize, &Row)| last.get(&row.id) == Some(at))
             .map(|(_, row)| row)
             .collect();
-        let sql = statement(newest.len());
+        let sql = statement(&engine.placeholders(newest.len(), COLUMNS));
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for row in newest {
             query = query
@@ -95,21 +95,12 @@ async fn insert_in<R: Borrow<Row>>(
     Ok(())
 }
 
-/// Spells the statement for so many rows, with numbered placeholders as both engines understand them.
-fn statement(rows: usize) -> String {
-    let mut sql =
-        String::from("INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES ");
-    for row in 0..rows {
-        let first = row * COLUMNS;
-        let list: Vec<String> = (1..=COLUMNS).map(|column| format!("${}", first + column)).collect();
-        let comma = if row == 0 { "" } else { ", " };
-        let _ = write!(sql, "{comma}({})", list.join(", "));
-    }
-    sql.push_str(
-        " ON CONFLICT (id) DO UPDATE SET status = excluded.status, final = excluded.final, \
-         node = excluded.node, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1",
-    );
-    sql
+fn statement(places: &str) -> String {
+    format!(
+        "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES {places} \
+         ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, final = excluded.final, \
+         node = excluded.node, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
+    )
 }
 
 /// Finds the rows of a condition.
