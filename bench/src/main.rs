@@ -11,6 +11,10 @@ mod tables;
 
 use anyhow::{Result, bail};
 
+/// The allocator of the binary `haft`; the plain server has it too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

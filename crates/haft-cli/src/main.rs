@@ -24,6 +24,10 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::CliError;
 
+/// A call makes many small, short-lived allocations; this one is made for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // One provider of cryptography for every TLS connection; a second installation cannot happen.
     let _ = rustls::crypto::ring::default_provider().install_default();

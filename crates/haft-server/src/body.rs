@@ -1,37 +1,57 @@
 //! Request bodies: read whole, bounded, with errors that say where.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use haft_core::outcome::ErrorCode;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
+use crate::app::App;
 use crate::error::ApiError;
+
+/// How long a client may take to send a body.
+const BODY_TIME: Duration = Duration::from_mins(1);
 
 /// A body as it came, with the type it claims.
 pub(crate) struct Body {
     /// The bytes.
-    pub bytes: Bytes,
+    pub(crate) bytes: Bytes,
     /// The media type, without parameters, in lower case.
-    pub media_type: String,
+    pub(crate) media_type: String,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Body {
+impl FromRequest<Arc<App>> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| rejected(&error))?;
-        Ok(Self { bytes, media_type })
+        let most = app.settings().server.max_body_bytes;
+        if claimed_length(request.headers()).is_some_and(|length| length > most) {
+            return Err(too_large(most));
+        }
+        let reading = Limited::new(request.into_body(), most).collect();
+        let collected = tokio::time::timeout(BODY_TIME, reading)
+            .await
+            .map_err(|_| ApiError::bad_request("the body took longer than a minute to arrive"))?
+            .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => too_large(most),
+                None => ApiError::bad_request(format!("the body could not be read: {error}")),
+            })?;
+        Ok(Self { bytes: collected.to_bytes(), media_type })
     }
 }
 
-fn rejected(error: &BytesRejection) -> ApiError {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        return ApiError::new(ErrorCode::TooLarge, "the body is larger than `server.max_body_bytes` allows");
-    }
-    ApiError::bad_request(format!("the body could not be read: {}", error.body_text()))
+fn claimed_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large(most: usize) -> ApiError {
+    let message = format!("the body is larger than the {most} bytes that `server.max_body_bytes` allows");
+    ApiError::new(ErrorCode::TooLarge, message)
 }
 
 fn media_type(headers: &HeaderMap) -> String {

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use haft_core::Timestamp;
 use haft_core::hash;
 use haft_core::name::TenantId;
@@ -75,17 +73,6 @@ impl Tokens {
     }
 }
 
-/// Lets only requests with a valid token through.
-pub(crate) async fn layer(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    match authenticate(&app, request.headers()) {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
-    }
-}
-
 fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiError> {
     let fail = |message: &str| ApiError::new(ErrorCode::Unauthorized, message);
     let value = headers
@@ -100,13 +87,11 @@ fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiErro
     app.tokens().find(token.trim(), app.now()).ok_or_else(|| fail("the token is not known, or has expired"))
 }
 
-impl<S: Sync> FromRequestParts<S> for Identity {
+/// A handler that takes an [`Identity`] is behind the token check; a test asks every route without a token.
+impl FromRequestParts<Arc<App>> for Identity {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let found = parts.extensions.get::<Arc<Identity>>();
-        found
-            .map(|identity| Identity::clone(identity))
-            .ok_or_else(|| ApiError::new(ErrorCode::Internal, "this route is not behind the token check"))
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        authenticate(app, &parts.headers).map(|identity| Identity::clone(&identity))
     }
 }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use haft_core::outcome::ErrorCode;
+use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 use tower_http::cors::{AllowOrigin, CorsLayer};
-use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -26,10 +26,8 @@ use crate::routes::{
     bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search,
     test, tokens, tool, tools, validate,
 };
-use crate::{docs, identity, request_id};
+use crate::{docs, request_id};
 
-/// A client may pause for so long while it sends a body.
-const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// Smaller answers are sent as they are: packing them costs more than it saves.
 const WORTH_PACKING: u64 = 1024;
 
@@ -50,9 +48,9 @@ impl App {
             let document = Arc::clone(&document);
             async move { ([("content-type", "application/json")], document.to_string()) }
         });
-        let (tools, _) = guarded(self, tool_routes()).split_for_parts();
+        let (tools, _) = tool_routes().with_state(Arc::clone(self)).split_for_parts();
         let (operation, _) = root_routes(self).split_for_parts();
-        Router::new()
+        let routes = Router::new()
             .nest("/api", api.route("/openapi.json", serve_document))
             .merge(tools)
             .merge(operation)
@@ -61,18 +59,19 @@ impl App {
             .route("/docs/start.js", get(docs::start))
             .route("/docs/{file}", get(docs::file))
             .fallback(not_found)
-            .method_not_allowed_fallback(method_not_allowed)
-            .layer(CatchPanicLayer::custom(|_| {
-                ApiError::new(ErrorCode::Internal, "the request could not be handled").into_response()
-            }))
-            .layer(middleware::from_fn_with_state(Arc::clone(self), count))
-            .layer(DefaultBodyLimit::max(self.settings().server.max_body_bytes))
-            .layer(RequestBodyTimeoutLayer::new(BODY_PAUSE))
+            .method_not_allowed_fallback(method_not_allowed);
+        // Once around all routes: a layer of the router would stand around each of them, and every one of
+        // them copies what is inside for each request.
+        let around = ServiceBuilder::new()
+            .layer(middleware::from_fn_with_state(Arc::clone(self), outermost))
+            .option_layer(cors(&self.settings().server.cors_origins))
             .layer(CompressionLayer::new().compress_when(
                 SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE).and(NotForContentType::IMAGES),
             ))
-            .layer(cors(&self.settings().server.cors_origins))
-            .layer(middleware::from_fn(request_id::layer))
+            .layer(CatchPanicLayer::custom(|_| {
+                ApiError::new(ErrorCode::Internal, "the request could not be handled").into_response()
+            }));
+        Router::new().fallback_service(around.service(routes))
     }
 
     /// Returns the OpenAPI document of the API.
@@ -83,17 +82,12 @@ impl App {
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let all = tool_routes().merge(other_routes());
-    let (router, mut document) = guarded(app, all).split_for_parts();
+    let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("bearer", bearer);
     (router, document)
-}
-
-fn guarded(app: &Arc<App>, routes: OpenApiRouter<Arc<App>>) -> OpenApiRouter {
-    let check = middleware::from_fn_with_state(Arc::clone(app), identity::layer);
-    routes.route_layer(check).with_state(Arc::clone(app))
 }
 
 /// The tool part, which also stands at the root.
@@ -138,18 +132,23 @@ fn other_routes() -> OpenApiRouter<Arc<App>> {
 
 /// What stands at the root, beside the API.
 fn root_routes(app: &Arc<App>) -> OpenApiRouter {
-    let open = OpenApiRouter::new().routes(routes!(health::healthz)).routes(routes!(health::readyz));
-    let metrics = OpenApiRouter::new().routes(routes!(health::metrics));
-    open.with_state(Arc::clone(app)).merge(guarded(app, metrics))
+    OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .with_state(Arc::clone(app))
 }
 
-async fn count(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+async fn outermost(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let response = request_id::scope(request, next).await;
     app.metrics().answered(response.status().as_u16());
     response
 }
 
-fn cors(origins: &[String]) -> CorsLayer {
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers(
@@ -158,10 +157,10 @@ fn cors(origins: &[String]) -> CorsLayer {
         .expose_headers(["location", "x-request-id", "idempotency-replayed"].map(HeaderName::from_static))
         .max_age(Duration::from_hours(1));
     if origins.iter().any(|origin| origin == "*") {
-        return layer.allow_origin(AllowOrigin::any());
+        return Some(layer.allow_origin(AllowOrigin::any()));
     }
     let listed = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
-    layer.allow_origin(AllowOrigin::list(listed))
+    Some(layer.allow_origin(AllowOrigin::list(listed)))
 }
 
 async fn not_found(request: Request) -> ApiError {

@@ -65,9 +65,12 @@ pub(crate) struct ToolView {
     created_at: Option<String>,
     modified_at: String,
     published_at: Option<String>,
-    /// The text of a script.
+    /// The text of a script, once more.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
+    /// The input schema of a script, once more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Value>,
     /// Doubts about the definition, on writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
@@ -78,9 +81,9 @@ impl From<&Entry> for ToolView {
     fn from(entry: &Entry) -> Self {
         let tool = &entry.tool;
         let spec = redact::masked(&tool.spec);
-        let body = match &spec.implementation {
-            Implementation::Script(script) => Some(script.body.clone()),
-            _ => None,
+        let (body, parameters) = match &spec.implementation {
+            Implementation::Script(script) => (Some(script.body.clone()), Some(spec.input_schema.clone())),
+            _ => (None, None),
         };
         Self {
             id: Some(tool.id.to_string()),
@@ -119,6 +122,7 @@ impl From<&Entry> for ToolView {
             modified_at: tool.modified_at.to_string(),
             published_at: tool.published_at.map(|at| at.to_string()),
             body,
+            parameters,
             warnings: Vec::new(),
         }
     }
@@ -163,6 +167,7 @@ impl From<&Unreadable> for ToolView {
             modified_at: file.modified_at.to_string(),
             published_at: None,
             body: None,
+            parameters: None,
             warnings: Vec::new(),
         }
     }

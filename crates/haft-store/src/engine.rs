@@ -2,6 +2,8 @@
 //!
 //! All other SQL of this crate is the same text for both.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,6 +49,13 @@ impl Engine {
         let path = file.to_str().ok_or_else(|| {
             StoreError::unavailable(doing.clone(), "the path of the home folder is not valid UTF-8")
         })?;
+        // Made here, as SQLite would let everybody read it; the files beside it get the same mode.
+        File::options()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(file)
+            .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
         let url = format!("sqlite://{}?mode=rwc", encode_path(path));
         // WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
         let pragmas = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \

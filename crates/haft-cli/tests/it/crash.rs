@@ -1,6 +1,6 @@
 //! Processes that race and processes that are killed: one winner, and nothing acknowledged is lost.
 
-#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may fail loudly")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

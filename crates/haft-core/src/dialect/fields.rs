@@ -66,6 +66,11 @@ impl<'r> Fields<'r> {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
+    /// Looks at a value without taking it.
+    pub(super) fn peek(&self, key: &str) -> Option<&Value> {
+        self.map.get(key)
+    }
+
     /// Returns the keys that are still there, in their order.
     pub(super) fn keys(&self) -> Vec<String> {
         self.map.keys().cloned().collect()

@@ -63,25 +63,27 @@ pub(crate) async fn invoke(
     call: Incoming,
 ) -> Result<Response, ApiError> {
     let reference: ToolRef = reference.parse()?;
-    run(&app, &identity, reference, &call).await
+    run(&app, &identity, reference, call).await
 }
 
 /// Everything that a request says about a call, but for the tool.
 pub(crate) struct Incoming {
     params: Params,
-    headers: HeaderMap,
+    surface: &'static str,
+    idempotency_key: Option<String>,
     body: Body,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Incoming {
+impl FromRequest<Arc<App>> for Incoming {
     type Rejection = ApiError;
 
-    async fn from_request(request: extract::Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: extract::Request, state: &Arc<App>) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, state).await?;
-        let headers = parts.headers.clone();
+        let surface = surface(&parts.headers);
+        let idempotency_key = idempotency_key(&parts.headers)?;
         let body = Body::from_request(extract::Request::from_parts(parts, body), state).await?;
-        Ok(Self { params, headers, body })
+        Ok(Self { params, surface, idempotency_key, body })
     }
 }
 
@@ -90,7 +92,7 @@ pub(crate) async fn run(
     app: &App,
     identity: &Identity,
     tool: ToolRef,
-    Incoming { params, headers, body }: &Incoming,
+    Incoming { params, surface, idempotency_key, body }: Incoming,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
     let invocation: Invocation = body.json_or_default().map_err(|error| ApiError {
@@ -101,11 +103,11 @@ pub(crate) async fn run(
         tenant: identity.tenant.clone(),
         tool,
         args: invocation.args,
-        mode: mode(app, identity, params)?,
+        mode: mode(app, identity, &params)?,
         caller: identity.caller.clone(),
-        surface: surface(headers),
+        surface,
         timeout: invocation.timeout_ms.map(Duration::from_millis),
-        idempotency_key: idempotency_key(headers)?,
+        idempotency_key,
         labels: Labels {
             request_id: crate::request_id::current(),
             chat_id: invocation.chat_id,

@@ -28,6 +28,23 @@ async fn without_a_token_nothing_but_health_is_seen() {
 }
 
 #[tokio::test]
+async fn every_documented_route_wants_a_token() {
+    let server = Server::start().await;
+    let (_, document) = send(server.bare(Method::GET, "/api/openapi.json")).await;
+    let mut asked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for method in methods.as_object().unwrap().keys() {
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let path = format!("/api{}", path.replace(['{', '}'], ""));
+            let (status, answer) = send(server.bare(method.clone(), &path)).await;
+            assert_eq!((status, code(&answer)), (401, "unauthorized"), "{method} {path}");
+            asked += 1;
+        }
+    }
+    assert!(asked >= 35, "{asked}");
+}
+
+#[tokio::test]
 async fn roles_include_the_ones_before_them() {
     let server = Server::start().await;
     server.create(function_tool("worker", "echo")).await;

@@ -1,6 +1,7 @@
 //! A definition as the text of a file.
 
 use haft_core::catalog::FileForm;
+use haft_core::check;
 use haft_core::dialect::{self, Defaults};
 use haft_core::problem;
 use haft_core::spec::ToolSpec;
@@ -22,6 +23,11 @@ pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition,
     let reading = dialect::read(text, form, &defaults).map_err(|problems| problem::join(&problems))?;
     for warning in &reading.warnings {
         tracing::warn!(path, %warning, "doubtful definition");
+    }
+    // What the API would refuse is no better for having come by file.
+    let faults = check::definition(&reading.spec).errors;
+    if !faults.is_empty() {
+        return Err(problem::join(&faults));
     }
     Ok(Definition { spec: reading.spec, enabled: reading.enabled })
 }

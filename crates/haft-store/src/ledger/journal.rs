@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::record::Row;
 use super::segment;
-use super::syncer::Syncer;
+use super::syncer::{Syncer, Written};
 use crate::files::write::sync_folder;
 
 /// The folder of the journal.
@@ -47,7 +47,6 @@ struct Writing {
     segment: u64,
     /// Segments whose rows are being moved, or could not be.
     old: Vec<u64>,
-    number: u64,
     rows: Vec<Arc<Row>>,
     bytes: usize,
     latest: HashMap<CallId, Arc<Row>>,
@@ -69,7 +68,6 @@ impl Journal {
             length: 0,
             segment: 1,
             old: Vec::new(),
-            number: 0,
             rows: Vec::new(),
             bytes: 0,
             latest: HashMap::new(),
@@ -94,14 +92,13 @@ impl Journal {
     pub(crate) async fn append(&self, row: Row) -> Result<(), StoreError> {
         self.wait_for_room().await?;
         let frame = segment::frame(&row.record).map_err(broken)?;
-        let number = self.write(row, &frame).map_err(broken)?;
-        if let Some(syncer) = &self.syncer {
-            syncer.wait(number).await?;
+        match self.write(row, &frame).map_err(broken)? {
+            Some(written) => written.on_disk().await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn write(&self, row: Row, frame: &[u8]) -> io::Result<u64> {
+    fn write(&self, row: Row, frame: &[u8]) -> io::Result<Option<Written>> {
         let mut writing = self.writing();
         if let Err(error) = (&*writing.file).write_all(frame) {
             // What was written in part must not hide the records that follow.
@@ -109,7 +106,6 @@ impl Journal {
             return Err(error);
         }
         writing.length += frame.len() as u64;
-        writing.number += 1;
         writing.bytes += frame.len();
         let row = Arc::new(row);
         writing.latest.insert(row.id, Arc::clone(&row));
@@ -117,11 +113,9 @@ impl Journal {
         if writing.rows.len() >= MANY_ROWS {
             self.crowded.notify_one();
         }
-        if let Some(syncer) = &self.syncer {
-            // Still under the lock, so that the numbers reach the syncer in their order.
-            syncer.wrote(&writing.file, writing.number);
-        }
-        Ok(writing.number)
+        let file = Arc::clone(&writing.file);
+        drop(writing);
+        Ok(self.syncer.as_ref().map(|syncer| syncer.wrote(&file)))
     }
 
     async fn wait_for_room(&self) -> Result<(), StoreError> {

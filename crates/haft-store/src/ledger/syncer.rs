@@ -5,29 +5,24 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use haft_core::catalog::StoreError;
-use tokio::sync::watch;
-
-/// How far the journal is on disk.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    done: u64,
-    /// Everything up to here that is not done before is in doubt.
-    failed: u64,
-}
+use tokio::sync::oneshot;
 
 #[derive(Default)]
 struct Work {
     /// Files with writes that are not on disk.
     files: Vec<Arc<File>>,
-    written: u64,
+    /// Who waits for them; each is woken once.
+    waiting: Vec<oneshot::Sender<bool>>,
     stop: bool,
 }
 
 /// Groups all that wait at a moment behind one fdatasync.
 pub(crate) struct Syncer {
     shared: Arc<(Mutex<Work>, Condvar)>,
-    progress: watch::Receiver<Progress>,
 }
+
+/// A record that is written and not yet on disk.
+pub(crate) struct Written(oneshot::Receiver<bool>);
 
 fn lock(work: &Mutex<Work>) -> MutexGuard<'_, Work> {
     work.lock().unwrap_or_else(PoisonError::into_inner)
@@ -37,31 +32,33 @@ impl Syncer {
     /// Starts the thread.
     pub(crate) fn start() -> io::Result<Self> {
         let shared = Arc::new((Mutex::new(Work::default()), Condvar::new()));
-        let (sender, progress) = watch::channel(Progress::default());
         let theirs = Arc::clone(&shared);
-        std::thread::Builder::new().name("haft-journal".into()).spawn(move || serve(&theirs, &sender))?;
-        Ok(Self { shared, progress })
+        std::thread::Builder::new().name("haft-journal".into()).spawn(move || serve(&theirs))?;
+        Ok(Self { shared })
     }
 
     /// Says that a record was written to a file.
-    pub(crate) fn wrote(&self, file: &Arc<File>, number: u64) {
+    pub(crate) fn wrote(&self, file: &Arc<File>) -> Written {
+        let (sender, receiver) = oneshot::channel();
         let (work, wake) = &*self.shared;
         let mut work = lock(work);
-        work.written = work.written.max(number);
         if !work.files.iter().any(|other| Arc::ptr_eq(other, file)) {
             work.files.push(Arc::clone(file));
         }
+        work.waiting.push(sender);
         drop(work);
         wake.notify_one();
+        Written(receiver)
     }
+}
 
-    /// Waits until a record is on disk.
-    pub(crate) async fn wait(&self, number: u64) -> Result<(), StoreError> {
-        let mut progress = self.progress.clone();
+impl Written {
+    /// Waits until the record is on disk.
+    pub(crate) async fn on_disk(self) -> Result<(), StoreError> {
         let fail = |why: &str| Err(StoreError::unavailable("write the call journal to disk", why.to_owned()));
-        match progress.wait_for(|now| now.done >= number || now.failed >= number).await {
-            Ok(now) if now.done >= number => Ok(()),
-            Ok(_) => fail("the disk reports an error"),
+        match self.0.await {
+            Ok(true) => Ok(()),
+            Ok(false) => fail("the disk reports an error"),
             Err(_) => fail("the store is closing"),
         }
     }
@@ -74,7 +71,7 @@ impl Drop for Syncer {
     }
 }
 
-fn serve((work, wake): &(Mutex<Work>, Condvar), progress: &watch::Sender<Progress>) {
+fn serve((work, wake): &(Mutex<Work>, Condvar)) {
     loop {
         let mut guard = lock(work);
         while guard.files.is_empty() && !guard.stop {
@@ -83,15 +80,15 @@ fn serve((work, wake): &(Mutex<Work>, Condvar), progress: &watch::Sender<Progres
         if guard.files.is_empty() {
             return;
         }
-        let (files, written) = (std::mem::take(&mut guard.files), guard.written);
+        let (files, waiting) = (std::mem::take(&mut guard.files), std::mem::take(&mut guard.waiting));
         drop(guard);
         let result = files.iter().try_for_each(|file| file.sync_data());
-        progress.send_modify(|now| match &result {
-            Ok(()) => now.done = written,
-            Err(_) => now.failed = written,
-        });
-        if let Err(error) = result {
+        if let Err(error) = &result {
             tracing::error!(%error, "could not write the call journal to disk");
+        }
+        for waiter in waiting {
+            // Who stopped waiting does not mind.
+            let _ = waiter.send(result.is_ok());
         }
     }
 }
