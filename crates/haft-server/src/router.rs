@@ -35,6 +35,7 @@ const WORTH_PACKING: u64 = 1024;
 #[derive(OpenApi)]
 #[openapi(
     info(title = "haft", description = "The tool platform for LLM agents", license(name = "MIT OR Apache-2.0")),
+    tags((name = "tools"), (name = "bundles"), (name = "calls"), (name = "definitions"), (name = "life cycle")),
     security(("bearer" = []))
 )]
 struct Document;

@@ -8,6 +8,7 @@ mod harness;
 mod hostile;
 mod life_cycle;
 mod operation;
+mod postgres;
 mod search;
 mod seeds;
 mod tools;
