@@ -11,27 +11,39 @@ const MAX_NODES: usize = 20_000;
 /// The deepest nesting.
 const MAX_DEPTH: usize = 64;
 
+/// The most schemas that may judge one and the same value, references followed: `allOf` of references to `allOf`
+/// doubles with every level, so a small text can stand for millions of rules.
+const MAX_WEIGHT: u64 = 100_000;
+
 /// Keywords whose subschemas judge the same value as the schema that holds them.
-const SAME_VALUE_ONE: [&str; 5] = ["not", "if", "then", "else", "unevaluatedProperties"];
+const SAME_VALUE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAP: [&str; 1] = ["dependentSchemas"];
 
-/// Returns everything that rules the schema out.
-pub(super) fn check(field: &str, schema: &Value) -> Vec<Problem> {
+/// Returns how many schemas judge one value at most, or everything that rules the schema out.
+pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-        return vec![Problem::new(field, "invalid_schema", "not a valid JSON Schema: expected an object")];
+        return Err(vec![Problem::new(
+            field,
+            "invalid_schema",
+            "not a valid JSON Schema: expected an object",
+        )]);
     }
     let mut nodes = 0;
     if !within(schema, 0, &mut nodes) {
         let message = format!("the schema is too large: at most {MAX_NODES} values and {MAX_DEPTH} levels");
-        return vec![Problem::new(field, "schema_too_large", message)];
+        return Err(vec![Problem::new(field, "schema_too_large", message)]);
     }
     let mut problems = Vec::new();
     references(field, schema, schema, &mut problems);
-    if problems.is_empty() {
-        loops(field, schema, &mut problems);
+    if is_ambiguous(schema) {
+        let message = "references beside a nested `$id` are refused: remove that `$id`, which makes `#` mean another place";
+        problems.push(Problem::new(field, "embedded_schema", message));
     }
-    problems
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    weight(schema).map_err(|(code, message)| vec![Problem::new(field, code, message)])
 }
 
 fn within(value: &Value, depth: usize, nodes: &mut usize) -> bool {
@@ -46,23 +58,15 @@ fn within(value: &Value, depth: usize, nodes: &mut usize) -> bool {
     }
 }
 
-/// Only `#`, `#/pointer` and `#anchor` are followed: nothing is fetched, ever.
+/// Only `#` and `#/pointer` are followed: nothing is fetched, ever, and what a pointer means can be told here.
+/// Anchors and schemas with an `$id` of their own would change that, so references cannot go by them.
 fn references(field: &str, root: &Value, at: &Value, problems: &mut Vec<Problem>) {
     match at {
         Value::Array(items) => items.iter().for_each(|item| references(field, root, item, problems)),
         Value::Object(map) => {
             for (key, item) in map {
                 if let ("$ref" | "$dynamicRef", Value::String(target)) = (key.as_str(), item) {
-                    if !target.starts_with('#') {
-                        let message = format!(
-                            "`{key}` to `{}` is refused: only references within the schema (`#/…`) are followed",
-                            excerpt(target, 80)
-                        );
-                        problems.push(Problem::new(field, "remote_reference", message));
-                    } else if target.starts_with("#/") && resolve(root, target).is_none() {
-                        let message = format!("`{key}` to `{}` leads nowhere", excerpt(target, 80));
-                        problems.push(Problem::new(field, "missing_reference", message));
-                    }
+                    problems.extend(reference(field, root, key, target));
                 } else {
                     references(field, root, item, problems);
                 }
@@ -72,39 +76,88 @@ fn references(field: &str, root: &Value, at: &Value, problems: &mut Vec<Problem>
     }
 }
 
+fn reference(field: &str, root: &Value, key: &str, target: &str) -> Option<Problem> {
+    let shown = excerpt(target, 80);
+    if !target.starts_with('#') {
+        let message = format!(
+            "`{key}` to `{shown}` is refused: only references within the schema (`#/…`) are followed"
+        );
+        return Some(Problem::new(field, "remote_reference", message));
+    }
+    if target != "#" && !target.starts_with("#/") {
+        let message =
+            format!("`{key}` to the anchor `{shown}` is refused: write its place, such as `#/$defs/name`");
+        return Some(Problem::new(field, "anchor_reference", message));
+    }
+    if resolve(root, target).is_none() {
+        let message = format!("`{key}` to `{shown}` leads nowhere");
+        return Some(Problem::new(field, "missing_reference", message));
+    }
+    None
+}
+
+/// Tells whether a schema other than the root has an `$id`, where there are references at all.
+fn is_ambiguous(root: &Value) -> bool {
+    let refers = |value: &Value| {
+        ["$ref", "$dynamicRef"].iter().any(|key| value.get(key).is_some_and(Value::is_string))
+    };
+    let embedded = |value: &Value| value.get("$id").is_some_and(Value::is_string);
+    children(root).any(|child| any(child, &embedded)) && any(root, &refers)
+}
+
+fn any(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {
+    test(value) || children(value).any(|child| any(child, test))
+}
+
+fn children(value: &Value) -> impl Iterator<Item = &Value> {
+    let items = value.as_array().into_iter().flatten();
+    items.chain(value.as_object().into_iter().flat_map(|map| map.values()))
+}
+
 fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
     let pointer = target.strip_prefix('#')?;
     let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?;
     root.pointer(&decoded)
 }
 
-/// A chain of references that comes back to itself without going into the value would never end.
-fn loops(field: &str, root: &Value, problems: &mut Vec<Problem>) {
-    let mut state = HashMap::new();
+/// Weighs every schema within the root; returns the highest weight, or the code and message of what is wrong.
+fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
+    let mut known = HashMap::new();
+    let mut heaviest = 1;
     let mut pending = vec![root];
     while let Some(schema) = pending.pop() {
-        if has_loop(root, schema, &mut state) {
-            let message = "a `$ref` leads back to itself without going into the value";
-            problems.push(Problem::new(field, "reference_loop", message));
-            return;
-        }
-        match schema {
-            Value::Array(items) => pending.extend(items),
-            Value::Object(map) => pending.extend(map.values()),
-            _ => {}
-        }
+        weigh(root, schema, &mut known)?;
+        heaviest = heaviest.max(weight_of(&known, schema));
+        pending.extend(children(schema));
+    }
+    if heaviest > MAX_WEIGHT {
+        let message = format!(
+            "the schema is too large: with its references followed, more than {MAX_WEIGHT} schemas judge one value"
+        );
+        return Err(("schema_too_large", message));
+    }
+    Ok(heaviest)
+}
+
+#[derive(Clone, Copy)]
+enum Visit {
+    Open,
+    /// How many schemas judge the value with this one, itself included.
+    Done(u64),
+}
+
+type Known = HashMap<*const Value, Visit>;
+
+fn weight_of(known: &Known, schema: &Value) -> u64 {
+    match known.get(&std::ptr::from_ref(schema)) {
+        Some(Visit::Done(weight)) => *weight,
+        _ => 0,
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Visit {
-    Open,
-    Done,
-}
-
 /// Depth-first over the edges that stay at the same value; its depth is bounded by the schema's size, so it
-/// keeps its own stack.
-fn has_loop<'a>(root: &'a Value, start: &'a Value, state: &mut HashMap<*const Value, Visit>) -> bool {
+/// keeps its own stack. A way that comes back to itself would never end.
+fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(), (&'static str, String)> {
     enum Step<'a> {
         Enter(&'a Value),
         Leave(&'a Value),
@@ -113,20 +166,25 @@ fn has_loop<'a>(root: &'a Value, start: &'a Value, state: &mut HashMap<*const Va
     while let Some(step) = stack.pop() {
         match step {
             Step::Leave(schema) => {
-                state.insert(std::ptr::from_ref(schema), Visit::Done);
+                let below = same_value(root, schema).into_iter().map(|next| weight_of(known, next));
+                let weight = below.fold(1_u64, u64::saturating_add);
+                known.insert(std::ptr::from_ref(schema), Visit::Done(weight));
             }
-            Step::Enter(schema) => match state.get(&std::ptr::from_ref(schema)) {
-                Some(Visit::Open) => return true,
-                Some(Visit::Done) => {}
+            Step::Enter(schema) => match known.get(&std::ptr::from_ref(schema)) {
+                Some(Visit::Open) => {
+                    let message = "a `$ref` leads back to itself without going into the value";
+                    return Err(("reference_loop", message.to_owned()));
+                }
+                Some(Visit::Done(_)) => {}
                 None => {
-                    state.insert(std::ptr::from_ref(schema), Visit::Open);
+                    known.insert(std::ptr::from_ref(schema), Visit::Open);
                     stack.push(Step::Leave(schema));
                     stack.extend(same_value(root, schema).into_iter().map(Step::Enter));
                 }
             },
         }
     }
-    false
+    Ok(())
 }
 
 fn same_value<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
@@ -153,6 +211,14 @@ mod tests {
 
     use super::*;
 
+    /// The code of the first problem, or nothing.
+    fn code(schema: &Value) -> String {
+        check("s", schema)
+            .err()
+            .and_then(|problems| problems.into_iter().next())
+            .map_or_else(String::new, |p| p.code)
+    }
+
     #[test]
     fn loops_are_found_through_every_applicator() {
         for schema in [
@@ -163,18 +229,17 @@ mod tests {
             json!({"properties": {"x": {"$ref": "#/properties/x"}}}),
             json!({"dependentSchemas": {"a": {"$ref": "#"}}}),
         ] {
-            assert_eq!(
-                check("s", &schema).first().map(|p| p.code.as_str()),
-                Some("reference_loop"),
-                "{schema}"
-            );
+            assert_eq!(code(&schema), "reference_loop", "{schema}");
         }
         for schema in [
             json!({"properties": {"child": {"$ref": "#"}}}),
             json!({"$defs": {"a": {"type": "string"}}, "anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}),
-            json!({"properties": {"$ref": {"type": "string"}}}),
+            json!({"properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}}),
+            json!({"$id": "https://example.com/s", "properties": {"child": {"$ref": "#"}}}),
+            json!({"properties": {"a": {"$id": "b", "type": "string"}}}),
+            json!({"unevaluatedProperties": {"$ref": "#"}}),
         ] {
-            assert_eq!(check("s", &schema), Vec::new(), "{schema}");
+            assert_eq!(code(&schema), "", "{schema}");
         }
     }
 
@@ -184,7 +249,43 @@ mod tests {
         for _ in 0..100 {
             deep = json!({"not": deep});
         }
-        assert_eq!(check("s", &deep)[0].code, "schema_too_large");
-        assert_eq!(check("s", &json!({"enum": vec![0; 30_000]}))[0].code, "schema_too_large");
+        assert_eq!(code(&deep), "schema_too_large");
+        assert_eq!(code(&json!({"enum": vec![0; 30_000]})), "schema_too_large");
+    }
+
+    /// Each definition names the next one twice by this keyword.
+    fn doubling(levels: usize, keyword: &str) -> Value {
+        let mut defs = serde_json::Map::new();
+        for level in 0..levels {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            defs.insert(format!("d{level}"), json!({keyword: [next, next]}));
+        }
+        defs.insert(format!("d{levels}"), json!({"type": "string"}));
+        json!({"$ref": "#/$defs/d0", "$defs": defs})
+    }
+
+    #[test]
+    fn what_doubles_with_every_level_is_refused() {
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            assert_eq!(code(&doubling(100, keyword)), "schema_too_large", "{keyword}");
+            assert_eq!(code(&doubling(5, keyword)), "", "{keyword}");
+        }
+        assert_eq!(check("s", &json!({"allOf": [{"type": "string"}, {"not": {}}]})), Ok(4));
+    }
+
+    #[test]
+    fn references_go_by_place_only() {
+        for (schema, expected) in [
+            (json!({"$defs": {"a": {"$anchor": "a", "$ref": "#a"}}}), "anchor_reference"),
+            (json!({"$dynamicAnchor": "m", "items": {"$dynamicRef": "#m"}}), "anchor_reference"),
+            (json!({"items": {"$dynamicRef": "#"}}), ""),
+            (json!({"$anchor": "unused", "type": "object"}), ""),
+            (
+                json!({"items": {"$id": "x", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#"}}}, "$defs": {"a": {}}}),
+                "embedded_schema",
+            ),
+        ] {
+            assert_eq!(code(&schema), expected, "{schema}");
+        }
     }
 }

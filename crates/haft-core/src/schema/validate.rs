@@ -16,10 +16,22 @@ const MAX_MESSAGE: usize = 300;
 /// The largest automaton that a `pattern` may need.
 const PATTERN_SIZE: usize = 1024 * 1024;
 
+/// The most values within a value of which every violation is sought.
+const MAX_LISTED_NODES: u64 = 4000;
+/// The most judgements (of one schema on one value) that a search for violations may come to: the library
+/// collects each of them, and what an `anyOf` found as well, before it hands out the first.
+const MAX_JUDGEMENTS: u64 = 1_000_000;
+/// The same, where the search stops at the first violation and keeps nothing on its way.
+const MAX_JUDGEMENTS_TO_FIRST: u64 = 20_000_000;
+
 /// A compiled schema.
 pub struct Schema {
     /// `None` for the schema that accepts everything.
     validator: Option<Validator>,
+    /// How many schemas judge one value at most.
+    weight: u64,
+    /// Whether it has an `anyOf` or `oneOf`.
+    chooses: bool,
 }
 
 impl fmt::Debug for Schema {
@@ -44,12 +56,9 @@ impl Schema {
     ///
     /// References to other documents, loops of references, and schemas beyond the bounds are refused.
     pub fn compile(field: &str, schema: &Value) -> Result<Self, Vec<Problem>> {
-        let problems = bounds::check(field, schema);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let weight = bounds::check(field, schema)?;
         if accepts_everything(schema) {
-            return Ok(Self { validator: None });
+            return Ok(Self { validator: None, weight, chooses: false });
         }
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -65,7 +74,7 @@ impl Schema {
                     format!("not a valid JSON Schema: {}", excerpt(&error.to_string(), MAX_MESSAGE));
                 vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
             })?;
-        Ok(Self { validator: Some(validator) })
+        Ok(Self { validator: Some(validator), weight, chooses: chooses(schema) })
     }
 
     /// Checks a value; returns the violations, bounded in number and length.
@@ -75,10 +84,49 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        let mut violations: Vec<_> =
-            validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect();
-        violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
-        if violations.is_empty() { Ok(()) } else { Err(violations) }
+        let (nodes, depth) = measure(value);
+        let judgements = nodes.saturating_mul(self.weight.saturating_pow(depth));
+        if nodes <= MAX_LISTED_NODES && judgements <= MAX_JUDGEMENTS {
+            let errors = validator.iter_errors(value).take(MAX_VIOLATIONS);
+            let mut violations: Vec<_> = errors.map(|error| violation(&error)).collect();
+            violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
+            return if violations.is_empty() { Ok(()) } else { Err(violations) };
+        }
+        let most = if self.chooses { MAX_JUDGEMENTS } else { MAX_JUDGEMENTS_TO_FIRST };
+        if judgements <= most {
+            return validator.validate(value).map_err(|error| vec![violation(&error)]);
+        }
+        Err(vec![Violation {
+            path: String::new(),
+            code: "schema".to_owned(),
+            message: "does not fit the schema; it is too large to say where".to_owned(),
+        }])
+    }
+}
+
+/// Returns how many values there are in a value, itself included, and how many levels.
+fn measure(value: &Value) -> (u64, u32) {
+    let (mut nodes, mut deepest) = (0_u64, 1);
+    let mut pending = vec![(value, 1_u32)];
+    while let Some((value, depth)) = pending.pop() {
+        nodes += 1;
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(items) => pending.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(map) => pending.extend(map.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    (nodes, deepest)
+}
+
+fn chooses(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(chooses),
+        Value::Object(map) => {
+            map.contains_key("anyOf") || map.contains_key("oneOf") || map.values().any(chooses)
+        }
+        _ => false,
     }
 }
 
@@ -153,6 +201,46 @@ mod tests {
     }
 
     #[test]
+    fn of_a_large_value_the_first_violation_is_told() {
+        let large = json!(vec![1; 100_000]);
+        let first = |schema: &Value| check(schema, &large).unwrap_err();
+        let violations = first(&json!({"items": {"type": "string"}}));
+        assert_eq!(violations.iter().map(|v| v.path.as_str()).collect::<Vec<_>>(), ["/0"]);
+        // The library lists everything that is wrong with every branch, so it is not asked.
+        let branch = json!({"items": {"allOf": [{"type": "string"}, {"minimum": 9}, {"maximum": 0}]}});
+        let violations = first(&json!({"anyOf": [branch, branch]}));
+        assert_eq!((violations.len(), violations[0].code.as_str()), (1, "schema"));
+    }
+
+    /// Every level of the value is judged twice by each of the judgements of the level above.
+    #[test]
+    fn a_deep_value_does_not_double_the_work_per_level() {
+        let schema = json!({
+            "$defs": {"n": {"allOf": [
+                {"properties": {"c": {"$ref": "#/$defs/n"}}}, {"properties": {"c": {"$ref": "#/$defs/n"}}},
+            ], "not": {"const": 7}}},
+            "$ref": "#/$defs/n",
+        });
+        let mut deep = json!(7);
+        for _ in 0..60 {
+            deep = json!({"c": deep});
+        }
+        assert_eq!(check(&schema, &deep).unwrap_err()[0].code, "schema");
+    }
+
+    #[test]
+    fn references_from_many_places_compile_fast() {
+        let mut defs = serde_json::Map::new();
+        for level in 0..60 {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            defs.insert(format!("d{level}"), json!({"properties": {"a": next, "b": next}}));
+        }
+        defs.insert("d60".to_owned(), json!({"type": "string"}));
+        let schema = json!({"$ref": "#/$defs/d0", "$defs": defs});
+        assert_eq!(check(&schema, &json!({"a": {"b": {}}})), Ok(()));
+    }
+
+    #[test]
     fn a_recursive_schema_is_fine() {
         let tree = json!({
             "$defs": {"node": {"type": "object", "properties": {"children": {"items": {"$ref": "#/$defs/node"}}}}},
@@ -174,6 +262,7 @@ mod tests {
             (json!({"$ref": "file:///etc/passwd"}), "remote_reference"),
             (json!({"$ref": "other.json"}), "remote_reference"),
             (json!({"$ref": "#/$defs/gone"}), "missing_reference"),
+            (json!({"$ref": "#anchor"}), "anchor_reference"),
             (json!({"$ref": "#"}), "reference_loop"),
             (json!(7), "invalid_schema"),
             (json!("x"), "invalid_schema"),
