@@ -105,6 +105,13 @@ impl ToolType {
             ToolType::Custom => "custom",
         }
     }
+
+    /// Reads [`ToolType::as_str`].
+    pub fn parse(text: &str) -> Option<ToolType> {
+        [ToolType::BuiltIn, ToolType::Mcp, ToolType::Artifact, ToolType::Custom]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
 }
 
 /// How often and when a tool was called.

@@ -44,12 +44,13 @@ pub struct Background {
 
 impl Background {
     /// Enters a call; it is listed until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, id: CallId, tenant: TenantId) -> (Arc<Running>, Entered) {
-        let running = Arc::new(Running {
-            tenant,
-            cancel: CancellationToken::new(),
-            events: broadcast::Sender::new(BUFFER),
-        });
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        id: CallId,
+        tenant: TenantId,
+        cancel: CancellationToken,
+    ) -> (Arc<Running>, Entered) {
+        let running = Arc::new(Running { tenant, cancel, events: broadcast::Sender::new(BUFFER) });
         self.lock().insert(id, Arc::clone(&running));
         (running, Entered { background: Arc::clone(self), id })
     }
@@ -57,23 +58,6 @@ impl Background {
     /// Finds a running call.
     pub fn get(&self, tenant: &TenantId, id: CallId) -> Option<Arc<Running>> {
         self.lock().get(&id).filter(|running| running.tenant == *tenant).cloned()
-    }
-
-    /// Stops every call.
-    pub fn cancel_all(&self) {
-        for running in self.lock().values() {
-            running.cancel.cancel();
-        }
-    }
-
-    /// Returns how many calls run.
-    pub fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Tells whether no call runs.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, Arc<Running>>> {

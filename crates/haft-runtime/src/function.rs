@@ -10,12 +10,17 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 /// The arguments of a call.
 pub type Args = Map<String, Value>;
 
 type AsyncFunction = dyn Fn(Args) -> Work<'static, Outcome> + Send + Sync;
 type SyncFunction = dyn Fn(Args) -> Outcome + Send + Sync;
+
+/// How many blocking functions run at once. One that hangs keeps its place, so that it cannot use up the
+/// threads that everything else in the program needs.
+const BLOCKING: usize = 64;
 
 #[derive(Clone)]
 enum Registered {
@@ -56,12 +61,13 @@ impl Functions {
 /// Runs registered functions.
 pub struct FunctionExecutor {
     functions: Functions,
+    places: Arc<Semaphore>,
 }
 
 impl FunctionExecutor {
     /// Makes the executor of these functions.
     pub fn new(functions: Functions) -> Self {
-        Self { functions }
+        Self { functions, places: Arc::new(Semaphore::new(BLOCKING)) }
     }
 
     fn find(&self, spec: &ToolSpec) -> Result<&Registered, Problem> {
@@ -86,21 +92,33 @@ impl Executor for FunctionExecutor {
 
     fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let function = self.find(spec).map_err(|problem| vec![problem])?;
-        Ok(Arc::new(function.clone()))
+        Ok(Arc::new(Ready { function: function.clone(), places: Arc::clone(&self.places) }))
     }
 }
 
-impl Prepared for Registered {
+struct Ready {
+    function: Registered,
+    places: Arc<Semaphore>,
+}
+
+impl Prepared for Ready {
     fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
-        match self {
+        match &self.function {
             Registered::Async(function) => function(args.clone()),
-            Registered::Blocking(function) => Box::pin(run_blocking(Arc::clone(function), args.clone())),
+            Registered::Blocking(function) => {
+                Box::pin(run_blocking(Arc::clone(function), args.clone(), Arc::clone(&self.places)))
+            }
         }
     }
 }
 
-async fn run_blocking(function: Arc<SyncFunction>, args: Args) -> Outcome {
-    match tokio::task::spawn_blocking(move || function(args)).await {
+async fn run_blocking(function: Arc<SyncFunction>, args: Args, places: Arc<Semaphore>) -> Outcome {
+    let place = places.acquire_owned().await.map_err(|error| CallError::internal(error.to_string()))?;
+    let work = move || {
+        let _place = place;
+        function(args)
+    };
+    match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
         Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),

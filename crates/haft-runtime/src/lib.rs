@@ -9,6 +9,7 @@ pub mod events;
 pub mod executors;
 pub mod function;
 pub mod http;
+mod limits;
 pub mod pipeline;
 pub mod registry;
 pub mod retry;

@@ -1,11 +1,14 @@
 //! The one way a call takes, from whatever surface.
 //!
-//! First the checks that need no waiting (resolve, gate, authorise, validate), then the stages around the
-//! execution, outermost first: record, idempotency, limits, whatever a program adds, output, execute.
+//! First the checks that need no waiting (resolve, gate, authorise, validate, limits) and the idempotency key;
+//! then the stages around the execution, within deadline and cancellation; last the record, before anyone
+//! learns of the outcome.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use haft_core::Clock;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
@@ -13,16 +16,19 @@ use haft_core::executor::EventSink;
 use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
 use haft_core::name::TenantId;
-use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
 use haft_core::spec::{Policy, Validation};
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::events::Background;
+use crate::function::panicked;
+use crate::limits::{Admission, Limits};
 use crate::registry::{Entry, Plan, Registry};
 use crate::stages::{Next, Stage};
 
@@ -84,10 +90,12 @@ pub struct Call {
     pub started: Instant,
     /// When it must be over.
     pub deadline: Instant,
-    /// Stops it from outside.
-    pub cancel: Option<CancellationToken>,
+    /// Stops it alone, where it runs in the background.
+    cancel: Option<CancellationToken>,
     /// Who watches it.
     pub events: Option<Arc<dyn EventSink>>,
+    /// Its place among the running calls.
+    admission: Admission,
 }
 
 /// A call that is over, one way or the other.
@@ -107,18 +115,33 @@ pub struct Pipeline {
     secrets: Arc<dyn SecretSource>,
     stages: Vec<Arc<dyn Stage>>,
     background: Arc<Background>,
+    limits: Limits,
+    stopping: CancellationToken,
+}
+
+/// What a pipeline is made of.
+pub struct Parts {
+    /// The tools.
+    pub registry: Arc<Registry>,
+    /// Where calls are kept.
+    pub ledger: Arc<dyn Ledger>,
+    /// Where `${NAME}` finds its value.
+    pub secrets: Arc<dyn SecretSource>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The stages around the execution, outermost first.
+    pub stages: Vec<Arc<dyn Stage>>,
+    /// The most calls that run at once.
+    pub max_running: usize,
 }
 
 impl Pipeline {
-    /// Makes a pipeline with the given stages, outermost first; execution itself comes after them.
-    pub fn new(
-        registry: Arc<Registry>,
-        ledger: Arc<dyn Ledger>,
-        secrets: Arc<dyn SecretSource>,
-        clock: Arc<dyn Clock>,
-        stages: Vec<Arc<dyn Stage>>,
-    ) -> Self {
-        Self { registry, ledger, clock, secrets, stages, background: Arc::default() }
+    /// Makes a pipeline.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { registry, ledger, secrets, clock, stages, max_running } = parts;
+        let limits = Limits::new(max_running);
+        let stopping = CancellationToken::new();
+        Self { registry, ledger, clock, secrets, stages, background: Arc::default(), limits, stopping }
     }
 
     /// Returns the calls that run in the background.
@@ -126,48 +149,80 @@ impl Pipeline {
         &self.background
     }
 
-    /// Runs a call to its end. An error here is a fault of the request; a tool that fails is an [`Answer`].
-    pub async fn call(&self, request: Request) -> Result<Answer, CallError> {
-        let mut call = self.admit(request).await?;
-        if call.record.idempotency_key.is_some()
-            && let Some(replay) = self.reserve(&mut call).await?
-        {
-            return Ok(replay);
-        }
-        self.run(call).await
+    /// Tells whether no call runs.
+    pub fn is_idle(&self) -> bool {
+        self.limits.is_idle()
     }
 
-    /// Starts a call in the background and returns its record at once.
+    /// Stops every call that runs, and every one that comes.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    /// Runs a call to its end. An error here is a fault of the request; a tool that fails is an [`Answer`].
+    ///
+    /// Dropping the future cancels the call, unless it has an idempotency key: whoever sends such a call again
+    /// wants its outcome.
+    pub async fn call(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
+        let call = self.admit(request).await?;
+        if call.record.idempotency_key.is_none() {
+            return self.run(call).await;
+        }
+        let pipeline = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            match pipeline.reserve(&call).await? {
+                Some(replay) => Ok(replay),
+                None => pipeline.run(call).await,
+            }
+        });
+        task.await.unwrap_or_else(|error| Err(CallError::internal(format!("a call was lost: {error}"))))
+    }
+
+    /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
         let mut call = self.admit(request).await?;
         call.record.status = CallStatus::Pending;
-        if call.record.idempotency_key.is_some() {
-            if let Some(replay) = self.reserve(&mut call).await? {
-                return Ok(replay);
+        let (accepted, answer) = oneshot::channel();
+        let pipeline = Arc::clone(self);
+        // One task from here on: what is recorded as pending is also run, whoever goes away.
+        tokio::spawn(async move {
+            match pipeline.accept(&call).await {
+                Ok(Some(replay)) => drop(accepted.send(Ok(replay))),
+                Err(error) => drop(accepted.send(Err(error))),
+                Ok(None) => pipeline.run_in_background(call, accepted).await,
             }
-        } else {
-            self.ledger.record(Arc::new(call.record.clone())).await.map_err(unrecorded)?;
+        });
+        answer.await.unwrap_or_else(|_| Err(CallError::internal("a call was lost before it was accepted")))
+    }
+
+    async fn accept(&self, call: &Call) -> Result<Option<Answer>, CallError> {
+        if call.record.idempotency_key.is_some() {
+            return self.reserve(call).await;
         }
-        let accepted = Arc::new(call.record.clone());
-        let (running, entered) = self.background.enter(call.record.id, call.record.tenant.clone());
+        self.ledger.record(Arc::new(call.record.clone())).await.map_err(unrecorded)?;
+        Ok(None)
+    }
+
+    async fn run_in_background(&self, mut call: Call, accepted: oneshot::Sender<Result<Answer, CallError>>) {
+        let id = call.record.id;
+        let (running, entered) =
+            self.background.enter(id, call.record.tenant.clone(), self.stopping.child_token());
         call.cancel = Some(running.cancel.clone());
         call.events = Some(running);
-        let pipeline = Arc::clone(self);
-        tokio::spawn(async move {
-            let id = call.record.id;
-            if let Err(error) = pipeline.run(call).await {
-                tracing::error!(call = %id, error = %error, "a background call was not recorded");
-            }
-            drop(entered);
-        });
-        Ok(Answer { record: accepted, replayed: false })
+        let record = Arc::new(call.record.clone());
+        // The call runs also where nobody waits for the acceptance any more.
+        let _ = accepted.send(Ok(Answer { record, replayed: false }));
+        if let Err(error) = self.run(call).await {
+            tracing::error!(call = %id, error = %error, "a background call was not recorded");
+        }
+        drop(entered);
     }
 
     /// Makes the checks that need no waiting. A refusal of a known tool is recorded.
     async fn admit(&self, request: Request) -> Result<Call, CallError> {
         let started = Instant::now();
         let snapshot = self.registry.snapshot();
-        let entry = Arc::clone(snapshot.resolve(&request.tenant, &request.tool)?);
+        let entry = Arc::clone(snapshot.resolve_in(&request.tenant, &request.tool, request.mode)?);
         let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
@@ -179,19 +234,13 @@ impl Pipeline {
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, elevated).map(|()| plan))
-            .and_then(|plan| validate(&plan, &record.args).map(|()| plan));
+            .and_then(|plan| validate(&plan, &record.args).map(|()| plan))
+            .and_then(|plan| self.limits.admit(&entry).map(|admission| (plan, admission)));
         match admitted {
-            Ok(plan) => {
+            Ok((plan, admission)) => {
                 let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
-                Ok(Call {
-                    entry,
-                    plan,
-                    record,
-                    started,
-                    deadline: started + time,
-                    cancel: None,
-                    events: None,
-                })
+                let deadline = started + time;
+                Ok(Call { entry, plan, record, started, deadline, cancel: None, events: None, admission })
             }
             Err(error) => {
                 self.record_refusal(record, &error, started).await?;
@@ -239,7 +288,7 @@ impl Pipeline {
     }
 
     /// Takes the idempotency key, or finds the call that has it.
-    async fn reserve(&self, call: &mut Call) -> Result<Option<Answer>, CallError> {
+    async fn reserve(&self, call: &Call) -> Result<Option<Answer>, CallError> {
         let reservation = self.ledger.reserve(call.record.clone()).await.map_err(unrecorded)?;
         let Reservation::Existing(earlier) = reservation else { return Ok(None) };
         let same = earlier.tool_id == call.record.tool_id && earlier.args_digest == call.record.args_digest;
@@ -260,19 +309,51 @@ impl Pipeline {
     /// Runs the stages and records what they came to, before anyone learns of it.
     async fn run(&self, call: Call) -> Result<Answer, CallError> {
         self.registry.count(&call.entry, call.record.started_at);
-        let mut unfinished = Unfinished { call: Some(call), pipeline: self };
-        let outcome = match &mut unfinished.call {
-            Some(call) => Next::new(&self.stages, &self.secrets).run(call).await,
-            None => Err(CallError::internal("a call was lost before it ran")),
+        let mut unfinished = Unfinished { state: State::Running(Box::new(call)), pipeline: self };
+        let outcome = match &mut unfinished.state {
+            State::Running(call) => self.outcome(call).await,
+            State::Over(..) | State::Recorded => Err(CallError::internal("a call ran twice")),
         };
-        let Some(mut call) = unfinished.call.take() else {
-            return Err(CallError::internal("a call was lost while it ran"));
-        };
-        call.record.finish(outcome, self.clock.now(), milliseconds(call.started));
-        let record = Arc::new(call.record);
-        self.ledger.record(Arc::clone(&record)).await.map_err(unrecorded)?;
+        let record = unfinished.finish(outcome)?;
+        let recorded = self.ledger.record(Arc::clone(&record)).await;
+        unfinished.state = State::Recorded;
+        recorded.map_err(|error| {
+            let error = unrecorded(error).retryable(false);
+            tracing::error!(call = %record.id, tool = record.tool, error = %error, "a call ran and was not recorded");
+            CallError { message: format!("the tool ran, but {}", error.message), ..error }
+        })?;
         Ok(Answer { record, replayed: false })
     }
+
+    /// Runs the stages within deadline and cancellation; a panic in one of them is an outcome.
+    async fn outcome(&self, call: &mut Call) -> Outcome {
+        let (deadline, cancel) = (call.deadline, call.cancel.clone());
+        let allowed = deadline.saturating_duration_since(call.started);
+        let name = call.entry.tool.spec.name.clone();
+        let stages = async {
+            call.admission.turn().await?;
+            Next::new(&self.stages, &self.secrets).run(call).await
+        };
+        let guarded = AssertUnwindSafe(stages).catch_unwind();
+        let in_time = tokio::time::timeout_at(deadline.into(), guarded);
+        // The call first: one that is over at once never asks whether it was cancelled.
+        tokio::select! {
+            biased;
+            outcome = in_time => match outcome {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(payload)) => Err(panicked(payload.as_ref())),
+                Err(_) => Err(too_late(name.as_str(), allowed)),
+            },
+            () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => {
+                Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"))
+            }
+        }
+    }
+}
+
+fn too_late(tool: &str, allowed: Duration) -> CallError {
+    let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
+    CallError::new(ErrorCode::Timeout, message)
 }
 
 fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<Plan>, CallError> {
@@ -323,23 +404,51 @@ fn milliseconds(since: Instant) -> f64 {
     f64::from(micros) / 1000.0
 }
 
-/// Records a call as cancelled when its future is dropped, as happens when a client goes away.
+/// Where a call is between its start and its record.
+enum State {
+    Running(Box<Call>),
+    /// The place is kept: a call without a record still counts as running.
+    Over(Arc<CallRecord>, Admission),
+    Recorded,
+}
+
+/// Makes sure of the record when the future of a call is dropped, as happens when a client goes away.
 struct Unfinished<'a> {
-    call: Option<Call>,
+    state: State,
     pipeline: &'a Pipeline,
+}
+
+impl Unfinished<'_> {
+    /// Enters the outcome; returns the record, which is not durable yet.
+    fn finish(&mut self, outcome: Outcome) -> Result<Arc<CallRecord>, CallError> {
+        let State::Running(call) = std::mem::replace(&mut self.state, State::Recorded) else {
+            return Err(CallError::internal("a call ended twice"));
+        };
+        let Call { mut record, started, admission, .. } = *call;
+        record.finish(outcome, self.pipeline.clock.now(), milliseconds(started));
+        let record = Arc::new(record);
+        self.state = State::Over(Arc::clone(&record), admission);
+        Ok(record)
+    }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        let Some(Call { mut record, started, .. }) = self.call.take() else { return };
+        if let State::Running(_) = &self.state {
+            let gone = CallError::new(ErrorCode::Cancelled, "the caller went away before the call was over");
+            // It is running, so this enters the outcome.
+            let _ = self.finish(Err(gone));
+        }
+        let State::Over(record, admission) = std::mem::replace(&mut self.state, State::Recorded) else {
+            return;
+        };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let gone = CallError::new(ErrorCode::Cancelled, "the caller went away before the call was over");
-        record.finish(Err(gone), self.pipeline.clock.now(), milliseconds(started));
         let ledger = Arc::clone(&self.pipeline.ledger);
         runtime.spawn(async move {
-            if let Err(error) = ledger.record(Arc::new(record)).await {
+            if let Err(error) = ledger.record(record).await {
                 tracing::error!(error = %error, "a cancelled call was not recorded");
             }
+            drop(admission);
         });
     }
 }

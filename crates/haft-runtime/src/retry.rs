@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use haft_core::implementation::Kind;
 use haft_core::outcome::CallError;
 use haft_core::spec::{Retry, ToolSpec, default_backoff};
 
-/// How often an error that says so is tried again where the definition says nothing.
+/// How often a safe request is tried again where the definition says nothing.
 const DEFAULT_ATTEMPTS: u32 = 2;
 /// The longest wait between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -16,6 +17,16 @@ pub(crate) fn policy(spec: &ToolSpec) -> Retry {
         .retry
         .clone()
         .unwrap_or(Retry { attempts: DEFAULT_ATTEMPTS, backoff_ms: default_backoff() })
+}
+
+/// Tells whether a retryable error of this tool may be repeated at all.
+///
+/// Without a word in the definition, only the `http` executor knows which of its errors are safe; of other
+/// tools only what they mark so against the rule of its code is repeated.
+pub(crate) fn may_repeat(spec: &ToolSpec, error: &CallError) -> bool {
+    spec.execution.retry.is_some()
+        || spec.implementation.kind() == Kind::Http
+        || (error.retryable && !error.code.retryable())
 }
 
 /// Returns how long to wait before the next attempt, or `None` to give up.

@@ -18,9 +18,9 @@ use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
-use haft_runtime::pipeline::Pipeline;
+use haft_runtime::pipeline::{Parts, Pipeline};
 use haft_runtime::registry::Registry;
-use haft_runtime::stages::{Limit, Output, Stage};
+use haft_runtime::stages::{Output, Stage};
 use haft_store::{ReindexReport, Store, StoreSettings};
 use uuid::Uuid;
 
@@ -98,10 +98,7 @@ impl App {
         store.set_built_ins(extensions.built_ins).await?;
 
         let metrics = Arc::new(Metrics::default());
-        let mut stages: Vec<Arc<dyn Stage>> = vec![
-            Arc::new(Measure(Arc::clone(&metrics))),
-            Arc::new(Limit::new(settings.server.max_running_calls)),
-        ];
+        let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Measure(Arc::clone(&metrics)))];
         stages.extend(extensions.stages);
         stages.push(Arc::new(Output));
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
@@ -109,7 +106,14 @@ impl App {
             environment: settings.secrets.environment.iter().cloned().collect(),
         });
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
-        let pipeline = Pipeline::new(Arc::clone(&registry), ledger, secrets, Arc::clone(&clock), stages);
+        let pipeline = Pipeline::new(Parts {
+            registry: Arc::clone(&registry),
+            ledger,
+            secrets,
+            clock: Arc::clone(&clock),
+            stages,
+            max_running: settings.server.max_running_calls,
+        });
         let app = Arc::new(Self {
             settings,
             store,

@@ -162,7 +162,10 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable { doing, source } => {
                 // The client learns what could not be done; paths and SQL stay in the log.
                 tracing::error!(doing, error = %source, "the store is not available");
-                Self::new(ErrorCode::StoreUnavailable, "the store cannot do this now; nothing was changed")
+                Self::new(
+                    ErrorCode::StoreUnavailable,
+                    "the store cannot do this now; see the log of the server",
+                )
             }
         }
     }

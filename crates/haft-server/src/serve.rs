@@ -22,8 +22,10 @@ const MAX_CONNECTIONS: usize = 10_000;
 const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long to wait after a failed accept, as when no file handle is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the end of background calls is looked for.
+/// How often the end of running calls is looked for.
 const DRAIN_STEP: Duration = Duration::from_millis(20);
+/// How long cancelled calls may take to be recorded.
+const RECORD_TIME: Duration = Duration::from_secs(5);
 
 impl App {
     /// Serves until `stop` is over; then lets what is running finish, within the grace time.
@@ -56,23 +58,23 @@ impl App {
 
     async fn drain(&self, connections: GracefulShutdown) {
         let grace = self.settings().server.shutdown_grace;
-        let background = self.pipeline().background();
         let finished = async {
             connections.shutdown().await;
-            while !background.is_empty() {
-                tokio::time::sleep(DRAIN_STEP).await;
-            }
+            self.idle().await;
         };
         if tokio::time::timeout(grace, finished).await.is_err() {
             tracing::warn!("the grace time is over; what still runs is cancelled");
-            background.cancel_all();
-            // Cancelled calls are recorded; that takes a moment.
-            let recorded = async {
-                while !background.is_empty() {
-                    tokio::time::sleep(DRAIN_STEP).await;
-                }
-            };
-            let _ = tokio::time::timeout(Duration::from_secs(2), recorded).await;
+            self.pipeline().stop();
+            // Cancelled calls are recorded before the store closes.
+            if tokio::time::timeout(RECORD_TIME, self.idle()).await.is_err() {
+                tracing::error!("some calls could not be stopped and have no record");
+            }
+        }
+    }
+
+    async fn idle(&self) {
+        while !self.pipeline().is_idle() {
+            tokio::time::sleep(DRAIN_STEP).await;
         }
     }
 }

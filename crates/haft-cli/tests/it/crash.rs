@@ -78,7 +78,9 @@ fn fifty_kills_under_load_lose_nothing() {
             tokio::time::sleep(Duration::from_millis(u64::from(round * 37 % 300))).await;
             server.signal("KILL");
             server.wait();
-            while load.join_next().await.is_some() {}
+            while let Some(done) = load.join_next().await {
+                done.unwrap();
+            }
         });
     }
     let server = haft.serve_with(&[]);

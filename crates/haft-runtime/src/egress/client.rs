@@ -14,11 +14,28 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Makes the client: no proxy of the environment, no redirects of its own, names resolved under the rules.
-pub(super) fn build(rules: Arc<Rules>) -> Result<reqwest::Client, RulesError> {
-    let fail = |error: &dyn std::error::Error| RulesError::Client(error.to_string());
+/// The clients of the guard. They differ in what a name may resolve to, because a resolver does not see the port
+/// that its answer is for.
+#[derive(Debug, Clone)]
+pub(super) struct Clients {
+    /// For names that `private_hosts` has with the port in question.
+    pub(super) trusting: reqwest::Client,
+    /// For all others.
+    pub(super) public: reqwest::Client,
+}
+
+impl Clients {
+    pub(super) fn new(rules: &Arc<Rules>) -> Result<Self, RulesError> {
+        let tls = tls().map_err(|error| RulesError::Client(error.to_string()))?;
+        let client = |trusted| build(tls.clone(), GuardedResolver { rules: Arc::clone(rules), trusted });
+        Ok(Self { trusting: client(true)?, public: client(false)? })
+    }
+}
+
+/// Makes a client: no proxy of the environment, no redirects of its own, names resolved under the rules.
+fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client, RulesError> {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls().map_err(|error| fail(&error))?)
+        .tls_backend_preconfigured(tls)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -27,9 +44,9 @@ pub(super) fn build(rules: Arc<Rules>) -> Result<reqwest::Client, RulesError> {
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
         .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Arc::new(GuardedResolver(rules)))
+        .dns_resolver(Arc::new(resolver))
         .build()
-        .map_err(|error| fail(&error))
+        .map_err(|error| RulesError::Client(error.to_string()))
 }
 
 /// TLS with ring and the certificates of the system; where the system has none, those of the web's roots.
@@ -49,14 +66,17 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
 }
 
 /// Resolves names and lets only permitted addresses through: what is checked here is what is connected to.
-struct GuardedResolver(Arc<Rules>);
+struct GuardedResolver {
+    rules: Arc<Rules>,
+    trusted: bool,
+}
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = Arc::clone(&self.0);
+        let (rules, trusted) = (Arc::clone(&self.rules), self.trusted);
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let kept: Addrs = Box::new(rules.filter(name.as_str(), found)?.into_iter());
+            let kept: Addrs = Box::new(rules.filter(name.as_str(), trusted, found)?.into_iter());
             Ok(kept)
         })
     }

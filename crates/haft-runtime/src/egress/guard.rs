@@ -8,7 +8,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use url::{Host, Url};
 
 use super::address::special_range;
-use super::client;
+use super::client::Clients;
 use super::pattern::{Pattern, Target, contains};
 
 /// Where tools may connect to, as the configuration says it.
@@ -16,8 +16,9 @@ use super::pattern::{Pattern, Target, contains};
 pub struct EgressRules {
     /// Host patterns; empty means every public host.
     pub allowed_hosts: Vec<String>,
-    /// Hosts, addresses or networks that may be private or loopback. An entry with a port is compared with the
-    /// URL alone; an address or network without one also with what a name resolves to.
+    /// Hosts, addresses or networks that may be private or loopback. An entry with a port holds for that port
+    /// alone: on others a name still reaches its public addresses. An address with a port is compared with the
+    /// URL alone; one without, or a network, also with what a name resolves to.
     pub private_hosts: Vec<String>,
 }
 
@@ -54,8 +55,7 @@ enum Reason {
     Credentials,
     NotAllowed(u16),
     Special { address: IpAddr, range: &'static str },
-    OtherPort(u16),
-    SecretInBody,
+    Body,
 }
 
 impl Refused {
@@ -63,8 +63,8 @@ impl Refused {
         Self { host: host.to_owned(), reason }
     }
 
-    pub(super) fn secret_in_body(url: &Url) -> Self {
-        Self::new(url.host_str().unwrap_or_default(), Reason::SecretInBody)
+    pub(super) fn body(url: &Url) -> Self {
+        Self::new(url.host_str().unwrap_or_default(), Reason::Body)
     }
 
     /// Makes the outcome: everything for the operator, no internal address for the model.
@@ -96,13 +96,9 @@ impl fmt::Display for Refused {
                 f,
                 "`{host}` resolves to {address}, a {range} address: add `{host}` or the address to `egress.private_hosts` to allow it"
             ),
-            Reason::OtherPort(port) => write!(
+            Reason::Body => write!(
                 f,
-                "`egress.private_hosts` names `{host}`, but not with port {port}: add `{host}:{port}` to allow it"
-            ),
-            Reason::SecretInBody => write!(
-                f,
-                "a redirect to `{host}` would hand a body with a secret to another origin: put that URL into the definition"
+                "a redirect to `{host}` would hand the body to another origin: put that URL into the definition"
             ),
         }
     }
@@ -117,11 +113,11 @@ pub(super) struct Rules {
     private: Vec<Pattern>,
 }
 
-/// The guard, with the one HTTP client that everything goes through.
+/// The guard, with the HTTP clients that everything goes through.
 #[derive(Debug, Clone)]
 pub struct Egress {
     rules: Arc<Rules>,
-    client: reqwest::Client,
+    clients: Clients,
 }
 
 impl Egress {
@@ -131,8 +127,8 @@ impl Egress {
             allowed: compile("allowed_hosts", &rules.allowed_hosts)?,
             private: compile("private_hosts", &rules.private_hosts)?,
         });
-        let client = client::build(Arc::clone(&rules))?;
-        Ok(Self { rules, client })
+        let clients = Clients::new(&rules)?;
+        Ok(Self { rules, clients })
     }
 
     /// Checks all of a URL that can be known before its name is resolved.
@@ -140,9 +136,10 @@ impl Egress {
         self.rules.check(url)
     }
 
-    /// The client; what it connects to by name is checked, but a URL has to pass [`Egress::check`] first.
-    pub(super) fn client(&self) -> &reqwest::Client {
-        &self.client
+    /// The client for a URL; what it connects to by name is checked, but the URL has to pass [`Egress::check`]
+    /// first.
+    pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
+        if self.rules.trusts(url) { &self.clients.trusting } else { &self.clients.public }
     }
 }
 
@@ -172,19 +169,19 @@ impl Rules {
             return Err(Refused::new(name, Reason::NotAllowed(port)));
         }
         match host {
-            Host::Domain(domain) => self.check_port(domain, port),
+            // What it resolves to is looked at when the connection is made.
+            Host::Domain(_) => Ok(()),
             Host::Ipv4(address) => self.check_literal(&host, IpAddr::V4(address), port),
             Host::Ipv6(address) => self.check_literal(&host, IpAddr::V6(address), port),
         }
     }
 
-    /// The resolver does not see the port, so a name that may be private on some ports only is held to them here.
-    fn check_port(&self, name: &str, port: u16) -> Result<(), Refused> {
-        let mut entries = self.private.iter().filter(|pattern| pattern.takes_name(name)).peekable();
-        if entries.peek().is_some() && !entries.any(|pattern| pattern.takes_port(port)) {
-            return Err(Refused::new(name, Reason::OtherPort(port)));
-        }
-        Ok(())
+    /// Tells whether the name of a URL may be private on the port of that URL.
+    fn trusts(&self, url: &Url) -> bool {
+        let (Some(Host::Domain(name)), Some(port)) = (url.host(), url.port_or_known_default()) else {
+            return false;
+        };
+        self.private.iter().any(|pattern| pattern.takes_name(name) && pattern.takes_port(port))
     }
 
     fn check_literal(&self, host: &Host<&str>, address: IpAddr, port: u16) -> Result<(), Refused> {
@@ -196,13 +193,15 @@ impl Rules {
         Err(Refused::new(&address.to_string(), Reason::Special { address, range }))
     }
 
-    /// Keeps the addresses that a name may be connected to.
+    /// Keeps the addresses that a name may be connected to. The resolver does not see the port, so the caller
+    /// says whether the name is trusted on it.
     pub(super) fn filter(
         &self,
         name: &str,
+        trusted: bool,
         addresses: impl Iterator<Item = SocketAddr>,
     ) -> Result<Vec<SocketAddr>, Refused> {
-        let trusted = self.private.iter().any(|pattern| pattern.takes_name(name));
+        let trusted = trusted && self.private.iter().any(|pattern| pattern.takes_name(name));
         let (mut kept, mut refused) = (Vec::new(), None);
         for address in addresses {
             match special_range(address.ip()) {
@@ -309,12 +308,7 @@ mod tests {
                 "`127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it",
             ),
             (&[], &["localhost:9"], "http://localhost:9/", "ok"),
-            (
-                &[],
-                &["localhost:9"],
-                "http://localhost:10/",
-                "`egress.private_hosts` names `localhost`, but not with port 10: add `localhost:10` to allow it",
-            ),
+            (&[], &["api.example.com:9"], "https://api.example.com/", "ok"),
             (
                 &["x.test"],
                 &["127.0.0.1"],
@@ -341,13 +335,14 @@ mod tests {
 
     #[test]
     fn resolved_addresses() {
-        let check = |private: &[&str], name: &str, addresses: &[&str]| {
+        let check = |private: &[&str], host: &str, addresses: &[&str]| {
             let rules = Rules {
                 allowed: Vec::new(),
                 private: compile("private_hosts", &self::rules(&[], private).private_hosts).unwrap(),
             };
             let addresses = addresses.iter().map(|address| SocketAddr::new(address.parse().unwrap(), 0));
-            match rules.filter(name, addresses) {
+            let url = Url::parse(&format!("http://{host}/")).unwrap();
+            match rules.filter(url.host_str().unwrap(), rules.trusts(&url), addresses) {
                 Ok(kept) => kept.iter().map(|address| address.ip().to_string()).collect::<Vec<_>>().join(" "),
                 Err(refused) => refused.to_string(),
             }
@@ -363,6 +358,10 @@ mod tests {
         assert_eq!(check(&["10.0.0.0/8"], "a.test", &["::ffff:10.0.0.1"]), "::ffff:10.0.0.1");
         assert!(check(&["10.0.0.1:80"], "a.test", &["10.0.0.1"]).starts_with("`a.test` resolves"));
         assert_eq!(check(&[], "a.test", &[]), "");
+        // An entry with a port gives the private addresses on that port, and takes nothing on others.
+        assert_eq!(check(&["a.test:81"], "a.test:81", &["10.0.0.1", "8.8.8.8"]), "10.0.0.1 8.8.8.8");
+        assert_eq!(check(&["a.test:81"], "a.test", &["10.0.0.1", "8.8.8.8"]), "8.8.8.8");
+        assert!(check(&["a.test:81"], "a.test", &["10.0.0.1"]).starts_with("`a.test` resolves"));
     }
 
     #[test]

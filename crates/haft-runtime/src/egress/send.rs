@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 use haft_core::problem::excerpt;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, LOCATION, PROXY_AUTHORIZATION};
+use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use url::Url;
 
@@ -12,6 +12,10 @@ use super::guard::{Egress, Refused};
 
 /// How many redirects are followed.
 const MOST_REDIRECTS: usize = 5;
+
+/// The only headers that follow a redirect to another origin: any other may carry a credential, whatever its
+/// name, be it written in the definition or taken from an argument.
+const CARRIED: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
 /// One request on its way out.
 #[derive(Clone)]
@@ -22,12 +26,8 @@ pub struct Outgoing {
     pub url: Url,
     /// The headers.
     pub headers: HeaderMap,
-    /// The headers that must not follow a redirect to another origin, besides the well-known ones.
-    pub sensitive: Vec<HeaderName>,
     /// The body.
     pub body: Option<Bytes>,
-    /// Whether a secret went into the body: then it does not follow a redirect to another origin.
-    pub body_secret: bool,
     /// Statuses that are answers to the caller even where they would redirect.
     pub wanted: Vec<u16>,
 }
@@ -48,7 +48,7 @@ pub enum SendError {
 impl Egress {
     /// Sends a request and returns the answer to it, or to what it was redirected to.
     ///
-    /// Every hop is checked. Across origins the credentials are left behind.
+    /// Every hop is checked. Across origins only a few harmless headers are kept, and a body does not follow.
     pub async fn send(&self, mut request: Outgoing) -> Result<reqwest::Response, SendError> {
         for hop in 0..=MOST_REDIRECTS {
             self.check(&request.url).map_err(SendError::Refused)?;
@@ -76,7 +76,7 @@ impl Egress {
 
     async fn once(&self, request: &Outgoing) -> Result<reqwest::Response, SendError> {
         let mut builder = self
-            .client()
+            .client(&request.url)
             .request(request.method.clone(), request.url.clone())
             .headers(request.headers.clone());
         if let Some(body) = &request.body {
@@ -100,17 +100,17 @@ fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoi
     if becomes_get {
         request.method = Method::GET;
         request.body = None;
-        request.body_secret = false;
         request.headers.remove(CONTENT_TYPE);
         request.headers.remove(CONTENT_LENGTH);
     }
     if next.origin() != request.url.origin() {
-        if request.body_secret {
-            return Err(SendError::Refused(Refused::secret_in_body(&next)));
+        if request.body.as_ref().is_some_and(|body| !body.is_empty()) {
+            return Err(SendError::Refused(Refused::body(&next)));
         }
-        for name in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].iter().chain(&request.sensitive) {
-            request.headers.remove(name);
-        }
+        let before = std::mem::take(&mut request.headers);
+        let carried = before.into_iter().filter_map(|(name, value)| Some((name?, value)));
+        request.headers =
+            carried.filter(|(name, value)| CARRIED.contains(name) && !value.is_sensitive()).collect();
     }
     request.url = next;
     Ok(request)

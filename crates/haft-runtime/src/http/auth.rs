@@ -137,12 +137,11 @@ fn sign(
     authorise(outgoing, signature.header.clone(), &Secret::new(value))
 }
 
-/// Sets a header that stays with this origin.
+/// Sets a header that is kept out of logs.
 fn authorise(outgoing: &mut Outgoing, name: HeaderName, value: &Secret) -> Result<(), CallError> {
     let mut value = header_value(&name, value.expose())?;
     value.set_sensitive(true);
-    outgoing.headers.insert(name.clone(), value);
-    outgoing.sensitive.push(name);
+    outgoing.headers.insert(name, value);
     Ok(())
 }
 

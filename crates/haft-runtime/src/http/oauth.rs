@@ -194,9 +194,7 @@ impl Grant {
             method: Method::POST,
             url: self.token_url.clone(),
             headers,
-            sensitive: Vec::new(),
             body: Some(form.into()),
-            body_secret: true,
             // A token endpoint does not redirect.
             wanted: vec![301, 302, 303, 307, 308],
         })

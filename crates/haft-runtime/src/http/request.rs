@@ -14,15 +14,11 @@ use crate::egress::Outgoing;
 impl Step {
     /// Fills in the templates.
     pub(super) fn build(&self, values: &Values<'_>) -> Result<Outgoing, CallError> {
-        let (headers, sensitive) = self.render_headers(values)?;
-        let (body, body_secret) = self.render_body(values)?;
         let mut outgoing = Outgoing {
             method: self.method.clone(),
             url: self.render_url(values)?,
-            headers,
-            sensitive,
-            body,
-            body_secret,
+            headers: self.render_headers(values)?,
+            body: self.render_body(values)?,
             wanted: self.success.clone(),
         };
         if let (Some(content_type), Some(_)) = (&self.content_type, &outgoing.body) {
@@ -55,37 +51,27 @@ impl Step {
     }
 
     /// A header whose template comes to nothing is left out.
-    fn render_headers(&self, values: &Values<'_>) -> Result<(HeaderMap, Vec<HeaderName>), CallError> {
+    fn render_headers(&self, values: &Values<'_>) -> Result<HeaderMap, CallError> {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
-        let mut sensitive = Vec::new();
         for (name, template) in &self.headers {
             let rendered = template.render(Place::Header(name.as_str()), values)?;
             if rendered.text.is_empty() && template.as_literal().is_none() {
                 continue;
             }
             let mut value = header_value(name, &rendered.text)?;
-            if rendered.secret {
-                value.set_sensitive(true);
-                sensitive.push(name.clone());
-            }
+            value.set_sensitive(rendered.secret);
             headers.insert(name.clone(), value);
         }
-        Ok((headers, sensitive))
+        Ok(headers)
     }
 
-    fn render_body(&self, values: &Values<'_>) -> Result<(Option<Bytes>, bool), RenderError> {
+    fn render_body(&self, values: &Values<'_>) -> Result<Option<Bytes>, RenderError> {
         Ok(match &self.body {
-            Body::Nothing => (None, false),
-            Body::Text(template, place) => {
-                let rendered = template.render(*place, values)?;
-                (Some(rendered.text.into()), rendered.secret)
-            }
-            Body::Json(template) => {
-                let (value, secret) = template.render(values)?;
-                (value.map(|value| value.to_string().into()), secret)
-            }
+            Body::Nothing => None,
+            Body::Text(template, place) => Some(template.render(*place, values)?.text.into()),
+            Body::Json(template) => template.render(values)?.0.map(|value| value.to_string().into()),
             Body::Form(template) => {
-                let (value, secret) = template.render(values)?;
+                let (value, _) = template.render(values)?;
                 let mut form = String::new();
                 if let Some(Value::Object(map)) = value {
                     for (name, value) in map {
@@ -94,7 +80,7 @@ impl Step {
                         push_pairs(&encoded, Some(value), &mut form);
                     }
                 }
-                (Some(form.into()), secret)
+                Some(form.into())
             }
         })
     }

@@ -12,9 +12,9 @@ use haft_core::runnable::{Mode, Refusal, Standing, runnable};
 use haft_core::schema::Schema;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
-use tokio::sync::Semaphore;
 
 use crate::executors::Executors;
+use crate::limits::Turns;
 
 /// Which definition of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,6 @@ pub struct Plan {
     pub prepared: Arc<dyn Prepared>,
     /// How long one call may take in all.
     pub deadline: Duration,
-    /// The bound on calls at once, where the definition has one.
-    pub parallel: Option<Semaphore>,
 }
 
 impl Plan {
@@ -67,16 +65,7 @@ impl Plan {
         let (Some(input), Some(output), Some(prepared)) = (input, output, prepared) else {
             return Err(problems);
         };
-        let parallel = spec.execution.limits.max_parallel;
-        Ok(Self {
-            spec: Arc::clone(spec),
-            input,
-            output,
-            prepared,
-            deadline: spec.deadline(),
-            parallel: parallel
-                .map(|most| Semaphore::new(usize::try_from(most).unwrap_or(Semaphore::MAX_PERMITS))),
-        })
+        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline: spec.deadline() })
     }
 }
 
@@ -93,6 +82,8 @@ pub struct Entry {
     head: Slot,
     published: Slot,
     pub(super) counter: Arc<Counter>,
+    /// The bound on calls at once, where the newest definition has one.
+    pub(crate) turns: Option<Arc<Turns>>,
 }
 
 impl Entry {
@@ -112,7 +103,12 @@ impl Entry {
         let unavailable = executors.available(&tool.spec).err().map(|problem| problem.to_string());
         let counter =
             earlier.map_or_else(|| Arc::new(Counter::starting(tool.usage)), |e| Arc::clone(&e.counter));
-        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter }
+        let most = tool.spec.execution.limits.max_parallel;
+        let turns = match earlier.and_then(|entry| entry.turns.as_ref()) {
+            Some(turns) if Some(turns.most) == most => Some(Arc::clone(turns)),
+            _ => most.map(|most| Arc::new(Turns::new(most))),
+        };
+        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter, turns }
     }
 
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
 use serde_json::json;
 
 use crate::registry::entry::Entry;
@@ -54,6 +55,32 @@ impl Snapshot {
     /// Finds the one tool that a reference names: built-in, then user, then toolset, then MCP; without a
     /// version the newest by creation.
     pub fn resolve(&self, tenant: &TenantId, reference: &ToolRef) -> Result<&Arc<Entry>, ResolveError> {
+        self.resolve_among(tenant, reference, |_| true)
+    }
+
+    /// Finds the tool that a call means: in production a newer version that is only a draft does not stand in
+    /// the way of a published one.
+    pub fn resolve_in(
+        &self,
+        tenant: &TenantId,
+        reference: &ToolRef,
+        mode: Mode,
+    ) -> Result<&Arc<Entry>, ResolveError> {
+        if mode == Mode::Production {
+            let published = self.resolve_among(tenant, reference, |entry| entry.tool.published.is_some());
+            if !matches!(published, Err(ResolveError::NotFound(_) | ResolveError::Unreadable { .. })) {
+                return published;
+            }
+        }
+        self.resolve(tenant, reference)
+    }
+
+    fn resolve_among(
+        &self,
+        tenant: &TenantId,
+        reference: &ToolRef,
+        counts: impl Fn(&Entry) -> bool,
+    ) -> Result<&Arc<Entry>, ResolveError> {
         let not_found = || ResolveError::NotFound(reference.to_string());
         let (bundle, name, version) = match reference {
             ToolRef::Id(id) => return self.tool(tenant, *id).ok_or_else(not_found),
@@ -65,6 +92,7 @@ impl Snapshot {
                 tool.tenant == *tenant
                     && bundle.as_ref().is_none_or(|bundle| tool.bundle == *bundle)
                     && version.as_ref().is_none_or(|version| tool.spec.version == *version)
+                    && counts(entry)
             })
         };
         let Some(first) = fitting().map(|entry| entry.tool.source).min() else {

@@ -1,4 +1,4 @@
-//! The execution itself: attempts within the deadline, stoppable from outside, never a crash.
+//! The execution itself: attempts within the deadline, never a crash, and no secret in the outcome.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 use haft_core::executor::CallContext;
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::outcome::Outcome;
 use haft_core::secret::{SecretSource, scrub, scrub_text};
 use serde_json::{Map, Value};
 
@@ -21,18 +21,7 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     context.events = call.events.take();
     let empty = Map::new();
     let args = record.args.as_object().unwrap_or(&empty);
-
-    let attempts = attempts(call, &mut context, args);
-    let in_time = tokio::time::timeout_at(call.deadline.into(), attempts);
-    let outcome = match &call.cancel {
-        None => in_time.await,
-        Some(cancel) => tokio::select! {
-            biased;
-            () = cancel.cancelled() => Ok(Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"))),
-            outcome = in_time => outcome,
-        },
-    };
-    let mut outcome = outcome.unwrap_or_else(|_| Err(too_late(call)));
+    let mut outcome = attempts(call, &mut context, args).await;
     keep_secrets_out(&mut outcome, &context);
     outcome
 }
@@ -40,12 +29,17 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
 async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Value>) -> Outcome {
     let policy = retry::policy(&call.plan.spec);
     loop {
-        let attempt = AssertUnwindSafe(call.plan.prepared.run(context, args)).catch_unwind().await;
+        // Inside the block, so that a panic before the first wait is caught as well.
+        let run = async { call.plan.prepared.run(context, args).await };
+        let attempt = AssertUnwindSafe(run).catch_unwind().await;
         let outcome = attempt.unwrap_or_else(|payload| Err(panicked(payload.as_ref())));
         let error = match outcome {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
+        if !retry::may_repeat(&call.plan.spec, &error) {
+            return Err(error);
+        }
         let Some(wait) = retry::wait(&policy, &error, context.attempt, random()) else { return Err(error) };
         // Waiting past the deadline would only replace a clear error by a vague one.
         if Instant::now() + wait >= call.deadline {
@@ -54,13 +48,6 @@ async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Val
         tokio::time::sleep(wait).await;
         context.attempt += 1;
     }
-}
-
-fn too_late(call: &Call) -> CallError {
-    let took = call.deadline.saturating_duration_since(call.started);
-    let message =
-        format!("`{}` took longer than {}", call.entry.tool.spec.name, haft_core::duration::format(took));
-    CallError::new(ErrorCode::Timeout, message)
 }
 
 fn keep_secrets_out(outcome: &mut Outcome, context: &CallContext) {

@@ -7,7 +7,6 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{Backup, FileForm, NewTool};
 use haft_core::name::{ToolName, Version, check_without_underscore};
-use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
 use haft_core::tool::Source;
@@ -46,16 +45,6 @@ fn find(app: &App, identity: &Identity, address: &Address) -> Result<Arc<Entry>,
     Ok(Arc::clone(snapshot.resolve(&identity.tenant, &reference)?))
 }
 
-/// Inside a bundle that is switched off nothing changes.
-fn refuse_disabled(app: &App, identity: &Identity, bundle: &str) -> Result<(), ApiError> {
-    let bundle = bundles::find(app, identity, bundle)?;
-    if bundle.is_open() {
-        return Ok(());
-    }
-    let message = format!("the bundle `{}` is disabled; enable it to change what is inside", bundle.slug);
-    Err(ApiError::new(ErrorCode::Disabled, message))
-}
-
 /// Show a tool.
 #[utoipa::path(
     get, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
@@ -90,7 +79,7 @@ pub(crate) async fn put(
     else {
         return Err(ApiError::bad_request("the address does not name a tool"));
     };
-    refuse_disabled(&app, &identity, &address.0)?;
+    bundles::refuse_disabled(&*bundles::find(&app, &identity, &address.0)?)?;
     let place = Place { name: Some(name.to_string()), version: Some(version.to_string()) };
     let reading = definition::read(&body, &place)?;
     if reading.spec.name != name || reading.spec.version != version {
@@ -130,7 +119,6 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &address)?;
-    refuse_disabled(&app, &identity, &address.0)?;
     tool::switch(&app, &identity, &entry, &body).await
 }
 

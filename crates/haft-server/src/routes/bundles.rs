@@ -9,7 +9,9 @@ use haft_core::bundle::Bundle;
 use haft_core::catalog::{Put, PutBundle};
 use haft_core::id::{BundleId, IdError};
 use haft_core::name::{BundleSlug, check_without_underscore};
+use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
+use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -39,6 +41,23 @@ pub(crate) fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bund
         Err(_) => snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug.as_str() == key).cloned(),
     };
     found.ok_or_else(|| ApiError::not_found("bundle", key))
+}
+
+/// Inside a bundle that is switched off nothing changes. What is built in is the store's to refuse.
+pub(crate) fn require_open(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ApiError> {
+    if entry.tool.built_in {
+        return Ok(());
+    }
+    refuse_disabled(&*find(app, identity, &entry.tool.bundle_id.to_string())?)
+}
+
+/// Refuses changes inside a bundle that is switched off.
+pub(crate) fn refuse_disabled(bundle: &Bundle) -> Result<(), ApiError> {
+    if bundle.is_open() {
+        return Ok(());
+    }
+    let message = format!("the bundle `{}` is disabled; enable it to change what is inside", bundle.slug);
+    Err(ApiError::new(ErrorCode::Disabled, message))
 }
 
 fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::export::{Format, definition, model_name, model_names};
+use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::{Entry, Snapshot};
@@ -81,6 +82,15 @@ fn callable<'a>(snapshot: &'a Snapshot, identity: &'a Identity, mode: Mode) -> V
         }
     }
     chosen
+}
+
+/// Finds the tool that a model means by a name that was made for it, where no tool has that name itself.
+pub(crate) fn by_model_name(app: &App, identity: &Identity, name: &str, mode: Mode) -> Option<ToolRef> {
+    let snapshot = app.registry().snapshot();
+    let entries = callable(&snapshot, identity, mode);
+    let names = model_names(entries.iter().map(|e| (e.tool.spec.name.as_str(), e.qualified.as_str())));
+    let found = names.iter().position(|made| made == name)?;
+    entries.get(found).map(|entry| ToolRef::Id(entry.tool.id))
 }
 
 fn same_tool(a: &Entry, b: &Entry) -> bool {

@@ -22,6 +22,7 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
+use crate::routes::definitions;
 use crate::view::OutcomeView;
 
 /// What a call says.
@@ -62,8 +63,15 @@ pub(crate) async fn invoke(
     Path(reference): Path<String>,
     call: Incoming,
 ) -> Result<Response, ApiError> {
-    let reference: ToolRef = reference.parse()?;
-    run(&app, &identity, reference, call).await
+    let named: ToolRef = reference.parse()?;
+    let mode = mode(&app, &identity, &call.params)?;
+    let known = app.registry().snapshot().resolve(&identity.tenant, &named).is_ok();
+    let tool = match known {
+        true => named,
+        // What a model was offered under another name is called by that name.
+        false => definitions::by_model_name(&app, &identity, &reference, mode).unwrap_or(named),
+    };
+    run(&app, &identity, tool, call).await
 }
 
 /// Everything that a request says about a call, but for the tool.

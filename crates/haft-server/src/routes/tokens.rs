@@ -59,8 +59,10 @@ pub(crate) struct NewToken {
     /// Whether tools that need an approval run directly.
     #[serde(default)]
     elevated: bool,
-    /// How long it lasts, such as `12h`; for ever if left out.
+    /// How long it lasts, such as `12h` or `90d`; for ever if left out.
     expires_in: Option<String>,
+    /// Whose it is: one's own tenant.
+    tenant: Option<String>,
 }
 
 fn caller() -> String {
@@ -87,12 +89,13 @@ pub(crate) async fn create(
     }
     let role = Role::parse(&new.role)
         .ok_or_else(|| ApiError::bad_request("`role` must be `viewer`, `caller`, `editor` or `admin`"))?;
-    let lasts = new
-        .expires_in
-        .map(|text| duration::parse(&text, Duration::from_secs(1)))
-        .transpose()
-        .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}")))?;
-    let expires_at = lasts.and_then(|lasts| app.now().checked_add(lasts).ok());
+    if new.tenant.as_deref().is_some_and(|tenant| tenant != identity.tenant.as_str()) {
+        return Err(ApiError::new(ErrorCode::Forbidden, "`tenant` is not your own"));
+    }
+    let expires_at = match new.expires_in.as_deref() {
+        Some(text) => Some(app.now().checked_add(lifetime(text)?).map_err(|_| too_long())?),
+        None => None,
+    };
     let token = crate::local_token::generate()
         .map_err(|_| ApiError::new(ErrorCode::Internal, "no randomness could be had"))?;
     let record = TokenRecord {
@@ -113,6 +116,26 @@ pub(crate) async fn create(
         map.insert("token".to_owned(), Value::from(token.expose()));
     }
     Ok(created(answer))
+}
+
+/// Reads `90d` and `2000h` besides the spellings of shorter times, which end at a day.
+fn lifetime(text: &str) -> Result<Duration, ApiError> {
+    let whole = |unit: char, seconds: u64| {
+        let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).map(Duration::from_secs)
+    };
+    match whole('d', 86_400).or_else(|| whole('h', 3600)) {
+        Some(time) if time.is_zero() => {
+            Err(ApiError::bad_request("`expires_in` must be longer than nothing"))
+        }
+        Some(time) => Ok(time),
+        None => duration::parse(text, Duration::from_secs(1))
+            .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}; or in days, like `90d`"))),
+    }
+}
+
+fn too_long() -> ApiError {
+    ApiError::bad_request("`expires_in` is longer than the calendar; leave it out for ever")
 }
 
 /// Take a token back; it stops working at once.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{Backup, FileForm, Transition};
+use haft_core::dialect::{self, Defaults};
 use haft_core::id::ToolId;
+use haft_core::redact;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
-use haft_core::{dialect, redact};
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,6 +22,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::routes::bundles;
 use crate::view::ToolView;
 
 /// Finds the tool that a path names, or says which names are near.
@@ -67,6 +69,7 @@ pub(crate) async fn put(
     identity.require(Role::Editor)?;
     let entry = find(&app, &identity, &reference)?;
     let tool = &entry.tool;
+    bundles::require_open(&app, &identity, &entry)?;
     let reading = definition::read(&body, &Place::of(&tool.spec))?;
     definition::same_identity(&reading.spec, &tool.spec)?;
     definition::refuse_published(reading.status, Some(tool.status))?;
@@ -117,6 +120,7 @@ pub(crate) async fn switch(
     body: &Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
+    bundles::require_open(app, identity, entry)?;
     let Switch { enabled } = body.json()?;
     let tool = app.catalog().enable_tool(entry.tool.id, enabled).await?;
     app.audit(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
@@ -179,11 +183,10 @@ pub(crate) async fn source(
     let tool = &entry.tool;
     let own = tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(form);
     let chosen = asked.or(own).unwrap_or(FileForm::Json);
-    // The author's own text, comments and all, where it is asked for as it is and shows no secret.
-    let as_it_is = asked.is_none_or(|asked| Some(asked) == own) && !redact::has_literal_secret(&tool.spec);
-    let kept = match tool.path.as_deref().filter(|_| as_it_is) {
-        Some(path) => app.store().definition_text(path).await?,
-        None => None,
+    let kept = if asked.is_none_or(|asked| Some(asked) == own) {
+        own_text(&app, &identity, &entry, chosen).await?
+    } else {
+        None
     };
     let text = kept.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), chosen, None));
     let name = match chosen {
@@ -192,6 +195,23 @@ pub(crate) async fn source(
         FileForm::Json => "json",
     };
     Ok(success(json!({"text": text, "form": name, "path": tool.path})).into_response())
+}
+
+/// Returns the author's own text, comments and all, where it shows no secret. A text that does not parse may show
+/// anything: it is for those who mend it.
+async fn own_text(
+    app: &App,
+    identity: &Identity,
+    entry: &Entry,
+    form: FileForm,
+) -> Result<Option<String>, ApiError> {
+    let Some(path) = entry.tool.path.as_deref() else { return Ok(None) };
+    let Some(text) = app.store().definition_text(path).await? else { return Ok(None) };
+    let shown = match dialect::read(&text, form, &Defaults::default()) {
+        Ok(reading) => !redact::has_literal_secret(&reading.spec),
+        Err(_) => identity.role >= Role::Editor,
+    };
+    Ok(shown.then_some(text))
 }
 
 fn form(word: &str) -> Option<FileForm> {

@@ -8,7 +8,7 @@ use haft_core::catalog::{NewTool, Unreadable};
 use haft_core::implementation::Kind;
 use haft_core::name::BundleSlug;
 use haft_core::token::Role;
-use haft_core::tool::{Source, Status};
+use haft_core::tool::{Source, Status, ToolType};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -103,6 +103,10 @@ pub(crate) async fn create(
     definition::refuse_other_scope(reading.scope.as_deref())?;
     let named = params.get("bundle").or(reading.bundle.as_deref());
     let bundle = bundle_slug(&app, &identity, named)?;
+    if let Ok(existing) = super::bundles::find(&app, &identity, bundle.as_str()) {
+        // A deleted one is revived by the new tool's arrival only through its own route.
+        super::bundles::refuse_disabled(&existing)?;
+    }
     let checked = definition::check(&app, reading, None)?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
@@ -130,13 +134,17 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
     Ok(BundleSlug::new(named)?)
 }
 
+fn runtime(word: &str) -> Option<&'static str> {
+    ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == word)
+}
+
 /// Which tools are wanted.
 struct Filter {
     sources: &'static [Source],
-    runtime: Option<String>,
+    runtime: Option<&'static str>,
     status: Option<Status>,
     kind: Option<Kind>,
-    tool_type: Option<String>,
+    tool_type: Option<ToolType>,
     tags: Vec<String>,
     bundles: Vec<String>,
     include_disabled: bool,
@@ -158,14 +166,18 @@ impl Filter {
             sources: params
                 .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
                 .unwrap_or(&Source::ALL),
-            runtime: params.get("runtime").map(str::to_owned),
+            runtime: params.choice("runtime", runtime, "`bash`, `python`, `wasm`")?,
             status: params.choice(
                 "status",
                 Status::parse,
                 "`draft`, `published`, `deprecated`, `disabled`",
             )?,
             kind: params.choice("implementation_type", Kind::parse, "the implementation types")?,
-            tool_type: params.get("tool_type").map(str::to_owned),
+            tool_type: params.choice(
+                "tool_type",
+                ToolType::parse,
+                "`built_in`, `mcp`, `artifact`, `custom`",
+            )?,
             tags: params.words("tags"),
             bundles: params.words("bundle_ids"),
             include_disabled: params.flag("include_disabled")?,
@@ -188,10 +200,10 @@ impl Filter {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
         let on = || tool.enabled && snapshot.bundle(tool.bundle_id).is_some_and(|bundle| bundle.is_open());
         self.sources.contains(&tool.source)
-            && self.runtime.as_deref().is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
+            && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
             && self.status.is_none_or(|status| tool.status == status)
             && self.kind.is_none_or(|kind| tool.kind() == kind)
-            && self.tool_type.as_deref().is_none_or(|wanted| tool.tool_type().as_str() == wanted)
+            && self.tool_type.is_none_or(|wanted| tool.tool_type() == wanted)
             && (self.tags.is_empty() || spec.tags.iter().any(|tag| self.tags.contains(tag)))
             && (self.bundles.is_empty() || self.in_bundles(tool.bundle.as_str(), &tool.bundle_id.to_string()))
             && (self.include_disabled || on())

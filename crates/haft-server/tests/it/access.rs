@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, code, function_tool, send};
 
-async fn token(server: &Server, body: Value) -> String {
+async fn token_of(server: &Server, body: Value) -> String {
     let (status, answer) = server.post("/api/tokens", body).await;
     assert_eq!(status, 201, "{answer}");
     answer["data"]["token"].as_str().unwrap().to_owned()
@@ -58,7 +58,7 @@ async fn roles_include_the_ones_before_them() {
     ];
     let roles = ["viewer", "caller", "editor", "admin"];
     for (rank, role) in roles.iter().enumerate() {
-        let token = token(&server, json!({"name": role, "role": role})).await;
+        let token = token_of(&server, json!({"name": role, "role": role})).await;
         for (needed, method, path, body) in &tasks {
             let allowed = rank >= roles.iter().position(|r| r == needed).unwrap();
             let request = server.bare(method.clone(), path).bearer_auth(&token).body(body.to_string());
@@ -98,8 +98,8 @@ async fn elevated_tools_run_for_elevated_tokens_only() {
     let mut never = function_tool("never", "echo");
     never["policy"] = json!("deny");
     server.create(never).await;
-    let plain = token(&server, json!({"name": "plain"})).await;
-    let raised = token(&server, json!({"name": "raised", "elevated": true})).await;
+    let plain = token_of(&server, json!({"name": "plain"})).await;
+    let raised = token_of(&server, json!({"name": "raised", "elevated": true})).await;
     for (token, path, expected) in [
         (&plain, "/api/tools/risky/invoke", (403, "approval_required")),
         (&raised, "/api/tools/risky/invoke", (200, "")),
@@ -114,7 +114,7 @@ async fn elevated_tools_run_for_elevated_tokens_only() {
 async fn debug_mode_needs_an_editor_where_production_is_the_rule() {
     let server = Server::start_with(|settings| settings.mode = haft_core::runnable::Mode::Production).await;
     server.create(function_tool("draft", "echo")).await;
-    let plain = token(&server, json!({"name": "plain"})).await;
+    let plain = token_of(&server, json!({"name": "plain"})).await;
     let call = |query: &str| {
         send(server.bare(Method::POST, &format!("/api/tools/draft/invoke{query}")).bearer_auth(&plain))
     };

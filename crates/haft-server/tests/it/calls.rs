@@ -28,7 +28,8 @@ async fn outcomes_of_functions() {
         json!({"code": "execution_failed", "message": "operation failed: connection refused", "retryable": false,
                "model_text": "Tool call failed: operation failed: connection refused"})
     );
-    for name in ["panic", "panic_blocking"] {
+    server.create(function_tool("panic_early", "panic_early")).await;
+    for name in ["panic", "panic_blocking", "panic_early"] {
         let (status, answer) = server.invoke(name, json!({})).await;
         assert_eq!((status, code(&answer)), (200, "panicked"), "{answer}");
         assert_eq!(answer["error"]["model_text"], "Tool call failed: the tool failed unexpectedly");
@@ -199,4 +200,72 @@ async fn the_bound_on_running_calls_holds() {
     let busy: Vec<_> = answers.iter().filter(|(status, _)| *status == 503).collect();
     assert_eq!(busy.len(), 2, "{answers:?}");
     assert!(busy.iter().all(|(_, answer)| code(answer) == "overloaded"));
+}
+
+#[tokio::test]
+async fn a_call_with_a_key_goes_on_without_its_client() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let call = |wait: u64| {
+        let request = server.request(Method::POST, "/api/tools/slow/invoke").header("idempotency-key", "k1");
+        tokio::time::timeout(Duration::from_millis(wait), send(request.body(r#"{"args":{"ms":600}}"#)))
+    };
+    assert!(call(200).await.is_err(), "the client goes away");
+    let (status, answer) = call(10_000).await.unwrap();
+    assert_eq!((status, code(&answer)), (409, "idempotency_conflict"), "still running");
+    for _ in 0..200 {
+        let (status, answer) = call(10_000).await.unwrap();
+        if status == 200 {
+            assert_eq!(answer["value"], "slept");
+            assert_eq!(server.get("/api/calls?tool=slow").await.1["data"]["total"], 1, "it ran once");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the outcome was not given again");
+}
+
+#[tokio::test]
+async fn the_end_of_the_grace_time_cancels_and_records() {
+    let mut server =
+        Server::start_with(|settings| settings.server.shutdown_grace = Duration::from_millis(100)).await;
+    server.create(function_tool("slow", "sleep")).await;
+    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":60000}}"#);
+    let call = tokio::spawn(request.send());
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.halt().await;
+    let _ = call.await.unwrap();
+    let server = server.restart().await;
+    let (_, answer) = server.get("/api/calls?tool=slow").await;
+    assert_eq!(
+        (&answer["data"]["total"], &answer["data"]["calls"][0]["status"]),
+        (&json!(1), &json!("cancelled")),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_tool_with_one_place_runs_one_call_at_a_time() {
+    let server = Server::start().await;
+    let mut tool = function_tool("single", "counting");
+    tool["execution"] = json!({"limits": {"max_parallel": 1}, "timeout_ms": 20000});
+    server.create(tool).await;
+    server.create(function_tool("many", "counting")).await;
+    let most = async |tool: &str| {
+        let calls = futures_util::future::join_all((0..6).map(|_| server.invoke(tool, json!({})))).await;
+        calls.iter().map(|(_, answer)| answer["value"].as_u64().unwrap()).max().unwrap()
+    };
+    assert_eq!(most("single").await, 1);
+    assert!(most("many").await > 1);
+}
+
+#[tokio::test]
+async fn only_what_a_function_marks_is_tried_again() {
+    let server = Server::start().await;
+    for (name, function) in [("marked", "flaky_marked"), ("unmarked", "flaky_unmarked")] {
+        server.create(function_tool(name, function)).await;
+    }
+    assert_eq!(server.invoke("marked", json!({})).await.1["value"], 2, "the second attempt succeeds");
+    let (_, answer) = server.invoke("unmarked", json!({})).await;
+    assert_eq!(code(&answer), "network", "not repeated: it may have had an effect");
 }

@@ -1,6 +1,7 @@
 //! A server on a free port with a home of its own.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use haft_core::outcome::{CallError, ErrorCode};
@@ -166,6 +167,27 @@ fn functions() -> Functions {
             Err(CallError::new(ErrorCode::ExecutionFailed, "operation failed: connection refused"))
         })
         .with_async("panic", |_| async { panic!("the secret plan") })
+        .with_async("panic_early", |args| {
+            assert!(args.contains_key("never"), "the secret plan");
+            async { Ok(Value::Null) }
+        })
+        .with_async("counting", |_| async {
+            static RUNNING: AtomicU64 = AtomicU64::new(0);
+            let now = RUNNING.fetch_add(1, Ordering::SeqCst) + 1;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!(now))
+        })
+        .with_async("flaky_marked", |_| async {
+            static CALLS: AtomicU64 = AtomicU64::new(0);
+            match CALLS.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(CallError::new(ErrorCode::ExecutionFailed, "not yet").retryable(true)),
+                calls => Ok(json!(calls + 1)),
+            }
+        })
+        .with_async("flaky_unmarked", |_| async {
+            Err(CallError::new(ErrorCode::Network, "the connection broke after the mail was sent"))
+        })
         .with_blocking("panic_blocking", |_| panic!("the secret plan"))
         .with_async("sleep", |args| async move {
             let millis = args.get("ms").and_then(Value::as_u64).unwrap_or(60_000);

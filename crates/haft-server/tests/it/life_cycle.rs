@@ -91,3 +91,21 @@ async fn labels_and_deprecation() {
     let (status, answer) = server.invoke("worker", json!({})).await;
     assert_eq!((status, &answer["warning"]), (200, &json!("this tool is deprecated")));
 }
+
+#[tokio::test]
+async fn a_draft_of_a_newer_version_does_not_stop_production() {
+    let server = Server::start().await;
+    server.create(function_tool("worker", "echo")).await;
+    server.post("/api/tools/worker/publish", json!({})).await;
+    let mut newer = function_tool("worker", "fail");
+    newer["version"] = json!("2.0.0");
+    server.create(newer).await;
+    let production = "/api/tools/worker/invoke?mode=production";
+    let (status, answer) = server.post(production, json!({"args": {"a": 1}})).await;
+    assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{answer}");
+    assert_eq!(
+        code(&server.invoke("worker", json!({})).await.1),
+        "execution_failed",
+        "debug runs the newest"
+    );
+}

@@ -221,3 +221,20 @@ async fn definitions_of_all_tools_for_a_model() {
         "{answer}"
     );
 }
+
+#[tokio::test]
+async fn what_a_model_was_offered_can_be_called_by_that_name() {
+    let server = Server::start().await;
+    server.create(crate::harness::function_tool("天気", "echo")).await;
+    for bundle in ["one", "two"] {
+        let path = format!("/api/tools?bundle={bundle}");
+        server.post(&path, crate::harness::function_tool("twin", "echo")).await;
+    }
+    let (_, answer) = server.get("/api/tools/definitions/all").await;
+    let names: Vec<_> = answer["data"].as_array().unwrap().iter().map(|d| &d["function"]["name"]).collect();
+    assert_eq!(names.len(), 5);
+    for name in names.iter().filter(|name| **name != "twin") {
+        let (status, answer) = server.invoke(name.as_str().unwrap(), json!({"a": 1})).await;
+        assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{name} {answer}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Bounds on calls at once: of the whole server, and of one tool where its definition says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use haft_core::outcome::{CallError, ErrorCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::registry::Entry;
+
+/// How many calls may wait for their turn of one tool: more would only fill up the server.
+const MOST_WAITING: usize = 64;
+
+/// The bound of the whole server.
+pub(crate) struct Limits {
+    server: Arc<Semaphore>,
+    most: usize,
+}
+
+impl Limits {
+    pub(crate) fn new(most: usize) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { server: Arc::new(Semaphore::new(most)), most }
+    }
+
+    /// Gives a call its place, or refuses it before anything has happened.
+    pub(crate) fn admit(&self, entry: &Entry) -> Result<Admission, CallError> {
+        let Ok(place) = Arc::clone(&self.server).try_acquire_owned() else {
+            let message = format!("{} calls are running already; try again later", self.most);
+            return Err(CallError::new(ErrorCode::Overloaded, message));
+        };
+        let waiting = match &entry.turns {
+            Some(turns) => Some(Waiting::enter(turns).ok_or_else(|| {
+                let message = format!("too many calls wait for `{}`; try again later", entry.qualified);
+                CallError::new(ErrorCode::Overloaded, message)
+            })?),
+            None => None,
+        };
+        Ok(Admission { waiting, turn: None, _place: place })
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.server.available_permits() == self.most
+    }
+}
+
+/// The place of a call among the running ones, given back when dropped.
+pub(crate) struct Admission {
+    waiting: Option<Waiting>,
+    turn: Option<OwnedSemaphorePermit>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Admission {
+    /// Waits until the tool has room.
+    pub(crate) async fn turn(&mut self) -> Result<(), CallError> {
+        if let Some(waiting) = self.waiting.take() {
+            let turn = Arc::clone(&waiting.0.room).acquire_owned().await;
+            self.turn = Some(turn.map_err(|error| CallError::internal(error.to_string()))?);
+        }
+        Ok(())
+    }
+}
+
+/// The bound of one tool. It outlives changes of the definition.
+pub(crate) struct Turns {
+    room: Arc<Semaphore>,
+    pub(crate) most: u32,
+    waiting: AtomicUsize,
+}
+
+impl Turns {
+    pub(crate) fn new(most: u32) -> Self {
+        let permits = usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Self { room: Arc::new(Semaphore::new(permits)), most, waiting: AtomicUsize::new(0) }
+    }
+}
+
+struct Waiting(Arc<Turns>);
+
+impl Waiting {
+    fn enter(turns: &Arc<Turns>) -> Option<Self> {
+        // The guard comes first: dropping it takes the count back.
+        let guard = Self(Arc::clone(turns));
+        (turns.waiting.fetch_add(1, Ordering::AcqRel) < MOST_WAITING).then_some(guard)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
