@@ -17,6 +17,8 @@ pub(crate) const CHANNEL: &str = "haft_catalog";
 
 /// A number that no one else uses for an advisory lock: "haft".
 const MIGRATION_LOCK: i64 = 0x6861_6674;
+/// The next one: who holds it changes the catalog, the credentials or the tokens.
+const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
 /// Which engine keeps the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +95,14 @@ impl Engine {
         }
     }
 
+    /// Begins a change of what all nodes share: one at a time, so that what was looked at still holds when the
+    /// change is written.
+    pub(crate) async fn begin_change(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
+        let mut tx = self.begin().await?;
+        self.lock_for(&mut tx, CHANGE_LOCK).await?;
+        Ok(tx)
+    }
+
     /// Spells the places of so many rows of values. SQLite finds numbered ones by a search, which for many
     /// values takes longer than the insert.
     pub(crate) fn placeholders(&self, rows: usize, columns: usize) -> String {
@@ -110,14 +120,16 @@ impl Engine {
 
     /// Makes concurrent migrations of the same database wait for each other.
     pub(crate) async fn lock_schema(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
+        self.lock_for(tx, MIGRATION_LOCK).await
+    }
+
+    /// Makes transactions of all nodes that take the same lock wait for each other.
+    async fn lock_for(&self, tx: &mut Transaction<'static, Any>, lock: i64) -> Result<(), sqlx::Error> {
         match self.kind {
             // `BEGIN IMMEDIATE` has done it.
             Kind::Sqlite => Ok(()),
             Kind::Postgres => {
-                sqlx::query("SELECT pg_advisory_xact_lock($1)")
-                    .bind(MIGRATION_LOCK)
-                    .execute(&mut **tx)
-                    .await?;
+                sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock).execute(&mut **tx).await?;
                 Ok(())
             }
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use haft_core::bundle::{Bundle, REAP_AFTER_HOURS};
 use haft_core::catalog::StoreError;
 use jiff::SignedDuration;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::fault;
 use crate::files::layout::{self, BUNDLE_FILE};
@@ -14,6 +14,10 @@ use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time::first_id_of;
+
+/// How many calls go in one transaction.
+const CHUNK: usize = 1000;
+const CALLS: &str = "remove old calls";
 
 /// What the reaper removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,12 +73,53 @@ impl Inner {
             return Ok(0);
         }
         let oldest = self.now() - SignedDuration::from_hours(24 * i64::from(self.keep_days));
-        let done = sqlx::query("DELETE FROM calls WHERE final = 1 AND id < $1")
-            .bind(first_id_of(oldest).to_string())
-            .execute(&self.engine.pool)
-            .await
-            .map_err(fault("remove old calls"))?;
-        Ok(done.rows_affected())
+        let end = first_id_of(oldest).to_string();
+        let (mut tenant, mut removed) = (String::new(), 0);
+        while let Some(next) = self.tenant_after(&tenant).await.map_err(fault(CALLS))? {
+            tenant = next;
+            removed += self.reap_calls_of(&tenant, &end).await.map_err(fault(CALLS))?;
+        }
+        Ok(removed)
+    }
+
+    /// Returns the next tenant that has calls; each step is one look into the primary key.
+    async fn tenant_after(&self, tenant: &str) -> Result<Option<String>, sqlx::Error> {
+        let sql = "SELECT tenant FROM calls WHERE tenant > $1 ORDER BY tenant LIMIT 1";
+        let row = sqlx::query(sql).bind(tenant).fetch_optional(&self.engine.pool).await?;
+        row.map(|row| row.try_get(0)).transpose()
+    }
+
+    /// Removes the calls of a tenant before an id, piece by piece along the primary key: nobody who records a
+    /// call waits for all of it.
+    async fn reap_calls_of(&self, tenant: &str, end: &str) -> Result<u64, sqlx::Error> {
+        let skip = CHUNK - 1;
+        let find = format!(
+            "SELECT id FROM calls WHERE tenant = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT 1 OFFSET {skip}"
+        );
+        let (mut start, mut removed) = (String::new(), 0);
+        loop {
+            let found = sqlx::query(AssertSqlSafe(find.clone()))
+                .bind(tenant)
+                .bind(&start)
+                .bind(end)
+                .fetch_optional(&self.engine.pool)
+                .await?;
+            let last: Option<String> = found.map(|row| row.try_get(0)).transpose()?;
+            // `end` itself is no one's id: it is the smallest of its moment.
+            let until = last.clone().unwrap_or_else(|| end.to_owned());
+            let done =
+                sqlx::query("DELETE FROM calls WHERE tenant = $1 AND id > $2 AND id <= $3 AND final = 1")
+                    .bind(tenant)
+                    .bind(&start)
+                    .bind(&until)
+                    .execute(&self.engine.pool)
+                    .await?;
+            removed += done.rows_affected();
+            match last {
+                Some(last) => start = last,
+                None => return Ok(removed),
+            }
+        }
     }
 }
 

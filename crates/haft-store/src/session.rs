@@ -73,7 +73,7 @@ impl Inner {
             Some(files) => Some(files.lock().await?),
             None => None,
         };
-        let tx = self.engine.begin().await.map_err(fault("begin a change of the catalog"))?;
+        let tx = self.engine.begin_change().await.map_err(fault("begin a change of the catalog"))?;
         Ok(Session {
             undo: Undo::default(),
             tx,
@@ -135,18 +135,24 @@ impl Session<'_> {
         self.learned.push(Lesson::Bundle((tenant.clone(), slug.clone()), known));
     }
 
-    /// Commits and announces.
+    /// Commits and announces. Where there is nothing to announce, others are not disturbed.
     pub(crate) async fn finish(mut self) -> Result<Vec<Change>, StoreError> {
         let doing = "store a change of the catalog";
-        let changes = self.collect().await.map_err(fault(doing))?;
-        let generation = self.bump().await.map_err(fault(doing))?;
+        let quiet = self.is_untouched();
+        if quiet && self.learned.is_empty() {
+            return Ok(Vec::new());
+        }
+        let changes = self.inner.mark(self.collect().await.map_err(fault(doing))?);
+        let generation = if quiet { None } else { Some(self.bump().await.map_err(fault(doing))?) };
         let Session { mut undo, tx, lock, mut state, inner, learned, .. } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);
             return Err(fault(doing)(error));
         }
         undo.forget();
-        state.advance(generation);
+        if let Some(generation) = generation {
+            state.advance(generation);
+        }
         state.learn(learned);
         drop(lock);
         inner.announce(&changes);

@@ -1,16 +1,16 @@
 //! The store itself: what it holds, how it opens and closes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::{BundleId, ToolId};
-use haft_core::name::{BundleSlug, TenantId};
+use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::Secret;
 use haft_core::{Clock, Timestamp};
 use sqlx::Row as _;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::engine::{Engine, fault};
 use crate::files::Files;
@@ -46,6 +46,10 @@ pub(crate) struct Inner {
     /// With PostgreSQL, says to the other nodes that this one lives.
     alive: Mutex<Option<sqlx::pool::PoolConnection<sqlx::Any>>>,
     sink: Arc<dyn ChangeSink>,
+    /// The built-in tools of this program, once it has named them.
+    pub(crate) compiled_in: RwLock<Option<HashSet<ToolName>>>,
+    /// Moves whenever the tokens may have changed.
+    pub(crate) tokens: watch::Sender<u64>,
 }
 
 /// What the holder of the turn to write may look at.
@@ -109,6 +113,8 @@ impl Store {
             database_url: settings.database_url,
             alive: Mutex::new(alive),
             sink,
+            compiled_in: RwLock::default(),
+            tokens: watch::Sender::new(0),
         });
         inner.recover().await?;
         inner.reload().await?;
@@ -126,12 +132,19 @@ impl Store {
 
     /// Moves the last calls to the database and closes it. Stop the tasks of [`Store::watch`] first.
     pub async fn close(&self) {
-        if self.inner.files.is_some() {
-            match self.inner.fold().await {
-                Ok(()) => drop(self.inner.journal(Journal::remove).await),
-                // They stay in the journal; the next start finds them.
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "calls stay in the journal");
+        match &self.inner.ledger {
+            Ledgers::Group(group) => group.flush(&self.inner.engine, &self.inner.node).await,
+            Ledgers::Journal(journal) => {
+                journal.close();
+                match self.inner.fold().await {
+                    Ok(()) => drop(self.inner.journal(Journal::remove).await),
+                    // They stay in the journal; the next start finds them.
+                    Err(error) => {
+                        tracing::error!(
+                            error = &error as &dyn std::error::Error,
+                            "calls stay in the journal"
+                        );
+                    }
                 }
             }
         }
@@ -183,9 +196,11 @@ impl Inner {
     pub(crate) async fn reload(&self) -> Result<(), StoreError> {
         let mut state = self.state.lock().await;
         let (fresh, everything) = self.load().await.map_err(fault("load the catalog"))?;
+        let everything = self.mark(everything);
         *state = fresh;
         self.search.replace(&everything);
         self.sink.replace(everything);
+        self.tokens_moved();
         self.open_vault().await
     }
 

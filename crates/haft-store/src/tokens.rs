@@ -4,37 +4,20 @@ use haft_core::Timestamp;
 use haft_core::catalog::StoreError;
 use haft_core::id::TokenId;
 use haft_core::token::{Role, TokenRecord};
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{Any, Row as _, Transaction};
+use tokio::sync::watch;
 
 use crate::engine::{fault, is_conflict};
 use crate::rows;
-use crate::store::Store;
+use crate::session::bump;
+use crate::store::{Inner, Store};
 
 impl Store {
     /// Stores a token.
     pub async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError> {
-        sqlx::query(
-            "INSERT INTO tokens (id, name, hash, tenant, role, elevated, created_at, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        )
-        .bind(token.id.to_string())
-        .bind(&token.name)
-        .bind(&token.hash)
-        .bind(token.tenant.as_str())
-        .bind(token.role.as_str())
-        .bind(i64::from(token.elevated))
-        .bind(token.created_at.as_microsecond())
-        .bind(token.expires_at.map(Timestamp::as_microsecond))
-        .execute(&self.inner.engine.pool)
-        .await
-        .map(drop)
-        .map_err(|error| {
-            if is_conflict(&error) {
-                return StoreError::Conflict("this token is stored already".into());
-            }
-            fault("store the token")(error)
-        })
+        let token = token.clone();
+        self.run(|inner| async move { inner.insert_token(&token).await }).await
     }
 
     /// Returns every token, oldest first.
@@ -48,15 +31,75 @@ impl Store {
 
     /// Deletes a token.
     pub async fn delete_token(&self, id: TokenId) -> Result<(), StoreError> {
+        self.run(move |inner| async move { inner.delete_token(id).await }).await
+    }
+
+    /// Returns a number that moves whenever tokens may have changed, here or through another process or node.
+    /// For the latter the tasks of [`Store::watch`] have to run.
+    pub fn token_changes(&self) -> watch::Receiver<u64> {
+        self.inner.tokens.subscribe()
+    }
+}
+
+impl Inner {
+    /// Says that tokens may have changed.
+    pub(crate) fn tokens_moved(&self) {
+        self.tokens.send_modify(|number| *number = number.wrapping_add(1));
+    }
+
+    async fn insert_token(&self, token: &TokenRecord) -> Result<(), StoreError> {
+        let doing = "store the token";
+        let mut state = self.state.lock().await;
+        let mut tx = self.engine.begin_change().await.map_err(fault(doing))?;
+        let done = sqlx::query(
+            "INSERT INTO tokens (id, name, hash, tenant, role, elevated, created_at, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(token.id.to_string())
+        .bind(&token.name)
+        .bind(&token.hash)
+        .bind(token.tenant.as_str())
+        .bind(token.role.as_str())
+        .bind(i64::from(token.elevated))
+        .bind(token.created_at.as_microsecond())
+        .bind(token.expires_at.map(Timestamp::as_microsecond))
+        .execute(&mut *tx)
+        .await;
+        match done {
+            Ok(_) => {}
+            Err(error) if is_conflict(&error) => {
+                return Err(StoreError::Conflict("this token is stored already".into()));
+            }
+            Err(error) => return Err(fault(doing)(error)),
+        }
+        state.advance(self.commit_tokens(tx).await.map_err(fault(doing))?);
+        self.tokens_moved();
+        Ok(())
+    }
+
+    async fn delete_token(&self, id: TokenId) -> Result<(), StoreError> {
+        let doing = "delete the token";
+        let mut state = self.state.lock().await;
+        let mut tx = self.engine.begin_change().await.map_err(fault(doing))?;
         let done = sqlx::query("DELETE FROM tokens WHERE id = $1")
             .bind(id.to_string())
-            .execute(&self.inner.engine.pool)
+            .execute(&mut *tx)
             .await
-            .map_err(fault("delete the token"))?;
+            .map_err(fault(doing))?;
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("token", id));
         }
+        state.advance(self.commit_tokens(tx).await.map_err(fault(doing))?);
+        self.tokens_moved();
         Ok(())
+    }
+
+    /// Commits, and tells the other nodes and processes.
+    async fn commit_tokens(&self, mut tx: Transaction<'static, Any>) -> Result<i64, sqlx::Error> {
+        self.engine.notify(&mut tx, &format!("{} k -", self.node)).await?;
+        let generation = bump(&mut tx).await?;
+        tx.commit().await?;
+        Ok(generation)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The tools that are compiled in.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::spec::ToolSpec;
@@ -18,21 +19,45 @@ use crate::store::Inner;
 use crate::time;
 
 const DOING: &str = "store the built-in tools";
+const MISSING: &str = "not compiled into this program; run the program that brings it";
 
 impl Inner {
     pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
         let mut session = self.session().await?;
-        session.set_built_ins(specs).await.map_err(fault(DOING))?;
-        if session.is_untouched() {
-            return Ok(());
-        }
+        let names = specs.iter().map(|spec| spec.name.clone()).collect();
+        *self.compiled_in.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        let missing = session.set_built_ins(specs).await.map_err(fault(DOING))?;
+        self.announce(&self.mark(missing));
         session.finish().await.map(drop)
+    }
+
+    /// Says of built-in tools that this program lacks that they cannot run here. Only those whom this process
+    /// tells learn it: another program on the same home may have them.
+    pub(crate) fn mark(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        let names = self.compiled_in.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(names) = &*names else { return changes };
+        for change in &mut changes {
+            if let Change::Tool(tool) = change
+                && tool.built_in
+                && !names.contains(&tool.spec.name)
+            {
+                tool.fault = Some(MISSING.into());
+            }
+        }
+        changes
     }
 }
 
 impl Session<'_> {
-    async fn set_built_ins(&mut self, specs: Vec<ToolSpec>) -> Result<(), sqlx::Error> {
-        let bundle = self.built_in_bundle().await?;
+    /// Stores what this program brings; returns what another one brought. That stays: its revisions, counters
+    /// and switches are that program's.
+    async fn set_built_ins(&mut self, specs: Vec<ToolSpec>) -> Result<Vec<Change>, sqlx::Error> {
+        let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::built_in());
+        let bundle = match self.bundle_by_slug(&tenant, &slug).await? {
+            Some(bundle) => bundle,
+            None if specs.is_empty() => return Ok(Vec::new()),
+            None => self.built_in_bundle(tenant, slug).await?,
+        };
         let sql = AssertSqlSafe(format!("{} WHERE t.bundle_id = $1", rows::TOOL));
         let mut stored: HashMap<ToolName, Tool> = HashMap::new();
         for row in sqlx::query(sql).bind(bundle.id.to_string()).fetch_all(&mut *self.tx).await? {
@@ -45,17 +70,10 @@ impl Session<'_> {
                 None => self.insert_built_in(&bundle, &spec).await?,
             }
         }
-        for tool in stored.into_values() {
-            self.remove_tool(tool.id).await?;
-        }
-        Ok(())
+        Ok(stored.into_values().map(|tool| Change::Tool(Box::new(tool))).collect())
     }
 
-    async fn built_in_bundle(&mut self) -> Result<Bundle, sqlx::Error> {
-        let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::built_in());
-        if let Some(bundle) = self.bundle_by_slug(&tenant, &slug).await? {
-            return Ok(bundle);
-        }
+    async fn built_in_bundle(&mut self, tenant: TenantId, slug: BundleSlug) -> Result<Bundle, sqlx::Error> {
         let now = self.inner.now();
         let bundle = Bundle {
             id: BundleId(time::new_id(&*self.inner.clock)),

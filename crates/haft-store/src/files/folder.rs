@@ -35,12 +35,7 @@ impl Files {
     /// Waits, off the async threads, for the lock between processes.
     pub(crate) async fn lock(&self) -> Result<HomeLock, StoreError> {
         let path = self.at(SKILLS).join(".lock");
-        self.run(format!("lock `{}`", path.display()), move |_| {
-            // Someone may have removed the folder as a whole.
-            std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
-            lock::acquire(&path)
-        })
-        .await
+        self.run(format!("lock `{}`", path.display()), move |_| lock::acquire(&path)).await
     }
 
     /// Removes what a crash left in the history; definitions are cleaned up when they are read.

@@ -46,13 +46,16 @@ pub(crate) fn modified_at(metadata: &Metadata) -> Timestamp {
     from_micros(metadata.mtime().saturating_mul(1_000_000).saturating_add(metadata.mtime_nsec() / 1000))
 }
 
-/// Tells whether a file is so new that its stamp cannot be trusted yet.
+/// Tells whether a file is so new that its stamp cannot be trusted yet. The time of its last change of any kind
+/// decides: nobody can set that one.
 #[expect(
     clippy::disallowed_methods,
     reason = "compared with the clock of the file system, which no test sets"
 )]
 pub(crate) fn is_fresh(metadata: &Metadata) -> bool {
-    metadata
-        .modified()
-        .is_ok_and(|modified| SystemTime::now().duration_since(modified).map_or(true, |age| age < TICK))
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or_default();
+    let changed = Duration::new(seconds, u32::try_from(metadata.ctime_nsec()).unwrap_or_default());
+    // One that lies well ahead was changed before the clock was set back.
+    now.abs_diff(changed) < TICK
 }

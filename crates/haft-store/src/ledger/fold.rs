@@ -26,16 +26,16 @@ impl Inner {
     async fn fold_now(self: &Arc<Self>) -> Result<(), StoreError> {
         let Ledgers::Journal(journal) = &self.ledger else { return Ok(()) };
         let _one = journal.folding.lock().await;
-        let rows =
+        let batch =
             self.journal(Journal::rotate).await?.map_err(|error| StoreError::unavailable(DOING, error))?;
-        if rows.is_empty() {
+        if batch.rows.is_empty() {
             return Ok(());
         }
-        if let Err(error) = record::insert(&self.engine, &self.node, &rows).await {
-            journal.put_back(rows);
+        if let Err(error) = record::insert(&self.engine, &self.node, &batch.rows).await {
+            journal.put_back(batch);
             return Err(fault(DOING)(error));
         }
-        self.journal(move |journal| journal.forget(&rows)).await
+        self.journal(move |journal| journal.forget(&batch)).await
     }
 
     /// Runs something on the journal that waits for the disk, off the async threads.

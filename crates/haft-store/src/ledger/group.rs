@@ -1,9 +1,9 @@
-//! Group commit for PostgreSQL: whoever comes first commits for all who wait.
+//! Group commit for PostgreSQL: one task commits for all who wait.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::catalog::StoreError;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::record::{self, Row};
 use crate::engine::Engine;
@@ -13,56 +13,91 @@ const MOST_WAITING: usize = 10_000;
 
 const DOING: &str = "record a call";
 
-/// A row, and who waits for it.
-type Waiting = (Row, oneshot::Sender<bool>);
-
 /// Rows that wait for the next commit.
 pub(crate) struct Group {
-    waiting: Arc<Mutex<Vec<Waiting>>>,
-    turn: Arc<tokio::sync::Mutex<()>>,
-    places: tokio::sync::Semaphore,
+    shared: Arc<Shared>,
+    places: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// One commit at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    /// A task is on its way that will take what waits.
+    coming: bool,
+}
+
+/// A row, and who waits for it.
+struct Waiting {
+    row: Row,
+    done: oneshot::Sender<bool>,
+    /// Kept by the row, not by its caller, who may stop waiting.
+    place: OwnedSemaphorePermit,
 }
 
 impl Group {
     pub(crate) fn new() -> Self {
-        Self {
-            waiting: Arc::default(),
-            turn: Arc::default(),
-            places: tokio::sync::Semaphore::new(MOST_WAITING),
+        Self { shared: Arc::default(), places: Arc::new(Semaphore::new(MOST_WAITING)) }
+    }
+
+    /// Stores a row together with all others that wait. The row is stored even if the caller stops waiting.
+    pub(crate) async fn append(&self, engine: &Engine, node: &str, row: Row) -> Result<(), StoreError> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|error| StoreError::unavailable(DOING, error))?;
+        let (done, receiver) = oneshot::channel();
+        if self.shared.push(Waiting { row, done, place }) {
+            let (shared, engine, node) = (Arc::clone(&self.shared), engine.clone(), node.to_owned());
+            tokio::spawn(async move { shared.commit(&engine, &node).await });
+        }
+        if receiver.await.unwrap_or(false) {
+            Ok(())
+        } else {
+            Err(StoreError::unavailable(DOING, "the database did not take it; see the log"))
         }
     }
 
-    /// Stores a row together with all others that wait.
-    pub(crate) async fn append(&self, engine: &Engine, node: &str, row: Row) -> Result<(), StoreError> {
-        let _place = self.places.acquire().await.map_err(|error| StoreError::unavailable(DOING, error))?;
-        let (sender, mut receiver) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push((row, sender));
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        if let Ok(done) = receiver.try_recv() {
-            return verdict(done);
-        }
-        // To its end even if this caller stops waiting: the others wait for it too.
-        let (waiting, engine, node) = (Arc::clone(&self.waiting), engine.clone(), node.to_owned());
-        tokio::spawn(async move {
-            let _turn = turn;
-            let taken = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));
-            let (rows, senders): (Vec<Row>, Vec<_>) = taken.into_iter().unzip();
-            let result = record::insert(&engine, &node, &rows).await;
-            if let Err(error) = &result {
-                tracing::error!(%error, calls = rows.len(), "could not record calls");
-            }
-            for sender in senders {
-                let _ = sender.send(result.is_ok());
-            }
-        });
-        verdict(receiver.await.unwrap_or(false))
+    /// Returns when everything that came before is stored, or could not be.
+    pub(crate) async fn flush(&self, engine: &Engine, node: &str) {
+        self.shared.commit(engine, node).await;
     }
 }
 
-fn verdict(done: bool) -> Result<(), StoreError> {
-    if done {
-        Ok(())
-    } else {
-        Err(StoreError::unavailable(DOING, "the database did not take it; see the log"))
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a row; tells whether a task has to be sent for it.
+    fn push(&self, waiting: Waiting) -> bool {
+        let mut queue = self.queue();
+        queue.waiting.push(waiting);
+        !std::mem::replace(&mut queue.coming, true)
+    }
+
+    async fn commit(&self, engine: &Engine, node: &str) {
+        let _turn = self.turn.lock().await;
+        let taken = {
+            let mut queue = self.queue();
+            queue.coming = false;
+            std::mem::take(&mut queue.waiting)
+        };
+        if taken.is_empty() {
+            return;
+        }
+        let (rows, rest): (Vec<Row>, Vec<_>) =
+            taken.into_iter().map(|waiting| (waiting.row, (waiting.done, waiting.place))).unzip();
+        let result = record::insert(engine, node, &rows).await;
+        if let Err(error) = &result {
+            tracing::error!(%error, calls = rows.len(), "could not record calls");
+        }
+        for (done, _place) in rest {
+            let _ = done.send(result.is_ok());
+        }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::record::Row;
 use super::segment;
 use super::syncer::{Syncer, Written};
+use crate::files::lock;
 use crate::files::write::sync_folder;
 
 /// The folder of the journal.
@@ -45,11 +46,33 @@ struct Writing {
     file: Arc<File>,
     length: u64,
     segment: u64,
-    /// Segments whose rows are being moved, or could not be.
+    /// Something stands in the segment that hides what would follow it.
+    torn: bool,
+    /// Nothing is taken any more.
+    closed: bool,
+    /// Segments whose rows are not in SQLite yet, besides the one that is written.
     old: Vec<u64>,
     rows: Vec<Arc<Row>>,
     bytes: usize,
     latest: HashMap<CallId, Arc<Row>>,
+}
+
+/// Rows to move to SQLite, and the last segment that holds some of them.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) rows: Vec<Arc<Row>>,
+    last: u64,
+}
+
+impl Writing {
+    /// Goes on in another segment.
+    fn turn_to(&mut self, file: Arc<File>, number: u64) {
+        self.old.push(self.segment);
+        self.segment = number;
+        self.file = file;
+        self.length = 0;
+        self.torn = false;
+    }
 }
 
 impl Journal {
@@ -57,9 +80,8 @@ impl Journal {
     pub(crate) fn open(home: &Path, node: &str, sync: bool) -> io::Result<Self> {
         let folder = home.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
-        let alive =
-            File::options().create(true).truncate(false).write(true).open(node_file(&folder, node))?;
-        alive.lock()?;
+        // Another process may take this one for dead until the lock is held.
+        let alive = lock::hold(&node_file(&folder, node))?;
         let file = Arc::new(segment::create(&segment_file(&folder, node, 1))?);
         sync_folder(&folder)?;
         let syncer = if sync { Some(Syncer::start()?) } else { None };
@@ -67,6 +89,8 @@ impl Journal {
             file,
             length: 0,
             segment: 1,
+            torn: false,
+            closed: false,
             old: Vec::new(),
             rows: Vec::new(),
             bytes: 0,
@@ -100,9 +124,16 @@ impl Journal {
 
     fn write(&self, row: Row, frame: &[u8]) -> io::Result<Option<Written>> {
         let mut writing = self.writing();
+        if writing.closed {
+            return Err(io::Error::other("the store is closed"));
+        }
+        if writing.torn {
+            let (file, number) = self.new_segment(writing.segment)?;
+            writing.turn_to(file, number);
+        }
         if let Err(error) = (&*writing.file).write_all(frame) {
             // What was written in part must not hide the records that follow.
-            writing.file.set_len(writing.length)?;
+            writing.torn = writing.file.set_len(writing.length).is_err();
             return Err(error);
         }
         writing.length += frame.len() as u64;
@@ -140,27 +171,45 @@ impl Journal {
     }
 
     /// Starts a new segment and hands out everything that waits. Blocks.
-    pub(crate) fn rotate(&self) -> io::Result<Vec<Arc<Row>>> {
+    pub(crate) fn rotate(&self) -> io::Result<Batch> {
         if self.writing().rows.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Batch::default());
         }
-        let next = self.writing().segment + 1;
-        let file = Arc::new(segment::create(&segment_file(&self.folder, &self.node, next))?);
-        sync_folder(&self.folder)?;
+        // Made beside those who write: they do not wait for the folder.
+        let before = self.writing().segment;
+        let (file, number) = self.new_segment(before)?;
         let mut writing = self.writing();
-        let old = writing.segment;
-        writing.old.push(old);
-        writing.segment = next;
-        writing.file = file;
-        writing.length = 0;
-        Ok(std::mem::take(&mut writing.rows))
+        if writing.segment == before {
+            writing.turn_to(file, number);
+        } else {
+            // A torn segment was left meanwhile; the numbers have to grow.
+            let (file, number) = self.new_segment(writing.segment)?;
+            writing.turn_to(file, number);
+        }
+        let last = writing.old.last().copied().unwrap_or_default();
+        Ok(Batch { rows: std::mem::take(&mut writing.rows), last })
+    }
+
+    /// Makes the first free segment behind another.
+    fn new_segment(&self, after: u64) -> io::Result<(Arc<File>, u64)> {
+        let mut number = after + 1;
+        let file = loop {
+            match segment::create(&segment_file(&self.folder, &self.node, number)) {
+                Ok(file) => break file,
+                // Left by an attempt that failed halfway.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        };
+        sync_folder(&self.folder)?;
+        Ok((Arc::new(file), number))
     }
 
     /// The rows are in SQLite: forgets them and their segments. Blocks.
-    pub(crate) fn forget(&self, rows: &[Arc<Row>]) {
+    pub(crate) fn forget(&self, batch: &Batch) {
         let mut writing = self.writing();
         let mut bytes = 0;
-        for row in rows {
+        for row in &batch.rows {
             bytes += row.record.len();
             if writing.latest.get(&row.id).is_some_and(|latest| Arc::ptr_eq(latest, row)) {
                 writing.latest.remove(&row.id);
@@ -168,22 +217,29 @@ impl Journal {
         }
         // The frames are longer than the records: an empty journal is the moment to count anew.
         writing.bytes = if writing.rows.is_empty() { 0 } else { writing.bytes.saturating_sub(bytes) };
-        let old = std::mem::take(&mut writing.old);
+        let (moved, old) = std::mem::take(&mut writing.old).into_iter().partition(|at| *at <= batch.last);
+        writing.old = old;
         drop(writing);
-        for number in old {
+        let moved: Vec<u64> = moved;
+        for number in moved {
             let _ = std::fs::remove_file(segment_file(&self.folder, &self.node, number));
         }
         self.folded.notify_waiters();
     }
 
     /// The rows could not be moved: they wait again.
-    pub(crate) fn put_back(&self, rows: Vec<Arc<Row>>) {
+    pub(crate) fn put_back(&self, batch: Batch) {
         let mut writing = self.writing();
-        let later = std::mem::replace(&mut writing.rows, rows);
+        let later = std::mem::replace(&mut writing.rows, batch.rows);
         writing.rows.extend(later);
     }
 
-    /// Leaves nothing behind. Call it when everything is folded.
+    /// Takes nothing any more.
+    pub(crate) fn close(&self) {
+        self.writing().closed = true;
+    }
+
+    /// Leaves nothing behind. Call it when it is closed and everything is folded.
     pub(crate) fn remove(&self) {
         let writing = self.writing();
         if writing.rows.is_empty() && writing.old.is_empty() {
@@ -206,3 +262,7 @@ pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
 fn segment_file(folder: &Path, node: &str, number: u64) -> PathBuf {
     folder.join(format!("{node}.{number:010}.log"))
 }
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

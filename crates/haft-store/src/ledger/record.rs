@@ -95,6 +95,26 @@ async fn insert_in<R: Borrow<Row>>(
     Ok(())
 }
 
+/// Ends calls that nobody runs any more; one that came to its end meanwhile stays as it is.
+pub(crate) async fn end(engine: &Engine, rows: &[Row]) -> Result<(), sqlx::Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut tx = engine.begin().await?;
+    for row in rows {
+        sqlx::query(
+            "UPDATE calls SET status = $1, final = 1, record = $2 WHERE tenant = $3 AND id = $4 AND final = 0",
+        )
+        .bind(row.status.as_str())
+        .bind(&row.record)
+        .bind(&row.tenant)
+        .bind(row.id.to_string())
+        .execute(&mut *tx)
+        .await?;
+    }
+    tx.commit().await
+}
+
 fn statement(places: &str) -> String {
     format!(
         "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES {places} \

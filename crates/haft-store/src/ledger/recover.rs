@@ -1,5 +1,6 @@
 //! What a process that died has left: its journal, and calls that never ended.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::journal::FOLDER;
 use super::record::{self, Row};
 use super::segment;
 use crate::engine::fault;
+use crate::files::{lock, write};
 use crate::store::Inner;
 
 const DOING: &str = "recover the calls of a process that ended";
@@ -47,10 +49,10 @@ impl Inner {
             if !rows.is_empty() {
                 record::insert(&self.engine, node, &rows).await.map_err(fault(DOING))?;
             }
-            files.run(DOING.into(), move |_| std::fs::remove_file(path)).await?;
+            files.run(DOING.into(), move |_| write::remove(&path)).await?;
         }
         let alive = super::journal::node_file(&folder, node);
-        files.run(DOING.into(), move |_| std::fs::remove_file(alive)).await
+        files.run(DOING.into(), move |_| write::remove(&alive)).await
     }
 
     /// A call that a dead process was running will never end by itself.
@@ -70,7 +72,7 @@ impl Inner {
                 ended.push(Row::new(&call)?);
             }
         }
-        record::insert(&self.engine, &self.node, &ended).await.map_err(fault(DOING))
+        record::end(&self.engine, &ended).await.map_err(fault(DOING))
     }
 
     async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
@@ -89,12 +91,21 @@ impl Inner {
 fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
     let mut dead = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(dead) };
+    let mut nodes = BTreeSet::new();
     for entry in entries {
         let name = entry?.file_name();
-        let Some(node) = name.to_str().and_then(|name| name.strip_suffix(".node")) else { continue };
-        let Ok(file) = File::options().write(true).open(folder.join(&name)) else { continue };
-        if file.try_lock().is_ok() {
-            dead.push((node.to_owned(), file));
+        // A segment alone counts too: whoever wrote it may have lost the file of its lock.
+        let node = name.to_str().and_then(|name| {
+            name.strip_suffix(".node").or_else(|| Some(name.strip_suffix(".log")?.rsplit_once('.')?.0))
+        });
+        nodes.extend(node.map(str::to_owned));
+    }
+    for node in nodes {
+        let path = super::journal::node_file(folder, &node);
+        let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else { continue };
+        // One that was removed in between is being dealt with, or is no one's any more.
+        if file.try_lock().is_ok() && lock::is_at(&file, &path)? {
+            dead.push((node, file));
         }
     }
     Ok(dead)
@@ -106,7 +117,8 @@ fn segments_of(folder: &Path, node: &str) -> std::io::Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with(node) && Path::new(name).extension().is_some_and(|ending| ending == "log") {
+        let owner = name.strip_suffix(".log").and_then(|name| name.rsplit_once('.'));
+        if owner.is_some_and(|(owner, _)| owner == node) {
             found.push(path);
         }
     }

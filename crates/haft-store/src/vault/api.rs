@@ -173,7 +173,7 @@ impl Inner {
             .seal(tenant.as_str(), &name, &value)
             .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
         let now = self.now().as_microsecond();
-        let mut tx = self.engine.begin().await.map_err(fault(&doing))?;
+        let mut tx = self.engine.begin_change().await.map_err(fault(&doing))?;
         sqlx::query(
             "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at",
@@ -199,7 +199,7 @@ impl Inner {
     async fn delete_credential(self: Arc<Self>, tenant: TenantId, name: String) -> Result<(), StoreError> {
         let doing = format!("delete the credential `{name}`");
         let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin().await.map_err(fault(&doing))?;
+        let mut tx = self.engine.begin_change().await.map_err(fault(&doing))?;
         let done = sqlx::query("DELETE FROM credentials WHERE tenant = $1 AND name = $2")
             .bind(tenant.as_str())
             .bind(&name)

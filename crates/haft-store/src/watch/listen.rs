@@ -89,9 +89,13 @@ impl Inner {
                     None => id.parse().ok().map(Change::BundleGone),
                 }
             }
+            "k" => {
+                self.tokens_moved();
+                return Ok(());
+            }
             _ => return self.open_vault().await,
         };
-        self.announce(change.as_slice());
+        self.announce(&self.mark(change.into_iter().collect()));
         Ok(())
     }
 }

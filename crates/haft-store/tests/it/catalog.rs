@@ -17,6 +17,7 @@ on_both![
     a_new_label_is_a_revision_of_the_same_tool,
     deleting_removes_the_tool_with_its_revisions,
     built_in_tools_are_read_only_and_follow_the_program,
+    built_in_tools_of_another_program_stay,
     usage_is_counted,
     tenants_do_not_share_names,
     of_many_that_create_the_same_pair_one_wins,
@@ -150,11 +151,31 @@ async fn built_in_tools_are_read_only_and_follow_the_program(mut harness: Harnes
         (now.id, now.enabled, now.revision, now.published.map(|(n, _)| n)),
         (echo.id, false, 2, Some(2))
     );
-    assert_eq!(harness.mirror().tools.len(), 1);
     harness.restart().await;
     harness.store.set_built_ins(vec![spec("echo", "two")]).await.unwrap();
     assert_eq!(harness.mirror().named("echo").map(|tool| tool.revision), Some(2));
-    harness.assert_consistent().await;
+}
+
+async fn built_in_tools_of_another_program_stay(harness: Harness) {
+    let fault = |mirror: &crate::harness::Mirror, name: &str| mirror.named(name).unwrap().fault.clone();
+    harness.store.set_built_ins(vec![spec("ours", "x")]).await.unwrap();
+    let id = harness.mirror().named("ours").unwrap().id;
+    harness.store.enable_tool(id, false).await.unwrap();
+    let ours = harness.mirror();
+    // A program without any, and one with others.
+    for specs in [vec![], vec![spec("theirs", "y")]] {
+        let (other, told) = harness.another().await;
+        other.set_built_ins(specs).await.unwrap();
+        let said = fault(&told.mirror(), "ours").unwrap();
+        assert!(said.starts_with("not compiled into this program"), "{said}");
+        other.close().await;
+        assert_eq!(harness.mirror(), ours, "nobody else is told");
+    }
+    let (again, told) = harness.another().await;
+    again.set_built_ins(vec![spec("ours", "x")]).await.unwrap();
+    assert_eq!(told.mirror().named("ours"), ours.named("ours"));
+    assert!(fault(&told.mirror(), "theirs").is_some());
+    again.close().await;
 }
 
 async fn usage_is_counted(mut harness: Harness) {

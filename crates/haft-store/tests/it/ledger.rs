@@ -20,6 +20,8 @@ on_both![
     many_calls_at_once_are_all_kept,
     a_call_that_a_dead_process_left_is_ended,
     old_calls_are_forgotten,
+    many_old_calls_go_in_pieces,
+    a_call_is_kept_even_if_nobody_waits_for_it,
 ];
 
 fn tool() -> ToolId {
@@ -203,6 +205,67 @@ async fn old_calls_are_forgotten(harness: Harness) {
     harness.clock.advance(48);
     assert_eq!(harness.store.reap().await.unwrap().calls, 1);
     assert_eq!(harness.store.calls(all()).await.unwrap().calls, [new]);
+}
+
+async fn many_old_calls_go_in_pieces(harness: Harness) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..2500 {
+        let status = if number % 100 == 0 { CallStatus::Running } else { CallStatus::Success };
+        let tenant = TenantId::new(if number % 5 == 0 { "acme" } else { "default" }).unwrap();
+        let record = CallRecord { tenant, ..call(&harness.clock, status) };
+        let store = Arc::clone(&harness.store);
+        tasks.spawn(async move { store.record(Arc::new(record)).await.unwrap() });
+    }
+    tasks.join_all().await;
+    // Lists fold what waits in the journal.
+    assert_eq!(harness.store.calls(all()).await.unwrap().total, 2000);
+    harness.clock.advance(24 * 31);
+    let new = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(new.clone())).await.unwrap();
+    assert_eq!(harness.store.reap().await.unwrap().calls, 2475);
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [new]);
+}
+
+async fn a_call_is_kept_even_if_nobody_waits_for_it(harness: Harness) {
+    for _ in 0..100 {
+        let record = Arc::new(call(&harness.clock, CallStatus::Success));
+        let mut work = harness.store.record(record);
+        let _ = futures_util::poll!(&mut work);
+        drop(work);
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..200 {
+        if harness.store.calls(all()).await.unwrap().total == 100 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("some were forgotten");
+}
+
+/// A process whose lock was removed by another may have written all the same.
+#[tokio::test]
+async fn a_journal_without_its_lock_is_found() {
+    let mut harness = Harness::sqlite().await;
+    let record = call(&harness.clock, CallStatus::Success);
+    harness.store.record(Arc::new(record.clone())).await.unwrap();
+    for entry in std::fs::read_dir(harness.path("journal")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "node") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    harness.reopen().await;
+    assert_eq!(harness.store.calls(all()).await.unwrap().calls, [record]);
+    assert_eq!(std::fs::read_dir(harness.path("journal")).unwrap().count(), 2, "only what is open");
+}
+
+#[tokio::test]
+async fn a_closed_store_takes_no_calls() {
+    let harness = Harness::sqlite().await;
+    harness.store.close().await;
+    assert!(harness.store.record(Arc::new(call(&harness.clock, CallStatus::Success))).await.is_err());
+    assert_eq!(std::fs::read_dir(harness.path("journal")).unwrap().count(), 0);
 }
 
 /// What a crash leaves of the last write is cut off; everything before it is there.

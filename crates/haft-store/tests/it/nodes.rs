@@ -1,10 +1,12 @@
 //! Several nodes on one PostgreSQL.
 
-use haft_core::catalog::{Backup, Catalog as _};
+use std::sync::Arc;
+
+use haft_core::catalog::{Backup, Catalog as _, StoreError};
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource as _};
 
-use crate::harness::{Harness, eventually, spec};
+use crate::harness::{Harness, eventually, new_tool, spec};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_hear_of_each_others_changes() {
@@ -29,5 +31,26 @@ async fn nodes_hear_of_each_others_changes() {
     }
     assert!(other.secret(&tenant, "KEY").await.unwrap().is_some());
     watching.stop().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_that_create_the_same_pair_on_two_nodes_one_wins() {
+    let harness = Harness::postgres().await;
+    let (other, _) = harness.another().await;
+    for round in 0..5 {
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let store = Arc::clone(if number % 2 == 0 { &harness.store } else { &other });
+            let spec = spec("weather", &format!("number {number}"));
+            tasks.spawn(async move { store.create_tool(new_tool(&format!("web{round}"), spec)).await });
+        }
+        let (won, lost): (Vec<_>, Vec<_>) = tasks.join_all().await.into_iter().partition(Result::is_ok);
+        assert_eq!((won.len(), lost.len()), (1, 19));
+        for result in lost {
+            let Err(StoreError::Conflict(text)) = result else { panic!("{result:?}") };
+            assert!(text.contains("weather@1.0.0` exists already"), "{text}");
+        }
+    }
     other.close().await;
 }
