@@ -111,6 +111,14 @@ pub(crate) enum CliError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Another server has this home folder.
+    #[error("a server runs on `{}` already, at `http://{addr}`", home.display())]
+    AlreadyServing {
+        /// The folder.
+        home: std::path::PathBuf,
+        /// Where the other one listens.
+        addr: std::net::SocketAddr,
+    },
     /// There is no token for a server.
     #[error("there is no token for the server at `{0}`")]
     NoToken(String),
@@ -163,7 +171,11 @@ impl CliError {
             Self::NotValid(_) => Exit::Invalid,
             Self::Unreachable { .. } | Self::Answer { .. } | Self::Open { .. } => Exit::Unreachable,
             Self::NoToken(_) => Exit::Denied,
-            Self::Listen { .. } | Self::Io { .. } | Self::Editor { .. } | Self::Unhealthy(_) => Exit::Failed,
+            Self::AlreadyServing { .. }
+            | Self::Listen { .. }
+            | Self::Io { .. }
+            | Self::Editor { .. }
+            | Self::Unhealthy(_) => Exit::Failed,
             Self::Kept { error, .. } => error.exit(),
         }
     }
@@ -181,6 +193,9 @@ impl CliError {
             Self::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => Some(
                 "another program listens there; choose another address with `--addr HOST:PORT`".to_owned(),
             ),
+            Self::AlreadyServing { .. } => {
+                Some("stop it first, or choose another folder with `--home`".to_owned())
+            }
             Self::NoToken(_) => Some("give one with `--token` or `HAFT_TOKEN`".to_owned()),
             Self::Kept { path, tool, .. } => {
                 let path = path.display();

@@ -35,7 +35,21 @@ pub(crate) fn first_line(text: &str, limit: usize) -> String {
 
 /// Returns `bundle:name@version` of a tool.
 pub(crate) fn qualified(tool: &Value) -> String {
-    format!("{}:{}@{}", text(tool, "bundle"), text(tool, "name"), text(tool, "version"))
+    let name = format!("{}:{}", text(tool, "bundle"), text(tool, "name"));
+    match text(tool, "version") {
+        // A file that was never read has no version.
+        version if version.is_empty() => name,
+        version => format!("{name}@{version}"),
+    }
+}
+
+/// Returns a fault or a doubt about a definition with its place, as a person wants to read it.
+pub(crate) fn problem(problem: &Value) -> String {
+    let line = problem.get("line").map(|line| format!("line {line}: ")).unwrap_or_default();
+    match text(problem, "field") {
+        field if field.is_empty() => format!("{line}{}", text(problem, "message")),
+        field => format!("{line}`{field}`: {}", text(problem, "message")),
+    }
 }
 
 /// Returns a value as a person wants to read it: a text as it is, everything else as JSON.

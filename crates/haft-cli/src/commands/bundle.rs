@@ -54,15 +54,7 @@ pub(crate) struct Add {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
         Command::List => list(context).await,
-        Command::Add(add) => {
-            let body = json!({
-                "slug": add.name,
-                "display_name": add.display_name.as_deref().unwrap_or(&add.name),
-                "description": add.description.unwrap_or_default(),
-                "enabled": !add.disabled,
-            });
-            change(Method::PUT, &add.name, Some(body), "stored", context).await
-        }
+        Command::Add(add) => store(add, context).await,
         Command::Enable { name } => {
             change(Method::PATCH, &name, Some(json!({"enabled": true})), "enabled", context).await
         }
@@ -71,6 +63,26 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         }
         Command::Rm { name } => change(Method::DELETE, &name, None, "removed", context).await,
     }
+}
+
+/// Makes a bundle, or changes what is said of one and leaves the rest as it is.
+async fn store(add: Add, context: &Context) -> Result<(), CliError> {
+    let client = context.client().await?;
+    let path = format!("/api/tools/bundles/{}", segment(&add.name));
+    let now = match client.data(Request::get(path)).await {
+        Ok(bundle) => bundle,
+        Err(CliError::Api(error)) if error.code == "not_found" => Value::Null,
+        Err(error) => return Err(error),
+    };
+    client.close().await;
+    let kept = |key: &str| Some(view::text(&now, key)).filter(|text| !text.is_empty());
+    let body = json!({
+        "slug": add.name,
+        "display_name": add.display_name.or_else(|| kept("display_name")).unwrap_or_else(|| add.name.clone()),
+        "description": add.description.or_else(|| kept("description")).unwrap_or_default(),
+        "enabled": !add.disabled && now.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+    });
+    change(Method::PUT, &add.name, Some(body), "stored", context).await
 }
 
 async fn change(

@@ -49,7 +49,7 @@ async fn set(name: &str, context: &Context) -> Result<(), CliError> {
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get("/api/credentials")).await?;
+    let data = context.ask(Request::get("/api/credentials?page_size=500")).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "credentials").iter();
         let rows = rows.map(|row| vec![view::text(row, "name"), view::time(row, "modified_at")]).collect();

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use haft_core::runnable::Mode;
@@ -18,6 +18,9 @@ use crate::engine::Engine;
 use crate::error::CliError;
 use crate::logging;
 use crate::server_file::{Guard, ServerFile};
+
+/// How long the answer of another server is waited for.
+const PROBE: Duration = Duration::from_millis(500);
 
 /// Start the server
 #[derive(Debug, Args)]
@@ -45,6 +48,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     }
     let settings = resolved.settings;
     let home = settings.home.clone();
+    // A second server would take the place of the first in `server.json`, and commands would not find it.
+    if let Some(other) = ServerFile::read(&home)
+        && std::net::TcpStream::connect_timeout(&other.connect_addr(), PROBE).is_ok()
+    {
+        return Err(CliError::AlreadyServing { home, addr: other.addr });
+    }
     // First the address: where it is taken, nothing else should happen.
     let addr = settings.addr;
     let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;

@@ -193,6 +193,11 @@ fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
 
 fn set_level(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
     let text = value.text()?;
+    // A single word that is no level would be taken for the name of a module, and nothing else be logged.
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    if !text.contains(['=', ',', ':']) && !levels.contains(&text.to_lowercase().as_str()) {
+        return Err(Wrong(format!("is no level; write one of `{}`, or a filter", levels.join("`, `"))));
+    }
     EnvFilter::try_new(text).map_err(|error| Wrong(format!("is no log filter: {error}")))?;
     text.clone_into(&mut to.log.level);
     Ok(())

@@ -56,6 +56,14 @@ impl Haft {
         command
     }
 
+    /// Prepares a shell with the same home folder.
+    pub(crate) fn shell(&self) -> Command {
+        let mut command = Command::new("bash");
+        command.env_clear().env("HAFT_HOME", self.home()).env("PATH", "/usr/bin:/bin");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
     /// Runs the binary.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.finish(self.command(arguments).output().unwrap())

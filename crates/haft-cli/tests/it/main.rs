@@ -6,5 +6,6 @@ mod help;
 mod home;
 mod serve;
 mod tools;
+mod tour;
 mod upstream;
 mod usage;

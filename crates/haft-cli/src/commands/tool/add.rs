@@ -72,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         .with_body(body);
     let data = context.ask(request).await?;
     for warning in view::list(&data, "warnings") {
-        context.output.warn(&warning.get("message").map_or_else(|| view::readable(warning), view::readable));
+        context.output.warn(&view::problem(warning));
     }
     context.output.data(&data, |output| {
         let path = view::text(&data, "path");

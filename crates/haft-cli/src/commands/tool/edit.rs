@@ -53,7 +53,8 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
     let source = fetch(tool, client).await?;
     if let Some(file) = &arguments.from {
         let text = input::read_text(file)?;
-        return store(tool, source.form, text, client).await.map(Some);
+        let form = Form::of_path(Path::new(file)).unwrap_or_else(|| Form::of_text(&text));
+        return store(tool, form, text, client).await.map(Some);
     }
     let mut draft = Draft::new(&source)?;
     loop {
