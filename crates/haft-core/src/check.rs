@@ -14,7 +14,7 @@ use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
-use crate::spec::ToolSpec;
+use crate::spec::{ToolSpec, Validation};
 
 /// The most bytes of a definition, as canonical JSON.
 pub const MAX_SPEC: usize = 1024 * 1024;
@@ -131,6 +131,7 @@ fn execution(spec: &ToolSpec, checked: &mut Checked) {
         }
         timeout(Some(retry.backoff_ms.max(1)), "execution.retry.backoff_ms", checked);
     }
+    not_enforced(spec, checked);
     if let Some(limit) = &execution.rate_limit {
         if limit.calls == 0 {
             checked.error(
@@ -150,6 +151,24 @@ fn execution(spec: &ToolSpec, checked: &mut Checked) {
             Ok(_) => {}
             Err(error) => checked.error("execution.rate_limit.per", "invalid_value", error.to_string()),
         }
+    }
+}
+
+/// What is kept with a definition but does nothing yet must not look as if it did.
+fn not_enforced(spec: &ToolSpec, checked: &mut Checked) {
+    if spec.execution.rate_limit.is_some() {
+        checked.warn(
+            "execution.rate_limit",
+            "not_enforced",
+            "is kept but not enforced in this version; `limits.max_parallel` is",
+        );
+    }
+    if spec.execution.validation == Validation::Coerce {
+        checked.warn(
+            "execution.validation",
+            "not_enforced",
+            "`coerce` is kept but not enforced in this version: arguments are checked as with `strict`",
+        );
     }
 }
 

@@ -81,12 +81,14 @@ impl CallContext {
         Ok(found)
     }
 
-    /// Keeps a text out of the outcome, as if it had come from [`CallContext::secret`].
+    /// Keeps a text and its escaped forms out of the outcome, as if it had come from [`CallContext::secret`].
     pub fn hide(&self, secret: Secret) {
         let mut exposed = self.exposed.lock().unwrap_or_else(PoisonError::into_inner);
-        if !exposed.contains(&secret) {
-            exposed.push(secret);
+        if exposed.contains(&secret) {
+            return;
         }
+        exposed.extend(secret.escaped_forms());
+        exposed.push(secret);
     }
 
     /// Returns every secret that the call has seen.

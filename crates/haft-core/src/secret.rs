@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::Work;
 use crate::name::TenantId;
+use crate::template::{percent_encode, xml_escape};
 
 /// What is shown in place of a secret; written back, it means "unchanged".
 pub const MASK: &str = "***";
@@ -23,6 +24,20 @@ impl Secret {
     /// Returns the text itself. Call it only where the secret is put to use.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the other forms that the text takes in a URL, in JSON and in XML: an echo may show any of them.
+    pub fn escaped_forms(&self) -> impl Iterator<Item = Secret> + '_ {
+        let text = self.expose();
+        let quoted = serde_json::Value::String(text.to_owned()).to_string();
+        let json =
+            quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned();
+        // Some servers write only the characters as entities that have to be.
+        let xml = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        [percent_encode(text), json, xml, xml_escape(text)]
+            .into_iter()
+            .filter(move |form| form != text)
+            .map(Secret::new)
     }
 }
 
@@ -84,11 +99,13 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
 }
 
 /// Replaces every occurrence of the given secrets in a text.
+///
+/// The longest goes first: of a secret that holds another one, the rest would stay to be read.
 pub fn scrub_text(text: &mut String, secrets: &[Secret]) {
-    for secret in secrets {
-        if visible(text, secret) {
-            *text = text.replace(secret.expose(), MASK);
-        }
+    let mut found: Vec<&Secret> = secrets.iter().filter(|secret| visible(text, secret)).collect();
+    found.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+    for secret in found {
+        *text = text.replace(secret.expose(), MASK);
     }
 }
 
@@ -112,5 +129,23 @@ mod tests {
         let mut value = serde_json::json!({"a": ["x hunter2 y", {"hunter2": 1}], "b": 2});
         scrub(&mut value, &[Secret::new("hunter2".into())]);
         assert_eq!(value, serde_json::json!({"a": ["x *** y", {"***": 1}], "b": 2}));
+    }
+
+    #[test]
+    fn every_escaped_form_is_known() {
+        let forms = |text: &str| {
+            let secret = Secret::new(text.to_owned());
+            secret.escaped_forms().map(|form| form.expose().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(forms("plain-1"), Vec::<String>::new());
+        assert_eq!(forms(r#"a&"b""#), ["a%26%22b%22", r#"a&\"b\""#, r#"a&amp;"b""#, "a&amp;&quot;b&quot;"]);
+    }
+
+    #[test]
+    fn a_secret_within_another_leaves_no_rest() {
+        let secrets = ["hunter2", "hunter2-prod-key"].map(|text| Secret::new(text.to_owned()));
+        let mut text = "a hunter2-prod-key b hunter2".to_owned();
+        scrub_text(&mut text, &secrets);
+        assert_eq!(text, "a *** b ***");
     }
 }

@@ -90,8 +90,8 @@ impl ToolSpec {
         }
         match &self.implementation {
             Implementation::Http(http) => {
-                let tries = self.execution.retry.as_ref().map_or(3, |retry| retry.attempts + 1);
-                let rounds = tries * u32::try_from(http.steps.len().max(1)).unwrap_or(u32::MAX);
+                let tries = self.execution.retry.as_ref().map_or(3, |retry| retry.attempts.saturating_add(1));
+                let rounds = tries.saturating_mul(u32::try_from(http.steps.len().max(1)).unwrap_or(u32::MAX));
                 http.timeout().saturating_mul(rounds).min(CAP)
             }
             Implementation::Exec(_) | Implementation::AgentCall(_) => Duration::from_mins(1),
@@ -266,4 +266,18 @@ pub struct Renderer {
     /// What the renderer needs.
     #[serde(default)]
     pub config: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_never_overflows() {
+        let http = crate::implementation::Http { timeout_ms: Some(u64::MAX), ..Default::default() };
+        let name = ToolName::new("t").unwrap();
+        let mut spec = ToolSpec::new(name, Implementation::Http(Box::new(http)));
+        spec.execution.retry = Some(Retry { attempts: u32::MAX, backoff_ms: 0 });
+        assert_eq!(spec.deadline(), Duration::from_mins(10));
+    }
 }

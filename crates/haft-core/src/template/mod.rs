@@ -34,6 +34,7 @@ pub use reference::{Scope, Values};
 pub use structure::{FieldError, ValueTemplate};
 pub use text::{Rendered, Template};
 pub use url_text::{percent_encode, percent_encode_into};
+pub(crate) use xml_text::xml_escape;
 
 #[cfg(test)]
 mod hostile_tests;

@@ -137,7 +137,7 @@ impl Reference {
 
     /// Finds the value; a missing one that has to be there is an error.
     pub(super) fn find<'a>(&'a self, values: &Values<'a>) -> Result<Found<'a>, RenderError> {
-        let found = self.peek(values);
+        let found = self.peek(values, self.default.is_none());
         let absent = match &found {
             Found::Value(value) => value.is_null(),
             Found::Missing => true,
@@ -161,7 +161,7 @@ impl Reference {
 
     /// Tells whether a condition on it holds: missing, `null`, `false`, `""`, `0`, `[]` and `{}` do not.
     pub(super) fn truthy(&self, values: &Values<'_>) -> bool {
-        match self.peek(values) {
+        match self.peek(values, true) {
             Found::Missing => false,
             Found::Secret(secret) => !secret.expose().is_empty(),
             Found::Value(value) => match value.as_ref() {
@@ -175,9 +175,12 @@ impl Reference {
         }
     }
 
-    fn peek<'a>(&'a self, values: &Values<'a>) -> Found<'a> {
+    /// Looks the value up, with or without the default of the schema.
+    fn peek<'a>(&'a self, values: &Values<'a>, defaults: bool) -> Found<'a> {
         let root = match &self.source {
-            Source::Argument { default, .. } => values.args.get(&self.name).or(default.as_ref()),
+            Source::Argument { default, .. } => {
+                values.args.get(&self.name).or(default.as_ref().filter(|_| defaults))
+            }
             Source::Step => values.steps.get(&self.name),
             Source::Secret | Source::Version => {
                 return match values.secrets.get(self.name.as_str()) {

@@ -84,6 +84,8 @@ fn braces_texts() {
         ("{{city}} {{ city }}", "Rome Rome"),
         ("{{units}}", "metric"),
         ("{{count | default:10}}", "0"),
+        // The template stands nearer than the schema.
+        ("{{units}} {{units | default:imperial}}", "metric imperial"),
         ("{{user.name|default: \"no }} one\"}}", "no }} one"),
         ("{{user.name | default:'it is'}}", "it is"),
         ("{{user.age | default:not known}}", "not known"),
@@ -308,4 +310,26 @@ fn errors_become_outcomes() {
     assert_eq!(missing.code.as_str(), "secret_missing");
     assert!(!missing.model_text().contains("KEY"));
     assert_eq!(CallError::from(RenderError::MissingArgument("city".into())).code.as_str(), "template");
+}
+
+#[test]
+fn what_looks_like_json() {
+    let scope = Scope::of(&json!({"properties": {"a": {}, "b": {}}}));
+    for (template, expected) in [
+        (r#" {"a": "{{a}}"}"#, true),
+        ("[{{a}}]", true),
+        (r#"{{if a}}{"a": "{{a}}"}{{else}}[]{{end}}"#, true),
+        (r#"{{if a}}text{{else}} {"b": 1}{{end}}"#, true),
+        (r#"{{if a}}{{if b}} {{end}}{{end}} {"b": 1}"#, true),
+        ("{{if a}}{{b}}{{end}}[1]", true),
+        (r#"{{a}} {"b": "{{b}}"}"#, true),
+        ("{{a}} [{{b}}]", false),
+        ("{{a}}", false),
+        ("text {1}", false),
+        ("{{if a}}x{{else}}y{{end}}[1]", false),
+        ("", false),
+    ] {
+        let parsed = Template::parse(Notation::Braces, template, &scope).unwrap();
+        assert_eq!(parsed.looks_like_json(), expected, "{template}");
+    }
 }

@@ -59,6 +59,14 @@ impl Template {
         }
     }
 
+    /// Tells whether the text is, by its first literal characters, a JSON document; of a condition either branch
+    /// may be what it starts with.
+    ///
+    /// After a leading value only what opens an object counts: `${title} [${level}]` is a line of text.
+    pub fn looks_like_json(&self) -> bool {
+        json_start(&self.parts, &mut Start::default())
+    }
+
     /// Returns the text of a template without values and conditions.
     pub fn as_literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
@@ -139,6 +147,44 @@ impl<'a> Fill<'a> {
 fn unfit(reference: Option<&Reference>, place: Place<'_>, why: &'static str) -> RenderError {
     let name = reference.map(Reference::written).unwrap_or_default();
     RenderError::Unfit { name, place: place.to_string(), why }
+}
+
+/// What has been met on the way to the first literal.
+#[derive(Default, Clone, Copy)]
+struct Start {
+    value: bool,
+    literal: bool,
+}
+
+/// Looks at the first literal of every way through the parts.
+fn json_start(parts: &[Part], start: &mut Start) -> bool {
+    for part in parts {
+        match part {
+            _ if start.literal => return false,
+            Part::Literal(text) => {
+                let text = text.trim_start();
+                start.literal = !text.is_empty();
+                let object = text.strip_prefix('{').map(str::trim_start);
+                if match object {
+                    Some(rest) => !start.value || rest.starts_with(['"', '}']),
+                    None => !start.value && text.starts_with('['),
+                } {
+                    return true;
+                }
+            }
+            Part::Value(_) => start.value = true,
+            Part::If { then, otherwise, .. } => {
+                let (mut first, mut second) = (*start, *start);
+                if json_start(then, &mut first) || json_start(otherwise, &mut second) {
+                    return true;
+                }
+                // Text may follow directly on the way that met the least.
+                start.value = first.value && second.value;
+                start.literal = first.literal && second.literal;
+            }
+        }
+    }
+    false
 }
 
 fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {

@@ -50,6 +50,13 @@ impl XmlState {
     }
 }
 
+/// Writes a text as it stands in an XML document.
+pub(crate) fn xml_escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| escape(c, &mut out));
+    out
+}
+
 fn escape(c: char, out: &mut String) {
     match c {
         '&' => out.push_str("&amp;"),

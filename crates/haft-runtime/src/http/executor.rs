@@ -10,7 +10,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{Values, percent_encode};
+use haft_core::template::Values;
 use haft_core::{Clock, Work};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
@@ -103,17 +103,11 @@ impl PreparedHttp {
         Ok(last)
     }
 
-    /// Fetches every secret that a template may read; also hides the forms that a secret takes on the way.
+    /// Fetches every secret that a template may read.
     async fn secrets(&self, call: &CallContext) -> Result<BTreeMap<&str, Secret>, CallError> {
         let mut found = BTreeMap::new();
         for name in &self.plan.secrets {
             let Some(secret) = call.secret(name).await? else { continue };
-            let quoted = Value::String(secret.expose().to_owned()).to_string();
-            for form in [percent_encode(secret.expose()), quoted.trim_matches('"').to_owned()] {
-                if form != secret.expose() {
-                    call.hide(Secret::new(form));
-                }
-            }
             found.insert(name.as_str(), secret);
         }
         Ok(found)

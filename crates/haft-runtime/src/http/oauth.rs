@@ -21,7 +21,7 @@ use super::failure::{self, Safety};
 use super::prepare::Compiler;
 use super::request::{header_value, push_pair};
 use super::response;
-use super::tokens::Token;
+use super::tokens::{FetchError, Token};
 use crate::egress::{Egress, Outgoing};
 
 const FIELD: &str = "implementation.auth";
@@ -134,7 +134,7 @@ impl Grant {
     }
 
     /// Asks for a token; `rotated` is the refresh token that the server gave out last.
-    pub(super) async fn fetch(&self, egress: &Egress, rotated: Option<&Secret>) -> Result<Token, CallError> {
+    pub(super) async fn fetch(&self, egress: &Egress, rotated: Option<&Secret>) -> Result<Token, FetchError> {
         let request = self.request(rotated)?;
         let asked = async {
             let mut response = egress.send(request).await.map_err(|error| {
@@ -148,11 +148,14 @@ impl Grant {
         };
         let answer = tokio::time::timeout(TIMEOUT, asked).await;
         let answer = answer.unwrap_or_else(|_| {
-            Err(failure::timeout(&self.shown(), TIMEOUT, Safety { unsent: true, sent: true }))
+            Err(failure::timeout(&self.shown(), TIMEOUT, Safety { unsent: true, sent: true }).into())
         });
-        answer.map_err(|error| match error.code {
-            ErrorCode::EgressRefused => error,
-            _ => error.for_model("the tool could not get an access token for the service"),
+        answer.map_err(|FetchError { error, rejected }| match error.code {
+            ErrorCode::EgressRefused => error.into(),
+            _ => FetchError {
+                error: error.for_model("the tool could not get an access token for the service"),
+                rejected,
+            },
         })
     }
 
@@ -205,7 +208,7 @@ impl Grant {
         status: http::StatusCode,
         bytes: &[u8],
         rotated: Option<&Secret>,
-    ) -> Result<Token, CallError> {
+    ) -> Result<Token, FetchError> {
         let shown = self.shown();
         let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let field = |name: &str| answer.get(name).and_then(Value::as_str);
@@ -218,14 +221,15 @@ impl Grant {
             scrub_text(&mut why, &self.exposed(rotated));
             let name = failure::status_name(status);
             let message = format!("{shown} answered {name} {}", excerpt(&why, 300));
-            return Err(CallError::new(ErrorCode::HttpStatus, message.trim_end())
-                .retryable(status.as_u16() == 429 || status.is_server_error()));
+            let error = CallError::new(ErrorCode::HttpStatus, message.trim_end())
+                .retryable(status.as_u16() == 429 || status.is_server_error());
+            return Err(FetchError { error, rejected: matches!(status.as_u16(), 400 | 401) });
         }
         let invalid = |why: &str| CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {why}"));
         let access = field("access_token").filter(|token| !token.is_empty());
         let access = access.ok_or_else(|| invalid("the answer has no `access_token`"))?;
         if field("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-            return Err(invalid("the token is not a bearer token"));
+            return Err(invalid("the token is not a bearer token").into());
         }
         let lifetime = answer.get("expires_in").and_then(|value| match value {
             Value::String(text) => text.parse().ok(),

@@ -265,7 +265,7 @@ impl Compiler {
 
     fn text_body(&mut self, field: &str, text: &str, given: Option<&str>) -> Option<(Body, &'static str)> {
         let template = self.text(field, text)?;
-        let looks_json = template.literal_prefix().trim_start().starts_with(['{', '[']);
+        let looks_json = template.looks_like_json();
         let place = match given.map(content_kind) {
             None | Some(ContentKind::Other) if looks_json => Place::Json,
             None | Some(ContentKind::Other) => Place::Text,

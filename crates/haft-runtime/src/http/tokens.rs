@@ -23,10 +23,28 @@ pub(super) struct Token {
     pub(super) refresh: Option<Secret>,
 }
 
+/// Says why there is no token.
+pub(super) struct FetchError {
+    pub(super) error: CallError,
+    /// Whether the server turned the grant down, rather than could not be asked.
+    pub(super) rejected: bool,
+}
+
+impl From<CallError> for FetchError {
+    fn from(error: CallError) -> Self {
+        Self { error, rejected: false }
+    }
+}
+
 /// All tokens of the process.
-#[derive(Default)]
 pub(super) struct TokenCache {
-    slots: Mutex<HashMap<[u8; 32], Arc<AsyncMutex<Slot>>>>,
+    entries: Mutex<HashMap<[u8; 32], Entry>>,
+    most: usize,
+}
+
+struct Entry {
+    slot: Arc<AsyncMutex<Slot>>,
+    used: Instant,
 }
 
 /// The token of one grant. Who holds the lock may fetch.
@@ -36,6 +54,12 @@ struct Slot {
     refresh: Option<Secret>,
     /// The last failure: those who waited for that attempt share it instead of repeating it.
     failure: Option<(Instant, CallError)>,
+}
+
+impl Default for TokenCache {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), most: MOST_SLOTS }
+    }
 }
 
 impl TokenCache {
@@ -61,9 +85,12 @@ impl TokenCache {
                     slot.token = Some(token.clone());
                     Ok(token.access)
                 }
-                Err(error) => {
-                    // The configured refresh token may have been replaced meanwhile: start from it again.
-                    slot.refresh = None;
+                Err(FetchError { error, rejected }) => {
+                    // Only where the server does not take a rotated refresh token any more, the configured one is
+                    // tried next; while the server is merely out of reach, the rotated one is all there is.
+                    if rejected {
+                        slot.refresh = None;
+                    }
                     slot.token = None;
                     slot.failure = Some((Instant::now(), error.clone()));
                     Err(error)
@@ -83,10 +110,72 @@ impl TokenCache {
     }
 
     fn slot(&self, key: [u8; 32]) -> Arc<AsyncMutex<Slot>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.len() >= MOST_SLOTS && !slots.contains_key(&key) {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= self.most && !entries.contains_key(&key) {
+            evict(&mut entries, (self.most / 16).max(1));
         }
-        Arc::clone(slots.entry(key).or_default())
+        let now = Instant::now();
+        let entry = entries.entry(key).or_insert_with(|| Entry { slot: Arc::default(), used: now });
+        entry.used = now;
+        Arc::clone(&entry.slot)
+    }
+}
+
+/// Drops some that nobody uses now: first those without a good token, last those with a rotated refresh token,
+/// which cannot be had again; of each the ones that were not used for longest.
+fn evict(entries: &mut HashMap<[u8; 32], Entry>, count: usize) {
+    let now = Instant::now();
+    let mut idle: Vec<_> = entries
+        .iter()
+        .filter(|(_, entry)| Arc::strong_count(&entry.slot) == 1)
+        .filter_map(|(key, entry)| {
+            let slot = entry.slot.try_lock().ok()?;
+            let good = slot.token.as_ref().is_some_and(|token| token.good_until > now);
+            Some((slot.refresh.is_some(), good, entry.used, *key))
+        })
+        .collect();
+    idle.sort_unstable();
+    for (.., key) in idle.into_iter().take(count) {
+        entries.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_can_be_had_again_goes_first() {
+        let cache = TokenCache { entries: Mutex::default(), most: 4 };
+        let later = Instant::now() + Duration::from_mins(1);
+        let token = |good_until| Token { access: Secret::new("a".into()), good_until, refresh: None };
+        let fill = async |key: u8, good: bool, rotated: bool| {
+            let slot = cache.slot([key; 32]);
+            let mut slot = slot.lock().await;
+            slot.token = good.then(|| token(later));
+            slot.refresh = rotated.then(|| Secret::new("r".into()));
+        };
+        fill(1, true, true).await;
+        fill(2, true, false).await;
+        fill(3, false, true).await;
+        fill(4, false, false).await;
+        let kept = || {
+            let mut keys: Vec<u8> = cache.entries.lock().unwrap().keys().map(|key| key[0]).collect();
+            keys.sort_unstable();
+            keys
+        };
+        fill(5, true, true).await;
+        assert_eq!(kept(), [1, 2, 3, 5]);
+        fill(6, true, true).await;
+        assert_eq!(kept(), [1, 3, 5, 6]);
+        fill(7, true, true).await;
+        assert_eq!(kept(), [1, 5, 6, 7]);
+        // What is in use stays, the oldest of the others goes.
+        let used = cache.slot([1; 32]);
+        fill(8, true, true).await;
+        assert_eq!(kept(), [1, 6, 7, 8]);
+        drop(used);
     }
 }

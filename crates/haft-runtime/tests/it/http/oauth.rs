@@ -18,6 +18,8 @@ struct Behaviour {
     /// The service takes only tokens from this one on.
     accept_from: AtomicUsize,
     failure: Option<(u16, Value)>,
+    /// The token requests, counted from 1, that fail, and with what.
+    outages: Vec<(usize, u16)>,
 }
 
 async fn token(State(behaviour): State<Arc<Behaviour>>) -> (StatusCode, axum::Json<Value>) {
@@ -26,6 +28,9 @@ async fn token(State(behaviour): State<Arc<Behaviour>>) -> (StatusCode, axum::Js
     let number = behaviour.issued.fetch_add(1, Ordering::SeqCst) + 1;
     if let Some((status, body)) = &behaviour.failure {
         return (StatusCode::from_u16(*status).unwrap(), axum::Json(body.clone()));
+    }
+    if let Some((_, status)) = behaviour.outages.iter().find(|(when, _)| *when == number) {
+        return (StatusCode::from_u16(*status).unwrap(), axum::Json(json!({})));
     }
     let mut answer = json!({"access_token": format!("access-{number}"), "token_type": "Bearer"});
     if let Some(expires_in) = &behaviour.expires_in {
@@ -127,6 +132,23 @@ async fn an_expired_token_is_replaced_and_refresh_tokens_rotate() {
         format!("grant_type=refresh_token&refresh_token={token}&scope=read%20write&audience=api")
     };
     assert_eq!(bodies, [expected("refresh-0"), expected("refresh-1"), expected("refresh-2")]);
+}
+
+#[tokio::test]
+async fn a_rotated_refresh_token_outlives_an_outage_but_not_a_refusal() {
+    let outages = vec![(2, 503), (4, 400), (6, 401)];
+    let behaviour =
+        Arc::new(Behaviour { expires_in: Some(json!(0)), rotate: true, outages, ..Behaviour::default() });
+    let server = serve(&behaviour).await;
+    let world = World::new();
+    let tool = world.tool(tool(&server, true));
+    for number in 1..=7 {
+        assert_eq!(tool.run(json!({})).await.is_ok(), number % 2 == 1, "{number}");
+    }
+    let seen = server.seen().into_iter().filter(|seen| seen.target == "/token");
+    let tokens: Vec<_> = seen.map(|seen| seen.body.split('&').nth(1).unwrap().to_owned()).collect();
+    let number = ["0", "1", "1", "3", "0", "5", "0"];
+    assert_eq!(tokens, number.map(|number| format!("refresh_token=refresh-{number}")));
 }
 
 #[tokio::test]

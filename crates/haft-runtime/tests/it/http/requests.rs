@@ -228,6 +228,19 @@ async fn a_request_is_bounded() {
 }
 
 #[tokio::test]
+async fn json_that_starts_with_a_condition_is_escaped() {
+    let server = echo().await;
+    let world = World::new();
+    let tool = world.tool(json!({
+        "method": "POST", "url": server.url("/"), "templates": "braces",
+        "body": "{{if a}}{\"a\": \"{{a}}\"}{{else}}[]{{end}}",
+    }));
+    let seen = tool.args(&["a"]).run(json!({"a": "x\", \"admin\": \"1"})).await.unwrap();
+    assert_eq!(seen["body"], r#"{"a": "x\", \"admin\": \"1"}"#);
+    assert_eq!(seen["headers"]["content-type"], "application/json");
+}
+
+#[tokio::test]
 async fn connections_are_reused() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
