@@ -7,10 +7,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::{Any, AnyPool, AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _, Transaction};
+use sqlx::pool::PoolConnectionMetadata;
+use sqlx::{
+    Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
+    Row as _, Transaction,
+};
 
 /// The channel on which PostgreSQL nodes tell each other of changes.
 pub(crate) const CHANNEL: &str = "haft_catalog";
@@ -62,12 +67,15 @@ impl Engine {
         // WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
         let pragmas = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                        PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
-        let options = AnyPoolOptions::new().max_connections(4).after_connect(move |connection, _| {
-            Box::pin(async move {
-                connection.execute(sqlx::raw_sql(pragmas)).await?;
-                Ok(())
-            })
-        });
+        // A connection whose transaction could not be ended, as on a full disk, is not used again.
+        let options = AnyPoolOptions::new().max_connections(4).before_acquire(unused).after_connect(
+            move |connection, _| {
+                Box::pin(async move {
+                    connection.execute(sqlx::raw_sql(pragmas)).await?;
+                    Ok(())
+                })
+            },
+        );
         Self::connect(Kind::Sqlite, &url, options).await.map_err(|e| StoreError::unavailable(doing, e))
     }
 
@@ -196,6 +204,15 @@ impl Engine {
         }
         self.pool.close().await;
     }
+}
+
+/// Tells whether a pooled connection has no transaction left open.
+fn unused(
+    connection: &mut AnyConnection,
+    _: PoolConnectionMetadata,
+) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
+    let unused = !connection.is_in_transaction();
+    Box::pin(async move { Ok(unused) })
 }
 
 /// Returns the number that stands for a node among advisory locks.

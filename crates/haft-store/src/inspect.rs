@@ -7,10 +7,11 @@ use crate::files::read::{self, ReadFault};
 use crate::store::Store;
 
 impl Store {
-    /// Makes sure that the database answers.
+    /// Makes sure that the database lets us write.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let asked = sqlx::query("SELECT 1").execute(&self.inner.engine.pool).await;
-        asked.map(|_| ()).map_err(fault("ask the database"))
+        let doing = "ask the database";
+        let tx = self.inner.engine.begin().await.map_err(fault(doing))?;
+        tx.rollback().await.map_err(fault(doing))
     }
 
     /// Returns the text of a definition file as its author wrote it, where there are files.

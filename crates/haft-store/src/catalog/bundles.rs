@@ -7,11 +7,12 @@ use haft_core::name::{BundleSlug, TenantId};
 use haft_core::problem::Problem;
 
 use crate::engine::{fault, is_conflict};
-use crate::files::bundle_file;
+use crate::files::bundle_file::{self, Written};
+use crate::files::history;
 use crate::files::layout::{self, BUNDLE_FILE};
 use crate::files::read::{self, ReadFault};
 use crate::files::stamp::Stamp;
-use crate::files::write::{self, Existing, Undo};
+use crate::files::write::{self, Existing, Mode, Undo};
 use crate::session::Session;
 use crate::store::{Inner, KnownBundle};
 use crate::time;
@@ -182,6 +183,8 @@ impl Session<'_> {
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         let copy = bundle.clone();
         let doing = format!("write `{folder}/{BUNDLE_FILE}`");
+        let relative = format!("{folder}/{BUNDLE_FILE}");
+        let now = self.inner.now();
         let (stamp, undo) = files
             .run(doing, move |home| {
                 let folder = home.join(folder);
@@ -192,14 +195,26 @@ impl Session<'_> {
                 }
                 let path = folder.join(BUNDLE_FILE);
                 let old = match read::text(&path) {
-                    Ok((text, _)) => Some(text),
+                    Ok((text, metadata)) => Some((text, Mode::of(&metadata))),
                     Err(ReadFault::Gone) => None,
                     Err(ReadFault::Bad(why)) => return Err(std::io::Error::other(why)),
                 };
-                let text = bundle_file::write(old.as_deref().unwrap_or_default(), &copy);
-                write::write(&path, text.as_bytes(), Existing::Replace)?;
+                let (before, mode) = old.as_ref().map_or(("", Mode::New), |(text, mode)| (text, *mode));
+                let text = match bundle_file::write(before, &copy).map_err(std::io::Error::other)? {
+                    Written::Edited(text) => text,
+                    Written::Anew(text) => {
+                        let backup = history::keep(home, &relative, before.as_bytes(), now)?;
+                        tracing::warn!(
+                            path = relative,
+                            backup,
+                            "the file could not be edited; it is written anew"
+                        );
+                        text
+                    }
+                };
+                write::write(&path, text.as_bytes(), Existing::Replace, mode)?;
                 undo.append(match old {
-                    Some(old) => Undo::restore(path.clone(), old.into_bytes()),
+                    Some((old, mode)) => Undo::restore(path.clone(), old.into_bytes(), mode),
                     None => Undo::remove(path.clone()),
                 });
                 Ok((Stamp::of(&std::fs::symlink_metadata(&path)?), undo))

@@ -119,7 +119,9 @@ impl Plan {
             folders.insert(key);
         }
         let paths: HashSet<&str> = scan.files.iter().map(|found| found.path.as_str()).collect();
-        plan.gone = state.files.keys().filter(|path| !paths.contains(path.as_str())).cloned().collect();
+        let closed = |path: &str| scan.closed.iter().any(|folder| path.starts_with(folder));
+        let gone = |path: &&String| !paths.contains(path.as_str()) && !closed(path);
+        plan.gone = state.files.keys().filter(gone).cloned().collect();
         plan.gone.sort();
         let known = |found: &Found| state.files.get(&found.path);
         let differs = |found: &Found| known(found).is_none_or(|known| known.stamp != found.stamp);
@@ -134,6 +136,7 @@ impl Plan {
             .keys()
             // A file at the top needs the bundle `user-created` even without its folder.
             .filter(|key| !folders.contains(*key) && key.1 != user_created)
+            .filter(|key| !closed(&format!("{}/", layout::bundle_folder(&key.0, &key.1))))
             .cloned()
             .collect();
         plan

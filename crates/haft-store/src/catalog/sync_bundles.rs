@@ -22,7 +22,7 @@ impl Session<'_> {
     pub(crate) async fn apply_bundle(&mut self, found: FoundBundle) -> Result<(), StoreError> {
         let path = format!("{}/{BUNDLE_FILE}", layout::bundle_folder(&found.tenant, &found.slug));
         let (said, why) = self.read_bundle_file(&path).await?;
-        if let Some(why) = why {
+        if let Some(why) = &why {
             tracing::warn!(
                 path,
                 why,
@@ -32,6 +32,8 @@ impl Session<'_> {
         let stored = self.bundle_by_slug(&found.tenant, &found.slug).await.map_err(fault(DOING))?;
         let bundle = match stored {
             None => self.enter_bundle(&found.tenant, &found.slug, said).await?,
+            // Nothing is read from a file that cannot be read, also not that the bundle is alive.
+            Some(old) if why.is_some() => old,
             Some(old) => {
                 let bundle = merged(&old, said, self.inner.now());
                 if bundle != old {

@@ -1,5 +1,8 @@
 //! Creating, updating, switching and deleting tools.
 
+use std::path::Path;
+
+use haft_core::Timestamp;
 use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError};
 use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
@@ -10,7 +13,8 @@ use haft_core::tool::{Status, Tool};
 use super::bundles::check_open;
 use super::queries::{Filed, Fresh, hash};
 use crate::engine::{fault, is_conflict};
-use crate::files::write::{self, Existing, Undo};
+use crate::files::read::ReadFault;
+use crate::files::write::{self, Existing, Mode, Undo};
 use crate::files::{definition, history, layout, read, stamp::Stamp};
 use crate::session::Session;
 use crate::store::{Inner, KnownFile};
@@ -180,7 +184,7 @@ impl Session<'_> {
             .run(format!("write the definition of `{}`", spec.name), move |home| {
                 for path in paths {
                     let file = home.join(&path);
-                    match write::write(&file, text.as_bytes(), Existing::Refuse) {
+                    match write::write(&file, text.as_bytes(), Existing::Refuse, Mode::New) {
                         Ok(()) => {
                             let undo = Undo::remove(file.clone());
                             return Ok((path, Stamp::of(&std::fs::symlink_metadata(&file)?), undo));
@@ -208,22 +212,14 @@ impl Session<'_> {
         let (from, now) = (path.to_owned(), self.inner.now());
         let (to, stamp, undo) = files
             .run(format!("write `{path}`"), move |home| {
-                let old = read::text(&home.join(&from)).ok().map(|(text, _)| text.into_bytes());
-                if let Some(old) = &old {
-                    history::keep(home, &from, old, now)?;
-                }
-                let moved = target.filter(|target| std::fs::symlink_metadata(home.join(target)).is_err());
-                let to = moved.clone().unwrap_or_else(|| from.clone());
-                write::write(&home.join(&to), text.as_bytes(), Existing::Replace)?;
-                let mut undo = Undo::default();
-                if moved.is_some() {
+                let Taken { mut undo, mode, .. } = take(home, &from, Backup::Keep, None, now)?;
+                let free = |target: &String| std::fs::symlink_metadata(home.join(target)).is_err();
+                let to = target.filter(free).unwrap_or_else(|| from.clone());
+                write::write(&home.join(&to), text.as_bytes(), Existing::Replace, mode)?;
+                if to != from {
                     undo.append(Undo::remove(home.join(&to)));
                     write::remove(&home.join(&from))?;
                 }
-                undo.append(match old {
-                    Some(old) => Undo::restore(home.join(&from), old),
-                    None => Undo::remove(home.join(&to)),
-                });
                 let stamp = Stamp::of(&std::fs::symlink_metadata(home.join(&to))?);
                 Ok((to, stamp, undo))
             })
@@ -246,21 +242,54 @@ impl Session<'_> {
         let (from, now) = (path.clone(), self.inner.now());
         let (kept, undo) = files
             .run(format!("remove `{path}`"), move |home| {
-                let old = read::text(&home.join(&from)).ok().map(|(text, _)| text.into_bytes());
-                let kept = match backup {
-                    Backup::Keep => {
-                        let content = old.as_deref().unwrap_or(last.as_bytes());
-                        Some(history::keep(home, &from, content, now)?)
-                    }
-                    Backup::Discard => None,
-                };
+                let Taken { kept, undo, .. } = take(home, &from, backup, Some(&last), now)?;
                 write::remove(&home.join(&from))?;
-                Ok((kept, old.map_or_else(Undo::default, |old| Undo::restore(home.join(&from), old))))
+                Ok((kept, undo))
             })
             .await?;
         self.undo_with(undo);
         self.learn_file(path, None);
         Ok(kept)
+    }
+}
+
+/// What was done to a file before it is replaced or removed.
+struct Taken {
+    /// Where its backup is.
+    kept: Option<String>,
+    undo: Undo,
+    mode: Mode,
+}
+
+/// Backs up the file of a tool. One that cannot be read as text is moved away as it is, whatever it is; where
+/// that fails, it is not touched. Of one that is gone, the last state that was read is kept.
+fn take(
+    home: &Path,
+    path: &str,
+    backup: Backup,
+    last: Option<&str>,
+    now: Timestamp,
+) -> std::io::Result<Taken> {
+    let file = home.join(path);
+    let keep = |content: &[u8]| match backup {
+        Backup::Keep => history::keep(home, path, content, now).map(Some),
+        Backup::Discard => Ok(None),
+    };
+    match read::text(&file) {
+        Ok((text, metadata)) => {
+            let (kept, mode) = (keep(text.as_bytes())?, Mode::of(&metadata));
+            Ok(Taken { kept, undo: Undo::restore(file, text.into_bytes(), mode), mode })
+        }
+        Err(ReadFault::Gone) => {
+            let kept = last.map(|last| keep(last.as_bytes())).transpose()?.flatten();
+            Ok(Taken { kept, undo: Undo::remove(file), mode: Mode::New })
+        }
+        Err(ReadFault::Bad(_)) => {
+            let kept = history::keep_unread(home, path, now)?;
+            let mut undo = Undo::moved(file.clone(), home.join(&kept));
+            undo.append(Undo::remove(file));
+            Ok(Taken { kept: Some(kept), undo, mode: Mode::New })
+        }
     }
 }
 

@@ -25,8 +25,38 @@ pub(crate) fn parse(text: &str) -> Result<BundleFile, String> {
     serde_saphyr::from_str(text).map_err(|error| haft_core::problem::excerpt(&error.to_string(), 400))
 }
 
-/// Writes what has changed into the text that is there, so that comments and unknown keys stay.
-pub(crate) fn write(text: &str, bundle: &Bundle) -> String {
+/// The new text of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// The old text with what has changed; comments and unknown keys stay.
+    Edited(String),
+    /// The old text could not be edited: this one says nothing but what haft knows.
+    Anew(String),
+}
+
+/// Writes what has changed into the text that is there, as far as that gives what was meant.
+pub(crate) fn write(text: &str, bundle: &Bundle) -> Result<Written, String> {
+    let meant = BundleFile {
+        id: Some(bundle.id),
+        display_name: Some(bundle.display_name.clone()),
+        description: Some(bundle.description.clone()),
+        enabled: Some(bundle.enabled),
+        created_at: Some(bundle.created_at),
+        soft_deleted_at: bundle.soft_deleted_at,
+    };
+    let edited = edit(text, bundle);
+    if parse(&edited).is_ok_and(|said| said == meant) {
+        return Ok(Written::Edited(edited));
+    }
+    let anew = edit("", bundle);
+    match parse(&anew) {
+        Ok(said) if said == meant => Ok(Written::Anew(anew)),
+        Ok(_) => Err("it would not be read back as it was meant".into()),
+        Err(why) => Err(why),
+    }
+}
+
+fn edit(text: &str, bundle: &Bundle) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     set(&mut lines, "id", Some(bundle.id.to_string()));
@@ -46,9 +76,11 @@ fn set(lines: &mut Vec<String>, key: &str, value: Option<String>) {
     let line = value.map(|value| format!("{key}: {value}"));
     match lines.iter().position(|line| starts(line)) {
         Some(at) => {
+            // A text of several paragraphs has empty lines within; those behind it are not its own.
             let rest = lines.iter().skip(at + 1);
+            let own = rest.take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty());
             let more =
-                rest.take_while(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty()).count();
+                own.enumerate().filter(|(_, line)| !line.trim().is_empty()).last().map_or(0, |(n, _)| n + 1);
             lines.splice(at..=at + more, line);
         }
         None => lines.extend(line),
@@ -75,6 +107,13 @@ mod tests {
         }
     }
 
+    fn edited(text: &str, bundle: &Bundle) -> String {
+        match write(text, bundle).unwrap() {
+            Written::Edited(text) => text,
+            Written::Anew(text) => panic!("{text}"),
+        }
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         let bundle = bundle();
@@ -86,22 +125,54 @@ mod tests {
             created_at: Some(bundle.created_at),
             soft_deleted_at: None,
         };
-        assert_eq!(parse(&write("", &bundle)).unwrap(), expected);
+        assert_eq!(parse(&edited("", &bundle)).unwrap(), expected);
         let deleted = Bundle { soft_deleted_at: Some(bundle.created_at), ..bundle.clone() };
-        let text = write("", &deleted);
+        let text = edited("", &deleted);
         assert_eq!(parse(&text).unwrap().soft_deleted_at, Some(bundle.created_at));
-        assert_eq!(parse(&write(&text, &bundle)).unwrap(), expected);
+        assert_eq!(parse(&edited(&text, &bundle)).unwrap(), expected);
     }
 
     #[test]
     fn comments_and_unknown_keys_stay() {
         let text = "# ours\nowner: me\nenabled: true   # on\ndescription: |\n  old\n  text\n# end\n";
-        let written = write(text, &bundle());
+        let written = edited(text, &bundle());
         for kept in ["# ours", "owner: me", "# end", "enabled: false"] {
             assert!(written.contains(kept), "{written}");
         }
         assert!(!written.contains("old"), "{written}");
         assert_eq!(parse(&written).unwrap().enabled, Some(false));
+    }
+
+    #[test]
+    fn whatever_is_there_what_was_meant_is_written() {
+        let bundle = bundle();
+        let clean = edited("", &bundle);
+        for (text, kept) in [
+            ("description: |\n  one\n\n  two\n\nowner: me\n", true),
+            ("description: >-\n  one\n\n\n  two\n", true),
+            ("enabled: true\n\n# end\n", true),
+            ("{enabled: true, description: old}\n", false),
+            ("{\n  enabled: true\n}\n", false),
+            ("\"description\": old\n", false),
+            ("? description\n: old\n", false),
+            ("---\nenabled: true\n...\n", false),
+            ("- a\n- b\n", false),
+            ("enabled: [\n", true),
+            ("owner: [\n", false),
+            ("id: none\n", true),
+            ("\tx", false),
+        ] {
+            match write(text, &bundle).unwrap() {
+                Written::Edited(written) => {
+                    assert!(kept, "{text:?} gave {written:?}");
+                    assert_eq!(parse(&written), parse(&clean), "{text:?}");
+                }
+                Written::Anew(written) => {
+                    assert!(!kept, "{text:?}");
+                    assert_eq!(written, clean);
+                }
+            }
+        }
     }
 
     #[test]

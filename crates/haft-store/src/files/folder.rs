@@ -7,7 +7,7 @@ use haft_core::catalog::StoreError;
 
 use super::layout::{HISTORY, SKILLS};
 use super::lock::{self, HomeLock};
-use super::write;
+use super::{history, write};
 
 /// The home folder.
 #[derive(Debug, Clone)]
@@ -18,12 +18,12 @@ pub(crate) struct Files {
 impl Files {
     /// Makes the folders that are missing.
     pub(crate) fn open(home: &Path) -> Result<Self, StoreError> {
-        for folder in [SKILLS, HISTORY] {
-            let path = home.join(folder);
-            std::fs::create_dir_all(&path).map_err(|error| {
-                StoreError::unavailable(format!("make the folder `{}`", path.display()), error)
-            })?;
-        }
+        let fail = |folder: &str| {
+            let doing = format!("make the folder `{}`", home.join(folder).display());
+            move |error| StoreError::unavailable(doing, error)
+        };
+        std::fs::create_dir_all(home.join(SKILLS)).map_err(fail(SKILLS))?;
+        history::make(home).map_err(fail(HISTORY))?;
         Ok(Self { home: home.to_owned() })
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct Found {
 pub(crate) struct Scan {
     pub(crate) bundles: Vec<FoundBundle>,
     pub(crate) files: Vec<Found>,
+    /// Folders that cannot be listed, each with a `/` at its end: what they hold is as it was known.
+    pub(crate) closed: Vec<String>,
     /// Temporary files that a crash may have left behind.
     pub(crate) leftovers: Vec<String>,
 }
@@ -69,8 +71,10 @@ fn entries(folder: &Path) -> io::Result<Vec<(String, Metadata)>> {
             continue;
         }
         // Not followed: a symlink is judged as what it is.
-        if let Ok(metadata) = entry.metadata() {
-            found.push((name, metadata));
+        match entry.metadata() {
+            Ok(metadata) => found.push((name, metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(found)
@@ -88,39 +92,36 @@ impl Scan {
                 self.leftovers.push(path);
             } else if metadata.is_dir() {
                 match (name.strip_prefix('@').map(TenantId::new), folder == SKILLS) {
-                    (Some(Ok(other)), true) if other != *tenant => self.owner(home, &path, &other)?,
-                    _ => self.bundle(home, &path, tenant, (&name, &metadata))?,
+                    (Some(Ok(other)), true) if other != *tenant => {
+                        if let Err(error) = self.owner(home, &path, &other) {
+                            self.shut(&path, &other, &BundleSlug::user_created(), (&metadata, &error));
+                        }
+                    }
+                    _ => self.bundle(home, &path, tenant, (&name, &metadata)),
                 }
             }
         }
         Ok(())
     }
 
-    fn bundle(
-        &mut self,
-        home: &Path,
-        folder: &str,
-        tenant: &TenantId,
-        (name, metadata): (&str, &Metadata),
-    ) -> io::Result<()> {
+    fn bundle(&mut self, home: &Path, folder: &str, tenant: &TenantId, (name, metadata): (&str, &Metadata)) {
         let slug = match BundleSlug::new(name) {
             Ok(slug) if slug != BundleSlug::built_in() => slug,
             Ok(_) => {
-                self.refuse(
-                    folder,
-                    tenant,
-                    metadata,
-                    "the bundle `builtin` is reserved; rename the folder".into(),
-                );
-                return Ok(());
+                let fault = "the bundle `builtin` is reserved; rename the folder".into();
+                return self.refuse(folder, tenant, &BundleSlug::user_created(), (metadata, fault));
             }
             Err(error) => {
-                self.refuse(folder, tenant, metadata, format!("{error}; rename the folder"));
-                return Ok(());
+                let fault = format!("{error}; rename the folder");
+                return self.refuse(folder, tenant, &BundleSlug::user_created(), (metadata, fault));
             }
         };
+        let listed = match entries(&home.join(folder)) {
+            Ok(listed) => listed,
+            Err(error) => return self.shut(folder, tenant, &slug, (metadata, &error)),
+        };
         let mut bundle = FoundBundle { tenant: tenant.clone(), slug, stamp: None };
-        for (name, metadata) in entries(&home.join(folder))? {
+        for (name, metadata) in listed {
             let path = format!("{folder}/{name}");
             if name == BUNDLE_FILE {
                 bundle.stamp = Some(Stamp::of(&metadata));
@@ -131,12 +132,29 @@ impl Scan {
             }
         }
         self.bundles.push(bundle);
-        Ok(())
     }
 
-    fn refuse(&mut self, folder: &str, tenant: &TenantId, metadata: &Metadata, fault: String) {
-        let what = (FileForm::Json, metadata);
-        let entry = found(folder.to_owned(), tenant, &BundleSlug::user_created(), what);
+    /// Shows a folder that cannot be listed; one of many must not hide the others.
+    fn shut(
+        &mut self,
+        folder: &str,
+        tenant: &TenantId,
+        slug: &BundleSlug,
+        (metadata, error): (&Metadata, &io::Error),
+    ) {
+        self.closed.push(format!("{folder}/"));
+        let fault = format!("the folder cannot be listed: {error}; let haft read and enter it");
+        self.refuse(folder, tenant, slug, (metadata, fault));
+    }
+
+    fn refuse(
+        &mut self,
+        folder: &str,
+        tenant: &TenantId,
+        slug: &BundleSlug,
+        (metadata, fault): (&Metadata, String),
+    ) {
+        let entry = found(folder.to_owned(), tenant, slug, (FileForm::Json, metadata));
         self.files.push(Found { fault: Some(fault), ..entry });
     }
 }

@@ -59,3 +59,22 @@ pub(crate) fn is_fresh(metadata: &Metadata) -> bool {
     // One that lies well ahead was changed before the clock was set back.
     now.abs_diff(changed) < TICK
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_that_lies_ahead_is_not_fresh_for_ever() {
+        let home = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(home.path().join("a")).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000)).unwrap();
+        for _ in 0..500 {
+            if !is_fresh(&file.metadata().unwrap()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it stays fresh");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -17,6 +18,24 @@ pub(crate) enum Existing {
     Refuse,
 }
 
+/// Who may read and write a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// As new files are: everybody may read it, unless the process forbids that.
+    New,
+    /// Only its owner.
+    Private,
+    /// As the file that it takes the place of.
+    Like(u32),
+}
+
+impl Mode {
+    /// Returns the mode of a file that is there.
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        Mode::Like(metadata.permissions().mode() & 0o7777)
+    }
+}
+
 /// How to put files back as they were. Dropping it does so, unless [`Undo::forget`] was called.
 #[derive(Debug, Default)]
 pub(crate) struct Undo {
@@ -26,7 +45,8 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 enum Step {
     Remove(PathBuf),
-    Restore(PathBuf, Vec<u8>),
+    Restore(PathBuf, Vec<u8>, Mode),
+    Move(PathBuf, PathBuf),
 }
 
 impl Undo {
@@ -36,8 +56,13 @@ impl Undo {
     }
 
     /// Undoes the replacement or removal of a file.
-    pub(crate) fn restore(path: PathBuf, content: Vec<u8>) -> Self {
-        Self { steps: vec![Step::Restore(path, content)] }
+    pub(crate) fn restore(path: PathBuf, content: Vec<u8>, mode: Mode) -> Self {
+        Self { steps: vec![Step::Restore(path, content, mode)] }
+    }
+
+    /// Undoes the moving of a file from one place to another.
+    pub(crate) fn moved(from: PathBuf, to: PathBuf) -> Self {
+        Self { steps: vec![Step::Move(to, from)] }
     }
 
     /// Adds later steps.
@@ -59,9 +84,13 @@ impl Drop for Undo {
                     let result = remove(&path);
                     (path, result)
                 }
-                Step::Restore(path, content) => {
-                    let result = write(&path, &content, Existing::Replace);
+                Step::Restore(path, content, mode) => {
+                    let result = write(&path, &content, Existing::Replace, mode);
                     (path, result)
+                }
+                Step::Move(from, to) => {
+                    let result = move_new(&from, &to);
+                    (to, result)
                 }
             };
             if let Err(error) = result {
@@ -72,10 +101,10 @@ impl Drop for Undo {
 }
 
 /// Writes a whole file: temporary file, fsync, rename, fsync of the folder.
-pub(crate) fn write(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
+pub(crate) fn write(path: &Path, content: &[u8], existing: Existing, mode: Mode) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     let temporary = folder.join(format!(".{}{TEMPORARY}", Uuid::now_v7().simple()));
-    let result = fill(&temporary, content).and_then(|()| match existing {
+    let result = fill(&temporary, content, mode).and_then(|()| match existing {
         Existing::Replace => fs::rename(&temporary, path),
         Existing::Refuse => rename_new(&temporary, path),
     });
@@ -103,8 +132,19 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn fill(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
+/// Moves whatever is at a path, unseen, to a place where nothing is.
+pub(crate) fn move_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_new(from, to)?;
+    to.parent().map_or(Ok(()), sync_folder)?;
+    from.parent().map_or(Ok(()), sync_folder)
+}
+
+fn fill(path: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
+    let first = if mode == Mode::New { 0o644 } else { 0o600 };
+    let mut file = File::options().write(true).create_new(true).mode(first).open(path)?;
+    if let Mode::Like(mode) = mode {
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
     file.write_all(content)?;
     file.sync_all()
 }

@@ -89,15 +89,19 @@ fn make(path: &Path) -> io::Result<Cipher> {
     let mut key = Zeroizing::new([0_u8; 32]);
     getrandom::fill(&mut *key).map_err(io::Error::other)?;
     let text = Zeroizing::new(haft_core::hash::hex(&*key));
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            path.parent().map_or(Ok(()), sync_folder)?;
-            Ok(Cipher::new(&key))
-        }
-        Err(error) => Err(error),
-    }
+    // Whole or not at all: a key that was written in part would shut out every credential that follows.
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = write(&temporary, &text).and_then(|()| std::fs::hard_link(&temporary, path));
+    let _ = std::fs::remove_file(&temporary);
+    written?;
+    path.parent().map_or(Ok(()), sync_folder)?;
+    Ok(Cipher::new(&key))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn parse(text: &str) -> Option<Cipher> {

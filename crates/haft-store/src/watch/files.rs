@@ -1,10 +1,13 @@
 //! Notices changes of definition files, and of what other processes on the same home wrote.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::Notify;
+use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::layout::SKILLS;
@@ -23,12 +26,9 @@ const COMPARE: Duration = Duration::from_secs(1);
 pub(super) async fn follow(inner: Arc<Inner>, stop: CancellationToken) {
     let Some(files) = inner.files.clone() else { return };
     let changed = Arc::new(Notify::new());
-    let watcher = start(&files.at(SKILLS), &changed);
-    let every = if watcher.is_some() { LOOK } else { LOOK_BLIND };
-    let mut look = tokio::time::interval(every);
-    let mut compare = tokio::time::interval(COMPARE);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    compare.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut eye = Eye::open(files.at(SKILLS), &changed);
+    let mut look = ticks(eye.look_every());
+    let mut compare = ticks(COMPARE);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -39,10 +39,57 @@ pub(super) async fn follow(inner: Arc<Inner>, stop: CancellationToken) {
             _ = look.tick() => inner.look(&changed).await,
             _ = compare.tick() => inner.compare().await,
         }
+        if eye.is_off() {
+            eye = Eye::open(files.at(SKILLS), &changed);
+            // Begins with a look: what came before the new folder was watched was not told.
+            look = ticks(eye.look_every());
+        }
     }
 }
 
-fn start(folder: &std::path::Path, changed: &Arc<Notify>) -> Option<RecommendedWatcher> {
+/// Ticks at once, and then ever again.
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
+/// What tells of changes below one folder.
+struct Eye {
+    path: PathBuf,
+    /// The folder that is watched, which is not always the one at the path.
+    folder: Option<Folder>,
+    watcher: Option<RecommendedWatcher>,
+}
+
+/// Tells a folder from another at the same path; numbers are used again, moments are not.
+type Folder = (u64, u64, Option<SystemTime>);
+
+fn folder_at(path: &Path) -> Option<Folder> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.created().ok()))
+}
+
+impl Eye {
+    fn open(path: PathBuf, changed: &Arc<Notify>) -> Self {
+        // Before the watch: a folder that is replaced in between is seen to be another.
+        let folder = folder_at(&path);
+        let watcher = folder.and_then(|_| start(&path, changed));
+        Self { path, folder, watcher }
+    }
+
+    /// Tells whether another folder has come in the place of the watched one.
+    fn is_off(&self) -> bool {
+        let now = folder_at(&self.path);
+        now.is_some() && now != self.folder
+    }
+
+    fn look_every(&self) -> Duration {
+        if self.watcher.is_some() { LOOK } else { LOOK_BLIND }
+    }
+}
+
+fn start(folder: &Path, changed: &Arc<Notify>) -> Option<RecommendedWatcher> {
     let signal = Arc::clone(changed);
     let handler = move |event: notify::Result<notify::Event>| match event {
         // Reading a file is an event too; it changes nothing.

@@ -1,6 +1,7 @@
 //! What the store writes to disk, and what it makes of what it finds there.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use haft_core::catalog::{Backup, Catalog as _, FileForm, NewTool, StoreError, Transition};
 use haft_core::name::Version;
@@ -152,4 +153,67 @@ async fn a_change_that_cannot_be_written_leaves_everything_as_it_was() {
     assert!(matches!(huge, Err(StoreError::Invalid(_))));
     fs::remove_file(harness.path("tool-history")).unwrap();
     harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_kept_as_it_is() {
+    let harness = Harness::sqlite().await;
+    let (put, deleted) =
+        (harness.create(spec("put", "x")).await.unwrap(), harness.create(spec("del", "x")).await);
+    let deleted = deleted.unwrap();
+    fs::write(harness.path("skills/web/put.skill"), b"not \xff text").unwrap();
+    fs::remove_file(harness.path("skills/web/del.skill")).unwrap();
+    fs::create_dir(harness.path("skills/web/del.skill")).unwrap();
+    harness.write("skills/web/del.skill/inside", "mine");
+    harness.store.reindex().await.unwrap();
+    assert!(harness.mirror().named("put").unwrap().fault.is_some());
+    harness.store.update_tool(put.id, spec("put", "good again")).await.unwrap();
+    let kept = harness.store.delete_tool(deleted.id, Backup::Keep).await.unwrap().unwrap();
+    assert_eq!(fs::read_to_string(harness.path(&kept).join("inside")).unwrap(), "mine");
+    assert!(!harness.path("skills/web/del.skill").exists());
+    let backup = listing(&harness, "tool-history").into_iter().find(|name| name.starts_with("put-")).unwrap();
+    assert_eq!(fs::read(harness.path("tool-history").join(backup)).unwrap(), b"not \xff text");
+    assert_eq!(harness.mirror().named("put").unwrap().fault, None);
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_is_not_touched() {
+    let harness = Harness::sqlite().await;
+    let tool = harness.create(spec("weather", "x")).await.unwrap();
+    fs::write(harness.path("skills/web/weather.skill"), b"\xff").unwrap();
+    harness.store.reindex().await.unwrap();
+    fs::remove_dir_all(harness.path("tool-history")).unwrap();
+    fs::write(harness.path("tool-history"), "in the way").unwrap();
+    let put = harness.store.update_tool(tool.id, spec("weather", "y")).await;
+    let deleted = harness.store.delete_tool(tool.id, Backup::Keep).await;
+    assert!(matches!(put, Err(StoreError::Unavailable { .. })), "{put:?}");
+    assert!(matches!(deleted, Err(StoreError::Unavailable { .. })), "{deleted:?}");
+    assert_eq!(fs::read(harness.path("skills/web/weather.skill")).unwrap(), b"\xff");
+    fs::remove_file(harness.path("tool-history")).unwrap();
+}
+
+#[tokio::test]
+async fn files_keep_their_mode_and_backups_are_private() {
+    let harness = Harness::sqlite().await;
+    let mode = |path: &str| fs::metadata(harness.path(path)).unwrap().permissions().mode() & 0o777;
+    let new = NewTool { form: FileForm::Json, ..new_tool("web", spec("weather", "one")) };
+    let tool = harness.store.create_tool(new).await.unwrap();
+    let before = tool.path.clone().unwrap();
+    assert_eq!(mode(&before) & 0o133, 0, "nobody else writes it");
+    for (path, wanted) in [(before.as_str(), 0o640), ("skills/web/bundle.yaml", 0o664)] {
+        fs::set_permissions(harness.path(path), fs::Permissions::from_mode(wanted)).unwrap();
+    }
+    let tool = harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    assert_eq!(mode(&before), 0o640);
+    let step = Transition::Relabel(Version::new("2.0.0").unwrap());
+    let tool = harness.store.transition(tool.id, step).await.unwrap();
+    assert_ne!(tool.path.as_ref(), Some(&before));
+    assert_eq!(mode(tool.path.as_deref().unwrap()), 0o640);
+    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    assert_eq!(mode("skills/web/bundle.yaml"), 0o664);
+    assert_eq!(mode("tool-history"), 0o700);
+    for backup in listing(&harness, "tool-history") {
+        assert_eq!(mode(&format!("tool-history/{backup}")), 0o600);
+    }
 }

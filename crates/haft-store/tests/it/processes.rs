@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -39,8 +41,12 @@ impl ChangeSink for Deaf {
 }
 
 /// Starts a child; `limit` is the largest file it may write, in KiB.
-#[expect(clippy::disallowed_methods, reason = "the test starts itself")]
 fn child(job: &str, home: &Path, limit: Option<u32>) -> Child {
+    command(job, home, limit).spawn().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test starts itself")]
+fn command(job: &str, home: &Path, limit: Option<u32>) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = match limit {
         None => Command::new(program),
@@ -56,9 +62,8 @@ fn child(job: &str, home: &Path, limit: Option<u32>) -> Child {
         .env(JOB, format!("{job} {}", home.display()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    command
 }
 
 /// Returns what a child says, up to its end.
@@ -79,6 +84,7 @@ async fn the_child() {
         "race" => race(&store).await,
         "work" => work(store).await,
         "grow" => grow(&store).await,
+        "shut" => shut(Path::new(home), &store).await,
         other => panic!("{other}"),
     }
 }
@@ -134,6 +140,21 @@ async fn grow(store: &Store) {
     );
     store.update_tool(tool.id, spec("weather", "still small")).await.unwrap();
     println!("> goes on");
+}
+
+/// Closes a folder to itself; says what becomes of its tools.
+async fn shut(home: &Path, store: &Store) {
+    let open = store.create_tool(new_tool("open", spec("open", "one"))).await.unwrap();
+    let shut = store.create_tool(new_tool("shut", spec("shut", "one"))).await.unwrap();
+    let folder = home.join("skills/shut");
+    for mode in [0o000, 0o400, 0o700] {
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        let report = store.reindex().await.unwrap();
+        println!("> {mode:03o}: {} tools, {} unreadable", report.tools, report.unreadable);
+    }
+    for tool in [open, shut] {
+        println!("> revisions {}", store.revisions(tool.id).await.unwrap().len());
+    }
 }
 
 fn call() -> CallRecord {
@@ -236,4 +257,30 @@ async fn a_full_disk_leaves_the_old_file_whole() {
     let (store, sink) = harness.another().await;
     assert_eq!(sink.mirror().named("weather").unwrap().spec.description, "still small");
     store.close().await;
+}
+
+/// One folder that may not be read hides neither the others nor its own tools.
+#[test]
+fn a_folder_that_cannot_be_listed_keeps_its_tools() {
+    const NOBODY: u32 = 65534;
+    let home = tempfile::tempdir().unwrap();
+    let mut command = command("shut", home.path(), None);
+    // The superuser may read everything: someone else has to try.
+    if std::fs::metadata(home.path()).unwrap().uid() == 0 {
+        std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let mut worker = command.spawn().unwrap();
+    let lines: Vec<String> = said(&mut worker).collect();
+    assert!(worker.wait().unwrap().success(), "{lines:?}");
+    assert_eq!(
+        lines,
+        [
+            "000: 2 tools, 1 unreadable",
+            "400: 2 tools, 1 unreadable",
+            "700: 2 tools, 0 unreadable",
+            "revisions 1",
+            "revisions 1"
+        ]
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_core::catalog::{Catalog as _, StoreError, Transition};
+use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError, Transition};
 use haft_core::tool::{Status, Tool};
 use haft_store::Watching;
 
@@ -279,4 +279,50 @@ async fn what_another_process_writes_is_seen() {
     let off = other.enable_tool(made.id, false).await.unwrap();
     assert_eq!(tool(&harness, "weather", |tool| !tool.enabled).await, off);
     other.close().await;
+}
+
+#[tokio::test]
+async fn a_folder_of_definitions_that_is_replaced_is_followed() {
+    let (harness, _watching) = watched().await;
+    harness.write("skills/web/a.json", &text("first", "one"));
+    tool(&harness, "first", |_| true).await;
+    fs::remove_dir_all(harness.path("skills")).unwrap();
+    until(&harness, "everything is gone", |mirror| mirror.tools.is_empty()).await;
+    harness.write("skills/web/b.json", &text("second", "one"));
+    tool(&harness, "second", |_| true).await;
+    // Another folder in its place, by one step.
+    harness.write("other/web/c.json", &text("third", "one"));
+    fs::rename(harness.path("skills"), harness.path("away")).unwrap();
+    fs::rename(harness.path("other"), harness.path("skills")).unwrap();
+    tool(&harness, "third", |_| true).await;
+    harness.write("skills/web/c.json", &text("third", "two"));
+    tool(&harness, "third", |tool| tool.spec.description == "two").await;
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_bundle_stays_deleted_when_its_description_breaks() {
+    let mut harness = Harness::sqlite().await;
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
+    harness.store.delete_bundle(tool.bundle_id).await.unwrap();
+    let before = harness.mirror();
+    harness.write("skills/web/bundle.yaml", "owner: [\n");
+    harness.restart().await;
+    assert_eq!(harness.mirror().bundles, before.bundles);
+    // Put again, the file is written anew, and what was in it is kept.
+    let put = PutBundle {
+        tenant: tool.tenant.clone(),
+        slug: tool.bundle.clone(),
+        id: None,
+        display_name: "Web".into(),
+        description: "alive".into(),
+        enabled: true,
+    };
+    harness.store.put_bundle(put).await.unwrap();
+    let kept = fs::read_dir(harness.path("tool-history")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(kept).unwrap(), "owner: [\n");
+    harness.restart().await;
+    let bundle = harness.mirror().bundles[&tool.bundle_id].clone();
+    assert_eq!((bundle.description.as_str(), bundle.soft_deleted_at), ("alive", None));
 }
