@@ -12,6 +12,9 @@ use haft_core::secret::Secret;
 /// The name of the file in the home folder.
 const FILE: &str = "tokens";
 
+/// The shortest token that cannot be guessed.
+const SHORTEST: usize = 16;
+
 /// Makes a token of 256 random bits.
 pub(crate) fn generate() -> Result<Secret, getrandom::Error> {
     let mut bytes = [0_u8; 32];
@@ -33,7 +36,16 @@ pub(crate) fn load_or_make(home: &Path) -> Result<Secret, LocalTokenError> {
     let path = home.join(FILE);
     let fail = |source| LocalTokenError { path: path.clone(), source };
     match fs::read_to_string(&path) {
-        Ok(text) if !first_line(&text).is_empty() => Ok(Secret::new(first_line(&text).to_owned())),
+        Ok(text) if !first_line(&text).is_empty() => {
+            let token = first_line(&text);
+            if token.len() < SHORTEST {
+                let why = format!(
+                    "its token has fewer than {SHORTEST} characters; remove the file to make a new one"
+                );
+                return Err(fail(io::Error::other(why)));
+            }
+            Ok(Secret::new(token.to_owned()))
+        }
         Ok(_) => make(&path).map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(&path).map_err(fail),
         Err(error) => Err(fail(error)),
@@ -86,5 +98,7 @@ mod tests {
         let mode = fs::metadata(home.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        fs::write(home.path().join(FILE), "guess\n").unwrap();
+        assert!(load_or_make(home.path()).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,8 +18,8 @@ use crate::app::App;
 
 /// The most connections at once; more wait in the queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
-/// How long a client may take to send the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a client may take to send the head of a request, or be silent between two.
+const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long to wait after a failed accept, as when no file handle is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often the end of running calls is looked for.
@@ -81,9 +81,10 @@ impl App {
 
 async fn accept(listener: &TcpListener, router: Router, connections: &GracefulShutdown) {
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).keep_alive(true);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
+    // HTTP/1.1 alone: its time limit holds from the first byte on, which one that has to guess the version
+    // cannot promise. HTTP/2 is for the proxy that also does TLS.
+    let mut builder = Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).keep_alive(true);
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let stream = match listener.accept().await {
@@ -98,8 +99,7 @@ async fn accept(listener: &TcpListener, router: Router, connections: &GracefulSh
         let service = TowerToHyperService::new(
             router.clone().map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new)),
         );
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
-        let connection = connections.watch(connection);
+        let connection = connections.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = %error, "a connection ended badly");

@@ -1,13 +1,13 @@
-//! Checks what a tool returned against its output schema.
+//! Checks what a tool returned against its limit and its output schema.
 
 use haft_core::Work;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::pipeline::Call;
 use crate::stages::{Next, Stage};
 
-/// Turns a value that does not fit the output schema to a failure.
+/// Turns a value that is too large, or does not fit the output schema, to a failure.
 pub struct Output;
 
 impl Stage for Output {
@@ -15,6 +15,12 @@ impl Stage for Output {
         Box::pin(async move {
             let plan = std::sync::Arc::clone(&call.plan);
             let value = next.run(call).await?;
+            let most = plan.spec.execution.limits.max_response_bytes;
+            if !fits(&value, most) {
+                let message =
+                    format!("the value has more than the {most} bytes that `max_response_bytes` allows");
+                return Err(CallError::new(ErrorCode::TooLarge, message));
+            }
             match plan.output.check(&value) {
                 Ok(()) => Ok(value),
                 Err(violations) => {
@@ -26,5 +32,44 @@ impl Stage for Output {
                 }
             }
         })
+    }
+}
+
+/// Tells whether the JSON of a value has at most so many bytes, give or take what escaping adds; stops counting
+/// as soon as it has more.
+fn fits(value: &Value, most: u64) -> bool {
+    let mut left = most;
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        let size = match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => {
+                pending.extend(items);
+                items.len() + 1
+            }
+            Value::Object(map) => {
+                pending.extend(map.values());
+                map.keys().map(|key| key.len() + 4).sum::<usize>() + 1
+            }
+        };
+        match left.checked_sub(size as u64) {
+            Some(rest) => left = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_counted_without_writing_them_out() {
+        let value = json!({"a": ["x".repeat(100), 1, null], "b": {"c": true}});
+        assert!(fits(&value, 140));
+        assert!(!fits(&value, 100));
+        assert!(!fits(&json!(vec![0; 1000]), 999));
     }
 }

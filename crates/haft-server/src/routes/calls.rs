@@ -23,6 +23,11 @@ use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::success;
 
+/// Calls may be large: a page of them has fewer than other lists.
+const MAX_PAGE: u32 = 100;
+/// Longer values are left out of a list.
+const LONG_VALUE: usize = 16 * 1024;
+
 /// List calls, newest first.
 #[utoipa::path(
     get, path = "/calls", tag = "calls",
@@ -47,13 +52,32 @@ pub(crate) async fn list(
         status: params.choice("status", CallStatus::parse, words)?,
         before: before.map_err(|_| haft_core::page::PageTokenError)?,
         skip: page.skip,
-        limit: page.size,
+        limit: page.size.min(MAX_PAGE),
     };
     let found = app.ledger().calls(query).await?;
-    let full = u32::try_from(found.calls.len()).is_ok_and(|length| length == page.size);
+    let full = u32::try_from(found.calls.len()).is_ok_and(|length| length == page.size.min(MAX_PAGE));
     let next_page_token = found.calls.last().filter(|_| full).map(|last| page.token(&last.id.to_string()));
-    Ok(success(json!({"calls": found.calls, "total": found.total, "next_page_token": next_page_token}))
+    let calls: Vec<_> = found.calls.into_iter().map(shortened).collect();
+    Ok(success(json!({"calls": calls, "total": found.total, "next_page_token": next_page_token}))
         .into_response())
+}
+
+/// A list is to look through: what is long stands in the call itself.
+fn shortened(mut record: CallRecord) -> Value {
+    let long = |value: &Value| value.to_string().len() > LONG_VALUE;
+    let omitted = record.value.as_ref().is_some_and(long);
+    if omitted {
+        record.value = None;
+    }
+    let args_omitted = long(&record.args);
+    if args_omitted {
+        record.args = Value::Null;
+    }
+    let mut shown = json!(record);
+    if let (true, Some(map)) = (omitted || args_omitted, shown.as_object_mut()) {
+        map.insert("shortened".to_owned(), Value::Bool(true));
+    }
+    shown
 }
 
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
