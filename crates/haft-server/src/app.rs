@@ -229,6 +229,16 @@ impl App {
         }
     }
 
+    /// Follows changes of tokens by other processes, until dropped.
+    pub(crate) async fn follow_tokens(&self) {
+        let mut changes = self.store.token_changes();
+        while changes.changed().await.is_ok() {
+            if let Err(error) = self.reload_tokens().await {
+                tracing::error!(error = %error, "the tokens could not be read anew");
+            }
+        }
+    }
+
     /// Writes the usage counters now and then, until dropped.
     pub(crate) async fn keep_usage(&self) {
         loop {

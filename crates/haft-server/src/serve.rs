@@ -39,7 +39,7 @@ impl App {
             let app = Arc::clone(&self);
             tokio::spawn(async move {
                 app.verify().await;
-                app.keep_usage().await;
+                tokio::join!(app.keep_usage(), app.follow_tokens());
             })
         };
         let connections = GracefulShutdown::new();

@@ -54,3 +54,27 @@ async fn servers_learn_of_each_others_changes() {
     }
     panic!("the other server did not learn of the tool");
 }
+
+#[tokio::test]
+async fn a_token_taken_back_stops_working_on_every_server() {
+    let database = postgres::database().unwrap();
+    let (one, other) = (on(&database.url).await, on(&database.url).await);
+    let (_, answer) = one.post("/api/tokens", json!({"name": "ci", "role": "viewer"})).await;
+    let (token, id) = (answer["data"]["token"].as_str().unwrap(), answer["data"]["id"].as_str().unwrap());
+    let status = async || {
+        let request = other.bare(reqwest::Method::GET, "/api/tools").bearer_auth(token);
+        crate::harness::send(request).await.0
+    };
+    let becomes = async |wanted: u16| {
+        for _ in 0..250 {
+            if status().await == wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the other server did not learn of the token");
+    };
+    becomes(200).await;
+    assert_eq!(one.delete(&format!("/api/tokens/{id}")).await.0, 200);
+    becomes(401).await;
+}
