@@ -1,4 +1,11 @@
 //! Literal secrets in definitions: masked in every read, kept when the mask is written back.
+//!
+//! Whoever may write a definition may not have been shown its secrets. So a mask stands for the earlier value only
+//! while that value goes to the same server; with another address it has to be written anew.
+
+mod address;
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
@@ -18,6 +25,12 @@ const SENSITIVE: [&str; 9] = [
     "credential",
     "privatekey",
 ];
+/// Ends of names that mark a header or a query parameter as secret, besides.
+const SENSITIVE_ENDS: [&str; 5] = ["key", "auth", "signature", "session", "sig"];
+/// Words before a credential that are no part of it.
+const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
+/// Keys whose values are URLs.
+const ADDRESSES: [&str; 3] = ["url", "token_url", "server_url"];
 /// Keys that only sound like it.
 const HARMLESS: [&str; 5] = ["tokenurl", "maxtokens", "credentialsref", "credentialref", "tokenendpoint"];
 
@@ -38,19 +51,34 @@ pub fn has_literal_secret(spec: &ToolSpec) -> bool {
     serde_json::to_value(&spec.implementation).is_ok_and(|mut value| mask(&mut value, Context::default()))
 }
 
-/// Puts back what was masked in a read: `***` at a place means the earlier value of that place.
+/// Puts back what was masked in a read: `***` at a place means the earlier value of that place, as long as it goes
+/// to the same server as before. Steps are matched by their names.
 ///
-/// Returns the places where there is no earlier value.
+/// Returns the places where there is no such value.
 pub fn restore(spec: &mut ToolSpec, earlier: Option<&ToolSpec>) -> Vec<String> {
     let Ok(mut value) = serde_json::to_value(&spec.implementation) else { return Vec::new() };
-    let before = earlier.and_then(|earlier| serde_json::to_value(&earlier.implementation).ok());
-    let mut lost = Vec::new();
-    if unmask(&mut value, before.as_ref(), "implementation", &mut lost)
+    let before = earlier
+        .filter(|earlier| earlier.implementation.kind() == spec.implementation.kind())
+        .and_then(|earlier| serde_json::to_value(&earlier.implementation).ok());
+    let trust = Trust::between(&value, before.as_ref());
+    let mut unmask = Unmask::default();
+    if let Value::Object(map) = &mut value {
+        for (key, item) in map {
+            let place = format!("implementation.{key}");
+            let earlier = before.as_ref().and_then(|before| before.get(key));
+            match (key.as_str(), item) {
+                ("steps", Value::Array(steps)) => unmask.steps(steps, earlier, &trust),
+                ("auth", item) => unmask.value(item, earlier.filter(|_| trust.auth), &place),
+                (key, item) => unmask.entry(key, item, earlier.filter(|_| trust.all), &place),
+            }
+        }
+    }
+    if unmask.changed
         && let Ok(implementation) = serde_json::from_value::<Implementation>(value)
     {
         spec.implementation = implementation;
     }
-    lost
+    unmask.lost
 }
 
 #[derive(Clone, Copy, Default)]
@@ -59,6 +87,8 @@ struct Context {
     sensitive: bool,
     /// Whether the map is the `auth` of an HTTP tool, whose `value` and `key` are secret too.
     auth: bool,
+    /// Whether the map holds headers or query parameters.
+    parameters: bool,
 }
 
 fn mask(value: &mut Value, context: Context) -> bool {
@@ -81,91 +111,175 @@ fn mask(value: &mut Value, context: Context) -> bool {
 fn mask_map(map: &mut Map<String, Value>, context: Context) -> bool {
     let mut any = false;
     for (key, item) in map.iter_mut() {
+        if let (true, Value::String(text)) = (ADDRESSES.contains(&key.as_str()), &mut *item)
+            && let Some(masked) = address::masked(text)
+        {
+            *text = masked;
+            any = true;
+            continue;
+        }
         let sensitive = context.sensitive
             || is_sensitive(key)
+            || (context.parameters && names_a_secret(key))
             || (context.auth && matches!(key.as_str(), "value" | "key"));
-        any |= mask(item, Context { sensitive, auth: key == "auth" });
+        let parameters = matches!(key.as_str(), "headers" | "query");
+        any |= mask(item, Context { sensitive, auth: key == "auth", parameters });
     }
     any
 }
 
+fn plain(key: &str) -> String {
+    key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
 fn is_sensitive(key: &str) -> bool {
-    let plain: String =
-        key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();
+    let plain = plain(key);
     !HARMLESS.contains(&plain.as_str()) && SENSITIVE.iter().any(|part| plain.contains(part))
 }
 
-/// A text that refers to a secret by name shows nothing; one without a reference is the secret itself.
-fn is_literal(text: &str) -> bool {
-    !text.is_empty() && !text.contains("${") && !text.contains("{{")
+/// Tells whether the header or parameter of that name carries a secret.
+fn names_a_secret(name: &str) -> bool {
+    let plain = plain(name);
+    is_sensitive(name) || SENSITIVE_ENDS.iter().any(|end| plain.ends_with(end))
 }
 
-fn unmask(value: &mut Value, earlier: Option<&Value>, place: &str, lost: &mut Vec<String>) -> bool {
-    match value {
-        Value::String(text) if text == MASK => {
-            if let Some(before @ Value::String(_)) = earlier {
-                *value = before.clone();
-                return true;
-            }
-            lost.push(place.to_owned());
-            false
+/// A text that is made of references to secrets, and of words that say how they are used, shows nothing; what
+/// else stands in it may be the secret itself.
+fn is_literal(text: &str) -> bool {
+    let mut rest = text;
+    loop {
+        let start = [rest.find("${"), rest.find("{{")].into_iter().flatten().min();
+        let Some((before, reference)) = start.and_then(|at| rest.split_at_checked(at)) else {
+            return has_secret_word(rest);
+        };
+        // `name=${VALUE}`, as in a cookie.
+        let named = before.strip_suffix('=').map(|before| {
+            before.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        });
+        if has_secret_word(named.unwrap_or(before)) {
+            return true;
         }
-        Value::Array(items) => items.iter_mut().enumerate().fold(false, |any, (index, item)| {
-            let before = earlier.and_then(|list| list.get(index));
-            unmask(item, before, &format!("{place}[{index}]"), lost) || any
-        }),
-        Value::Object(map) => map.iter_mut().fold(false, |any, (key, item)| {
-            let before = earlier.and_then(|map| map.get(key));
-            unmask(item, before, &format!("{place}.{key}"), lost) || any
-        }),
-        _ => false,
+        let end = if reference.starts_with("${") { "}" } else { "}}" };
+        let Some((_, after)) = reference.split_once(end) else { return true };
+        rest = after;
+    }
+}
+
+fn has_secret_word(text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.into_iter().any(|word| !SCHEMES.contains(&word.to_ascii_lowercase().as_str()))
+}
+
+/// Which earlier values still go where they went before.
+struct Trust {
+    /// What all requests share.
+    all: bool,
+    /// The proof of identity.
+    auth: bool,
+    /// The URLs of the requests without one of their own, now and before.
+    base: (String, String),
+}
+
+impl Trust {
+    fn between(now: &Value, before: Option<&Value>) -> Self {
+        let Some(before) = before else {
+            return Self { all: false, auth: false, base: Default::default() };
+        };
+        let same = |key: &str| now.get(key).map(address) == before.get(key).map(address);
+        let all = origins(now).is_subset(&origins(before)) && same("server_url") && same("server");
+        let token = |value: &Value| value.pointer("/auth/token_url").map(address);
+        Self { all, auth: all && token(now) == token(before), base: (url(now), url(before)) }
+    }
+
+    /// Tells whether a step still asks the server that it asked before.
+    fn step(&self, now: &Value, before: &Value) -> bool {
+        let own = |step: &Value, base: &str| match url(step) {
+            own if own.is_empty() => address::origin(base),
+            own => address::origin(&own),
+        };
+        own(now, &self.base.0) == own(before, &self.base.1)
+    }
+}
+
+fn address(value: &Value) -> String {
+    address::origin(value.as_str().unwrap_or_default())
+}
+
+fn url(request: &Value) -> String {
+    request.get("url").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Returns whom the requests of a tool go to.
+fn origins(tool: &Value) -> HashSet<String> {
+    let base = url(tool);
+    let steps = tool.get("steps").and_then(Value::as_array).filter(|steps| !steps.is_empty());
+    match steps {
+        None => HashSet::from([address::origin(&base)]),
+        Some(steps) => steps
+            .iter()
+            .map(url)
+            .map(|own| address::origin(if own.is_empty() { &base } else { &own }))
+            .collect(),
+    }
+}
+
+/// Puts earlier values in the place of masks.
+#[derive(Default)]
+struct Unmask {
+    changed: bool,
+    lost: Vec<String>,
+}
+
+impl Unmask {
+    fn steps(&mut self, steps: &mut [Value], earlier: Option<&Value>, trust: &Trust) {
+        for (index, step) in steps.iter_mut().enumerate() {
+            let mut all = earlier.and_then(Value::as_array).into_iter().flatten();
+            let before = all.find(|before| before.get("name") == step.get("name"));
+            let before = before.filter(|before| trust.step(step, before));
+            self.value(step, before, &format!("implementation.steps[{index}]"));
+        }
+    }
+
+    fn entry(&mut self, key: &str, item: &mut Value, earlier: Option<&Value>, place: &str) {
+        let (true, Value::String(text)) = (ADDRESSES.contains(&key), &mut *item) else {
+            return self.value(item, earlier, place);
+        };
+        match address::restored(text, earlier.and_then(Value::as_str)) {
+            address::Restored::Unchanged => {}
+            address::Restored::Whole(whole) => {
+                *text = whole;
+                self.changed = true;
+            }
+            address::Restored::Lost => self.lost.push(place.to_owned()),
+        }
+    }
+
+    fn value(&mut self, value: &mut Value, earlier: Option<&Value>, place: &str) {
+        match value {
+            Value::String(text) if text == MASK => match earlier {
+                Some(before @ Value::String(_)) => {
+                    *value = before.clone();
+                    self.changed = true;
+                }
+                _ => self.lost.push(place.to_owned()),
+            },
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let before = earlier.and_then(|list| list.get(index));
+                    self.value(item, before, &format!("{place}[{index}]"));
+                }
+            }
+            Value::Object(map) => {
+                for (key, item) in map {
+                    let before = earlier.and_then(|map| map.get(key));
+                    self.entry(key, item, before, &format!("{place}.{key}"));
+                }
+            }
+            _ => {}
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::name::ToolName;
-    use serde_json::json;
-
-    fn spec(implementation: Value) -> ToolSpec {
-        ToolSpec::new(ToolName::new("t").unwrap(), serde_json::from_value(implementation).unwrap())
-    }
-
-    #[test]
-    fn literals_are_masked_and_references_shown() {
-        let before = spec(json!({
-            "type": "http", "url": "https://api.example.com/v1?q=${q}", "method": "POST",
-            "headers": {"Authorization": "Bearer ${KEY}", "X-Api-Key": "abc123", "Accept": "text/plain"},
-            "auth": {"type": "api_key", "name": "key", "value": "literal", "in": "query"},
-        }));
-        let shown = serde_json::to_value(&masked(&before).implementation).unwrap();
-        assert_eq!(
-            shown,
-            json!({
-                "type": "http", "url": "https://api.example.com/v1?q=${q}", "method": "POST",
-                "headers": {"Authorization": "Bearer ${KEY}", "X-Api-Key": "***", "Accept": "text/plain"},
-                "auth": {"type": "api_key", "name": "key", "value": "***", "in": "query"},
-            })
-        );
-        assert!(has_literal_secret(&before));
-        let mut written_back = masked(&before);
-        assert_eq!(restore(&mut written_back, Some(&before)), Vec::<String>::new());
-        assert_eq!(written_back, before);
-        assert_eq!(
-            restore(&mut masked(&before), None),
-            ["implementation.headers.X-Api-Key", "implementation.auth.value"]
-        );
-    }
-
-    #[test]
-    fn nothing_to_hide_is_unchanged() {
-        let before = spec(json!({
-            "type": "http", "url": "https://x.example",
-            "auth": {"type": "oauth2", "token_url": "https://x.example/token", "client_id": "me",
-                     "client_secret": "${SECRET}"},
-        }));
-        assert_eq!(masked(&before), before);
-        assert!(!has_literal_secret(&before));
-    }
-}
+#[path = "redact_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! URLs: whom they belong to, and the keys that stand in their query.
+
+use url::Url;
+
+use super::{is_literal, names_a_secret};
+use crate::secret::MASK;
+
+/// Returns what tells whether two URL templates lead to the same server: scheme, host and port, or the whole
+/// text where a value may take part in them.
+pub(super) fn origin(text: &str) -> String {
+    let masked = masked(text).unwrap_or_else(|| text.to_owned());
+    let literal_end = [masked.find("${"), masked.find("{{")].into_iter().flatten().min();
+    let literal = masked.get(..literal_end.unwrap_or(masked.len())).unwrap_or_default();
+    let after_scheme = literal.split_once("://").map_or("", |(_, rest)| rest);
+    let complete = after_scheme.trim_start_matches(['/', '\\']).contains(['/', '\\', '?', '#']);
+    if (literal_end.is_none() || complete)
+        && let Ok(url) = Url::parse(literal.trim())
+        && matches!(url.scheme(), "http" | "https")
+    {
+        return url.origin().ascii_serialization();
+    }
+    masked
+}
+
+/// Masks the values of the parameters whose names say that they are secret; `None` where there are none.
+pub(super) fn masked(text: &str) -> Option<String> {
+    let mut any = false;
+    let out = with_pairs(text, |name, value| {
+        let hide = names_a_secret(name) && is_literal(value);
+        any |= hide;
+        hide.then(|| MASK.to_owned())
+    });
+    any.then_some(out)
+}
+
+/// Puts the values of masked parameters back.
+pub(super) fn restored(text: &str, earlier: Option<&str>) -> Restored {
+    let earlier = earlier.filter(|before| origin(before) == origin(text));
+    let mut known = Vec::new();
+    if let Some(before) = earlier {
+        with_pairs(before, |name, value| {
+            known.push((name.to_owned(), value.to_owned()));
+            None
+        });
+    }
+    let (mut found, mut lost) = (false, false);
+    let out = with_pairs(text, |name, value| {
+        if value != MASK || !names_a_secret(name) {
+            return None;
+        }
+        found = true;
+        let at = known.iter().position(|(other, _)| other == name);
+        let before = at.map(|at| known.remove(at).1);
+        lost |= before.is_none();
+        before
+    });
+    match (found, lost) {
+        (false, _) => Restored::Unchanged,
+        (true, false) => Restored::Whole(out),
+        (true, true) => Restored::Lost,
+    }
+}
+
+/// What became of a URL that was written back.
+pub(super) enum Restored {
+    Unchanged,
+    Whole(String),
+    Lost,
+}
+
+/// Rewrites the query of a URL, pair by pair: the value becomes what the function returns.
+fn with_pairs(text: &str, mut change: impl FnMut(&str, &str) -> Option<String>) -> String {
+    let (address, fragment) = text.find('#').map_or((text, ""), |at| text.split_at(at));
+    let Some((before, query)) = address.split_once('?') else { return text.to_owned() };
+    let pairs: Vec<String> = query
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, value)) => match change(name, value) {
+                Some(value) => format!("{name}={value}"),
+                None => pair.to_owned(),
+            },
+            None => pair.to_owned(),
+        })
+        .collect();
+    format!("{before}?{}{fragment}", pairs.join("&"))
+}
