@@ -146,6 +146,7 @@ impl Session<'_> {
         tenant: &TenantId,
         slug: &BundleSlug,
     ) -> Result<Bundle, StoreError> {
+        self.inner.refuse_linked(tenant, slug)?;
         let found = self.bundle_by_slug(tenant, slug).await.map_err(fault("look for the bundle"))?;
         if let Some(bundle) = found {
             check_open(&bundle)?;
@@ -262,4 +263,18 @@ fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
         return Err(StoreError::Invalid(vec![Problem::new("slug", "too_long", message)]));
     }
     Ok(())
+}
+
+impl Inner {
+    /// A folder that is a link leads out of the home folder: it is not read, so nothing is written to it.
+    fn refuse_linked(&self, tenant: &TenantId, slug: &BundleSlug) -> Result<(), StoreError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        let folder = layout::bundle_folder(tenant, slug);
+        match std::fs::symlink_metadata(files.at(&folder)) {
+            Ok(found) if found.is_symlink() => Err(StoreError::ReadOnly(format!(
+                "`{folder}` is a symbolic link; put the folder itself there"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
