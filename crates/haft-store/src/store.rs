@@ -247,3 +247,7 @@ impl Inner {
         Ok((state, everything))
     }
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -33,7 +33,7 @@ pub(crate) fn hold(path: &Path) -> io::Result<File> {
 /// nobody away.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
-    match std::fs::symlink_metadata(path) {
+    match std::fs::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (open.dev(), open.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -143,3 +143,28 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_folder_at_the_same_path_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("skills");
+        let eye = || Eye::open(path.clone(), &Arc::new(Notify::new()));
+        let before = eye();
+        assert!(!before.is_off(), "there is nothing to watch");
+        std::fs::create_dir(&path).unwrap();
+        assert!(before.is_off());
+        for _ in 0..20 {
+            let eye = eye();
+            std::fs::write(path.join("file"), "x").unwrap();
+            assert!(!eye.is_off());
+            std::fs::remove_dir_all(&path).unwrap();
+            assert!(!eye.is_off());
+            std::fs::create_dir(&path).unwrap();
+            assert!(eye.is_off());
+        }
+    }
+}
