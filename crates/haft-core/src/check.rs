@@ -22,8 +22,10 @@ pub const MAX_SPEC: usize = 1024 * 1024;
 pub const MAX_DESCRIPTION: usize = 8 * 1024;
 /// The most characters of a display name, a category or a tag.
 pub const MAX_WORDS: usize = 128;
-/// The most tags, renderers or steps.
+/// The most tags or renderers.
 pub const MAX_ENTRIES: usize = 32;
+/// The most requests of one `http` tool.
+pub const MAX_STEPS: usize = 20;
 /// The longest time that one call may take.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 /// The most further attempts after a failed one.
@@ -57,6 +59,13 @@ pub fn definition(spec: &ToolSpec) -> Checked {
     execution(spec, &mut checked);
     implementation(spec, &mut checked);
     checked
+}
+
+/// Says what is wrong with how a tool runs: a part of [`definition`], for those who compile it.
+pub fn faults_of_implementation(spec: &ToolSpec) -> Vec<Problem> {
+    let mut checked = Checked::default();
+    implementation(spec, &mut checked);
+    checked.errors
 }
 
 fn size(spec: &ToolSpec, checked: &mut Checked) {
@@ -297,7 +306,7 @@ fn go_templates(spec: &ToolSpec, checked: &mut Checked) {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    walk(item, &format!("{path}.{index}"), checked);
+                    walk(item, &format!("{path}[{index}]"), checked);
                 }
             }
             Value::Object(map) => {

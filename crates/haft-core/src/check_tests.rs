@@ -36,19 +36,21 @@ fn requests_are_checked() {
     insta::assert_snapshot!(findings(http(json!({
         "url": "ftp://example.com",
         "method": "FETCH",
-        "headers": { "X Bad": "1", "Ok": "a\r\nEvil: 1" },
+        "headers": { "X Bad": "1", "Ok": "a\r\nEvil: 1", "Host": "x", "ok": "" },
         "success_codes": [200, 99, 600],
         "timeout_ms": 0,
         "steps": [{ "name": "a" }, { "name": "a", "url": "example.com" }],
     }))), @r"
 ! implementation.url [invalid_url] expected a URL that starts with `http://` or `https://`
 ! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS
+! implementation.headers.Host [invalid_header] is set by the connection itself; leave it out
 ! implementation.headers.Ok [invalid_header] the value of a header is one line
 ! implementation.headers.X Bad [invalid_header] is not the name of a header: letters, digits and `-`
-! implementation.success_codes.1 [invalid_value] 99 is no status code; they go from 100 to 599
-! implementation.success_codes.2 [invalid_value] 600 is no status code; they go from 100 to 599
-! implementation.steps.1.name [duplicate_name] `a` is the name of an earlier step
-! implementation.steps.1.url [invalid_url] expected a URL that starts with `http://` or `https://`
+! implementation.headers.ok [duplicate_name] is given twice; case does not matter
+! implementation.success_codes[1] [invalid_value] 99 is no status code; they go from 100 to 599
+! implementation.success_codes[2] [invalid_value] 600 is no status code; they go from 100 to 599
+! implementation.steps[1].name [duplicate_name] `a` is the name of an earlier step
+! implementation.steps[1].url [invalid_url] expected a URL that starts with `http://` or `https://`
 ! implementation.timeout_ms [invalid_value] is no time at all; leave it out for the default
 ");
 }
@@ -67,7 +69,12 @@ fn auth_is_checked() {
         ),
         (
             json!({ "type": "api_key", "name": "a b", "value": "v" }),
-            "! implementation.auth.name [invalid_header] is not the name of a header or parameter",
+            "! implementation.auth.name [invalid_header] is not the name of a header: letters, digits and `-`",
+        ),
+        (json!({ "type": "api_key", "name": "a b", "value": "v", "in": "query" }), ""),
+        (
+            json!({ "type": "api_key", "name": "", "value": "v", "in": "query" }),
+            "! implementation.auth.name [missing_field] is empty",
         ),
         (json!({ "type": "basic", "username": "u", "password": "" }), ""),
     ] {
@@ -180,7 +187,7 @@ fn the_dot_of_go_is_noticed() {
     });
     insta::assert_snapshot!(findings(definition), @r"
 ! implementation.url [go_template] write `{{city}}` instead of `{{.city}}`
-! implementation.body.a.0 [go_template] write `{{b.c}}` instead of `{{.b.c}}`
+! implementation.body.a[0] [go_template] write `{{b.c}}` instead of `{{.b.c}}`
 ");
     // With `${name}` two braces mean nothing.
     assert_eq!(findings(http(json!({ "url": "https://a.example/{{.city}}" }))), "");

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Checked, MAX_ENTRIES};
-use crate::implementation::{Auth, Http, HttpRequest};
+use super::{Checked, MAX_STEPS};
+use crate::implementation::{Auth, Http, HttpRequest, KeyPlace};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// The headers that the connection itself sets; `proxy-…` besides.
+const OWN_HEADERS: [&str; 7] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
 
 pub(super) const NOT_WEB: &str = "expected a URL that starts with `http://` or `https://`";
 
@@ -14,21 +18,23 @@ pub(super) fn check(http: &Http, checked: &mut Checked) {
     if http.steps.is_empty() && http.request.url.is_empty() {
         checked.error("implementation.url", "missing_field", NOT_WEB);
     }
-    if http.steps.len() > MAX_ENTRIES {
-        checked.error(
-            "implementation.steps",
-            "too_large",
-            format!("at most {MAX_ENTRIES} steps are allowed"),
-        );
+    if http.steps.len() > MAX_STEPS {
+        checked.error("implementation.steps", "too_large", format!("at most {MAX_STEPS} steps are allowed"));
     }
     let mut names = HashSet::new();
     for (index, step) in http.steps.iter().enumerate() {
-        let path = format!("implementation.steps.{index}");
+        let path = format!("implementation.steps[{index}]");
         if step.name.trim().is_empty() {
             checked.error(
                 format!("{path}.name"),
                 "missing_field",
                 "is empty; later steps read its value by this name",
+            );
+        } else if step.name.contains(is_odd) {
+            checked.error(
+                format!("{path}.name"),
+                "invalid_name",
+                "later steps read its value by this name: no dots, braces, `$`, `|` and spaces",
             );
         } else if !names.insert(&step.name) {
             checked.error(
@@ -47,9 +53,13 @@ pub(super) fn check(http: &Http, checked: &mut Checked) {
     }
 }
 
+fn is_odd(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || matches!(c, '.' | '{' | '}' | '$' | '|')
+}
+
 fn request(request: &HttpRequest, path: &str, checked: &mut Checked) {
-    if !request.url.is_empty() && !is_web(&request.url) {
-        checked.error(format!("{path}.url"), "invalid_url", NOT_WEB);
+    if !request.url.is_empty() {
+        url(&request.url, &format!("{path}.url"), checked);
     }
     let method = request.method.to_ascii_uppercase();
     if !method.is_empty() && !METHODS.contains(&method.as_str()) {
@@ -68,7 +78,7 @@ fn request(request: &HttpRequest, path: &str, checked: &mut Checked) {
         request.success_codes.iter().enumerate().filter(|(_, code)| !(100..=599).contains(*code))
     {
         checked.error(
-            format!("{path}.success_codes.{index}"),
+            format!("{path}.success_codes[{index}]"),
             "invalid_value",
             format!("{code} is no status code; they go from 100 to 599"),
         );
@@ -83,13 +93,15 @@ fn request(request: &HttpRequest, path: &str, checked: &mut Checked) {
 }
 
 pub(super) fn headers(headers: &BTreeMap<String, String>, path: &str, checked: &mut Checked) {
+    let mut names = HashSet::new();
     for (name, value) in headers {
         let shown = crate::problem::excerpt(name, 60);
-        if !is_token(name) {
+        header_name(name, &format!("{path}.{shown}"), checked);
+        if !names.insert(name.to_ascii_lowercase()) {
             checked.error(
                 format!("{path}.{shown}"),
-                "invalid_header",
-                "is not the name of a header: letters, digits and `-`",
+                "duplicate_name",
+                "is given twice; case does not matter",
             );
         }
         if value.contains(['\r', '\n', '\0']) {
@@ -103,13 +115,11 @@ fn auth(auth: &Auth, checked: &mut Checked) {
     match auth {
         Auth::Bearer { token } => filled(token, "token", checked),
         Auth::Basic { username, .. } => filled(username, "username", checked),
-        Auth::ApiKey { name, value, .. } => {
-            if !is_token(name) {
-                checked.error(
-                    format!("{path}.name"),
-                    "invalid_header",
-                    "is not the name of a header or parameter",
-                );
+        Auth::ApiKey { name, value, place } => {
+            match place {
+                // A parameter may have any name: it is percent-encoded.
+                KeyPlace::Query => filled(name, "name", checked),
+                KeyPlace::Header => header_name(name, &format!("{path}.name"), checked),
             }
             filled(value, "value", checked);
         }
@@ -120,17 +130,32 @@ fn auth(auth: &Auth, checked: &mut Checked) {
             for (field, name) in
                 [("header", Some(&hmac.header)), ("timestamp_header", hmac.timestamp_header.as_ref())]
             {
-                if name.is_some_and(|name| !is_token(name)) {
-                    checked.error(format!("{path}.{field}"), "invalid_header", "is not the name of a header");
+                if let Some(name) = name {
+                    header_name(name, &format!("{path}.{field}"), checked);
                 }
             }
         }
         Auth::Oauth2(oauth) => {
             filled(&oauth.client_id, "client_id", checked);
-            if !is_web(&oauth.token_url) {
-                checked.error(format!("{path}.token_url"), "invalid_url", NOT_WEB);
-            }
+            url(&oauth.token_url, &format!("{path}.token_url"), checked);
         }
+    }
+}
+
+fn header_name(name: &str, field: &str, checked: &mut Checked) {
+    let plain = name.to_ascii_lowercase();
+    if !is_token(name) {
+        checked.error(field, "invalid_header", "is not the name of a header: letters, digits and `-`");
+    } else if OWN_HEADERS.contains(&plain.as_str()) || plain.starts_with("proxy-") {
+        checked.error(field, "invalid_header", "is set by the connection itself; leave it out");
+    }
+}
+
+fn url(text: &str, field: &str, checked: &mut Checked) {
+    if !is_web(text) {
+        checked.error(field, "invalid_url", NOT_WEB);
+    } else if text.trim_end().contains(char::is_control) {
+        checked.error(field, "invalid_url", "a URL has no line breaks and no other control characters");
     }
 }
 

@@ -42,12 +42,7 @@ impl AuthPlan {
                 let value = compiler.text(&format!("{FIELD}.value"), value);
                 match place {
                     KeyPlace::Header => {
-                        let name = compiler.header_name(&format!("{FIELD}.name"), name);
-                        Some(Self::Header(name?, value?))
-                    }
-                    KeyPlace::Query if name.is_empty() => {
-                        compiler.problem(&format!("{FIELD}.name"), "missing_field", "name the parameter");
-                        None
+                        Some(Self::Header(HeaderName::from_bytes(name.as_bytes()).ok()?, value?))
                     }
                     KeyPlace::Query => Some(Self::Query(percent_encode(name), value?)),
                 }

@@ -61,9 +61,6 @@ impl OAuthPlan {
     pub(super) fn compile(compiler: &mut Compiler, oauth: &OAuth2) -> Option<Self> {
         let token_url = compiler.url(&format!("{FIELD}.token_url"), &oauth.token_url);
         let client_id = compiler.text(&format!("{FIELD}.client_id"), &oauth.client_id);
-        if oauth.client_id.is_empty() {
-            compiler.problem(&format!("{FIELD}.client_id"), "missing_field", "name the client");
-        }
         let client_secret = compiler.text(&format!("{FIELD}.client_secret"), &oauth.client_secret);
         let refresh_token = oauth.refresh_token.as_deref();
         let refresh_token = refresh_token.map(|text| compiler.text(&format!("{FIELD}.refresh_token"), text));

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use haft_core::check;
 use haft_core::implementation::{Http, HttpRequest, HttpStep, Notation};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::spec::ToolSpec;
 use haft_core::template::{Place, Scope, Template, ValueTemplate, percent_encode};
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::{Map, Value};
 use url::Url;
@@ -19,28 +20,28 @@ use super::request::is_header_text;
 use super::response::Reader;
 use crate::retry;
 
-/// How many steps a tool may have.
-const MOST_STEPS: usize = 20;
-
-/// The headers that the connection itself sets.
-const OWN_HEADERS: [HeaderName; 7] =
-    [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE, TE, TRAILER];
-
 /// Compiles a definition; names every fault.
+///
+/// What can be told without compiling is told by [`check`] alone: what fails here for such a reason fails silently.
 pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
     let mut compiler =
         Compiler { notation: http.templates, scope: Scope::of(&spec.input_schema), problems: Vec::new() };
     let auth = http.auth.as_ref().and_then(|auth| AuthPlan::compile(&mut compiler, auth));
-    let steps = if http.steps.is_empty() {
+    let steps: Vec<Step> = if http.steps.is_empty() {
         compiler.step("implementation", "", &http.request).into_iter().collect()
     } else {
         compiler.steps(http)
     };
-    if http.timeout().is_zero() {
-        compiler.problem("implementation.timeout_ms", "out_of_range", "the timeout must be longer than 0");
+    let mut problems = check::faults_of_implementation(spec);
+    compiler.problems.retain(|found| problems.iter().all(|known| known.field != found.field));
+    problems.append(&mut compiler.problems);
+    if problems.is_empty()
+        && (steps.len() != http.steps.len().max(1) || auth.is_some() != http.auth.is_some())
+    {
+        problems.push(Problem::new("implementation", "invalid_value", "cannot be prepared"));
     }
-    if !compiler.problems.is_empty() {
-        return Err(compiler.problems);
+    if !problems.is_empty() {
+        return Err(problems);
     }
     let mut secrets: BTreeSet<&str> = steps.iter().flat_map(Step::secrets).collect();
     secrets.extend(auth.iter().flat_map(AuthPlan::secrets));
@@ -85,28 +86,14 @@ impl Compiler {
     }
 
     pub(super) fn url(&mut self, field: &str, text: &str) -> Option<Template> {
-        if text.is_empty() {
-            self.problem(field, "missing_field", "a URL that starts with `http://` or `https://` is missing");
-            return None;
-        }
         let text = text.trim();
-        if text.contains(char::is_control) {
-            self.problem(field, "invalid_url", "a URL has no line breaks and no other control characters");
-            return None;
-        }
         let template = self.text(field, text)?;
         let prefix = template.literal_prefix();
         let rest = ["https://", "http://"].into_iter().find_map(|scheme| {
             let start = prefix.get(..scheme.len())?;
             start.eq_ignore_ascii_case(scheme).then(|| prefix.get(scheme.len()..).unwrap_or_default())
         });
-        let Some(rest) = rest else {
-            let shown = excerpt(text, 60);
-            let message = format!("`{shown}` does not start with `http://` or `https://`");
-            self.problem(field, "invalid_url", message);
-            return None;
-        };
-        if rest.split(['/', '?', '#', '\\']).next().unwrap_or_default().contains('@') {
+        if rest?.split(['/', '?', '#', '\\']).next().unwrap_or_default().contains('@') {
             let message = "credentials do not belong into a URL; use `auth` with type `basic`";
             self.problem(field, "invalid_url", message);
             return None;
@@ -118,38 +105,10 @@ impl Compiler {
         Some(template)
     }
 
-    pub(super) fn header_name(&mut self, field: &str, name: &str) -> Option<HeaderName> {
-        let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-            self.problem(field, "invalid_header", format!("`{}` is not a header name", excerpt(name, 60)));
-            return None;
-        };
-        if OWN_HEADERS.contains(&parsed) || parsed.as_str().starts_with("proxy-") {
-            let message = format!("`{parsed}` is set by the connection itself; leave it out");
-            self.problem(field, "invalid_header", message);
-            return None;
-        }
-        Some(parsed)
-    }
-
     fn steps(&mut self, http: &Http) -> Vec<Step> {
-        if http.steps.len() > MOST_STEPS {
-            let message = format!("more than {MOST_STEPS} steps");
-            self.problem("implementation.steps", "out_of_range", message);
-            return Vec::new();
-        }
-        let mut steps = Vec::with_capacity(http.steps.len());
-        let mut names = BTreeSet::new();
-        for (index, step) in http.steps.iter().enumerate() {
+        let mut steps = Vec::with_capacity(http.steps.len().min(check::MAX_STEPS));
+        for (index, step) in http.steps.iter().enumerate().take(check::MAX_STEPS) {
             let field = format!("implementation.steps[{index}]");
-            let odd =
-                |c: char| c.is_whitespace() || c.is_control() || matches!(c, '.' | '{' | '}' | '$' | '|');
-            if step.name.is_empty() || step.name.contains(odd) {
-                let message = "a step needs a name without dots, braces and spaces";
-                self.problem(&format!("{field}.name"), "invalid_name", message);
-            } else if !names.insert(step.name.as_str()) {
-                let message = format!("two steps are called `{}`", step.name);
-                self.problem(&format!("{field}.name"), "duplicate_name", message);
-            }
             steps.extend(self.step(&field, &step.name, &merged(&http.request, step)));
             self.scope.add_step(&step.name);
         }
@@ -158,19 +117,13 @@ impl Compiler {
 
     fn step(&mut self, field: &str, name: &str, request: &HttpRequest) -> Option<Step> {
         let before = self.problems.len();
-        let method = self.method(&format!("{field}.method"), &request.method);
+        let method = method(&request.method);
         let url = self.url(&format!("{field}.url"), &request.url);
         let query = self.query(&format!("{field}.query"), &request.query);
         let headers = self.headers(&format!("{field}.headers"), &request.headers);
         let given =
             headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value.literal_prefix());
         let (body, content_type) = self.body(&format!("{field}.body"), request.body.as_ref(), given);
-        for code in &request.success_codes {
-            if !(100..600).contains(code) {
-                let message = format!("{code} is not an HTTP status");
-                self.problem(&format!("{field}.success_codes"), "out_of_range", message);
-            }
-        }
         let extract = request.extract.as_deref().filter(|text| !text.is_empty());
         let extract = extract.and_then(|text| {
             Extract::compile(text, request.response)
@@ -193,28 +146,6 @@ impl Compiler {
         })
     }
 
-    fn method(&mut self, field: &str, text: &str) -> Option<Method> {
-        let known = [
-            Method::GET,
-            Method::HEAD,
-            Method::POST,
-            Method::PUT,
-            Method::PATCH,
-            Method::DELETE,
-            Method::OPTIONS,
-        ];
-        let wanted = if text.is_empty() { "GET" } else { text };
-        let found = known.into_iter().find(|method| method.as_str().eq_ignore_ascii_case(wanted));
-        if found.is_none() {
-            let message = format!(
-                "`{}` is not a method; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",
-                excerpt(text, 20)
-            );
-            self.problem(field, "invalid_method", message);
-        }
-        found
-    }
-
     fn query(&mut self, field: &str, query: &Map<String, Value>) -> Vec<(String, ValueTemplate)> {
         query
             .iter()
@@ -228,20 +159,13 @@ impl Compiler {
         let mut out: Vec<(HeaderName, Template)> = Vec::with_capacity(headers.len());
         for (name, text) in headers {
             let field = format!("{field}.{name}");
-            let parsed = self.header_name(&field, name);
             let template = self.text(&field, text);
             if let Some(literal) = template.as_ref().and_then(Template::as_literal)
                 && !is_header_text(literal)
             {
                 self.problem(&field, "invalid_header", "a header takes visible ASCII characters only");
             }
-            match (parsed, template) {
-                (Some(name), Some(_)) if out.iter().any(|(other, _)| *other == name) => {
-                    self.problem(&field, "duplicate_name", format!("the header `{name}` is given twice"));
-                }
-                (Some(name), Some(template)) => out.push((name, template)),
-                _ => {}
-            }
+            out.extend(HeaderName::from_bytes(name.as_bytes()).ok().zip(template));
         }
         out
     }
@@ -302,6 +226,11 @@ impl Compiler {
             }
         }
     }
+}
+
+fn method(text: &str) -> Option<Method> {
+    let wanted = if text.is_empty() { "GET".to_owned() } else { text.to_ascii_uppercase() };
+    Method::from_bytes(wanted.as_bytes()).ok()
 }
 
 /// Lays a step over what all steps start from.

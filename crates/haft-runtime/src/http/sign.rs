@@ -61,26 +61,19 @@ impl Signature {
             "sha512" => Some(Algorithm::Sha512),
             _ => None,
         };
-        if algorithm.is_none() {
-            compiler.problem(&format!("{FIELD}.algorithm"), "invalid_value", "use `sha256` or `sha512`");
-        }
         let encoding = match auth.encoding.as_str() {
             "hex" => Some(Encoding::Hex),
             "base64" => Some(Encoding::Base64),
             _ => None,
         };
-        if encoding.is_none() {
-            compiler.problem(&format!("{FIELD}.encoding"), "invalid_value", "use `hex` or `base64`");
-        }
         let parts = parts(&auth.sign)
             .map_err(|message| compiler.problem(&format!("{FIELD}.sign"), "invalid_value", message))
             .ok();
         let timestamp_header = auth.timestamp_header.as_deref();
-        let timestamp_header =
-            timestamp_header.map(|name| compiler.header_name(&format!("{FIELD}.timestamp_header"), name));
+        let timestamp_header = timestamp_header.map(|name| HeaderName::from_bytes(name.as_bytes()).ok());
         Some(Self {
             key: compiler.text(&format!("{FIELD}.key"), &auth.key)?,
-            header: compiler.header_name(&format!("{FIELD}.header"), &auth.header)?,
+            header: HeaderName::from_bytes(auth.header.as_bytes()).ok()?,
             timestamp_header: match timestamp_header {
                 Some(name) => Some(name?),
                 None => None,
