@@ -194,7 +194,7 @@ pub trait Catalog: Send + Sync {
     fn delete_tool(&self, id: ToolId, backup: Backup) -> Work<'_, Result<Option<String>, StoreError>>;
     /// Returns all revisions, newest first.
     fn revisions(&self, id: ToolId) -> Work<'_, Result<Vec<Revision>, StoreError>>;
-    /// Makes the built-in tools exactly these.
+    /// Stores the built-in tools that this program brings; those of other programs stay as they are.
     fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Work<'_, Result<(), StoreError>>;
     /// Adds calls to the usage counters.
     fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> Work<'_, Result<(), StoreError>>;

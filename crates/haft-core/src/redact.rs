@@ -4,6 +4,9 @@
 //! while that value goes to the same server; with another address it has to be written anew.
 
 mod address;
+mod literals;
+
+pub use literals::literals;
 
 use std::collections::HashSet;
 

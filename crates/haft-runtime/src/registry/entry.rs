@@ -8,8 +8,10 @@ use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::executor::Prepared;
 use haft_core::problem::{Problem, join};
+use haft_core::redact;
 use haft_core::runnable::{Mode, Refusal, Standing, runnable};
 use haft_core::schema::Schema;
+use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
 
@@ -46,6 +48,8 @@ pub struct Plan {
     pub prepared: Arc<dyn Prepared>,
     /// How long one call may take in all.
     pub deadline: Duration,
+    /// Secrets that stand in the definition itself.
+    pub literals: Vec<Secret>,
 }
 
 impl Plan {
@@ -65,7 +69,8 @@ impl Plan {
         let (Some(input), Some(output), Some(prepared)) = (input, output, prepared) else {
             return Err(problems);
         };
-        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline: spec.deadline() })
+        let (deadline, literals) = (spec.deadline(), redact::literals(spec));
+        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline, literals })
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     let record = &call.record;
     let mut context = CallContext::new(record.id, record.tenant.clone(), call.deadline, Arc::clone(secrets));
     context.events = call.events.take();
+    call.plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = record.args.as_object().unwrap_or(&empty);
     let mut outcome = attempts(call, &mut context, args).await;
