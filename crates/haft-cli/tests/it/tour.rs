@@ -1,7 +1,5 @@
 //! The tour of the README, run as it is printed.
 
-#![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
-
 use std::path::Path;
 use std::process::Stdio;
 

@@ -66,10 +66,11 @@ pub(crate) async fn invoke(
     let named: ToolRef = reference.parse()?;
     let mode = mode(&app, &identity, &call.params)?;
     let known = app.registry().snapshot().resolve(&identity.tenant, &named).is_ok();
-    let tool = match known {
-        true => named,
+    let tool = if known {
+        named
+    } else {
         // What a model was offered under another name is called by that name.
-        false => definitions::by_model_name(&app, &identity, &reference, mode).unwrap_or(named),
+        definitions::by_model_name(&app, &identity, &reference, mode).unwrap_or(named)
     };
     run(&app, &identity, tool, call).await
 }
