@@ -4,6 +4,7 @@
 //! Templates, functions and servers are checked by those who know them.
 
 mod http;
+mod templates;
 mod words;
 
 use std::time::Duration;
@@ -58,6 +59,7 @@ pub fn definition(spec: &ToolSpec) -> Checked {
     schemas(spec, &mut checked);
     execution(spec, &mut checked);
     implementation(spec, &mut checked);
+    templates::check(spec, &mut checked);
     checked
 }
 
