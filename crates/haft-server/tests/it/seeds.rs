@@ -238,3 +238,82 @@ async fn what_a_model_was_offered_can_be_called_by_that_name() {
         assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{name} {answer}");
     }
 }
+
+/// The definitions that the second document creates with curl, as printed. Without a type, as `curl -d` sends them.
+#[tokio::test]
+async fn seed_1_definitions_are_created_as_printed() {
+    let server = Server::start().await;
+    let bodies = [
+        r#"{
+    "name": "calculator",
+    "description": "Perform math calculations",
+    "runtime": "bash",
+    "body": "python3 -c \"import sys; print(eval(sys.argv[1]))\" \"$expression\"",
+    "parameters": {
+      "type": "object",
+      "properties": {
+        "expression": {
+          "type": "string",
+          "description": "Math expression to evaluate (e.g., 2+2, 10*5)"
+        }
+      },
+      "required": ["expression"]
+    },
+    "policy": "allow",
+    "sandbox": true,
+    "timeout_secs": 5
+  }"#,
+        r#"{
+    "name": "slack-notify",
+    "description": "Send a message to Slack channel",
+    "runtime": "bash",
+    "body": "curl -X POST ${SLACK_WEBHOOK} -H \"Content-Type: application/json\" -d \"{\\\"text\\\":\\\"${message}\\\"}\"",
+    "parameters": {
+      "type": "object",
+      "properties": {
+        "message": {
+          "type": "string",
+          "description": "Message to send to Slack"
+        }
+      },
+      "required": ["message"]
+    },
+    "policy": "elevated",
+    "sandbox": false,
+    "network": true,
+    "timeout_secs": 10
+  }"#,
+        r#"{
+    "name": "text-analysis",
+    "description": "Analyze text sentiment and length",
+    "runtime": "python",
+    "body": "import json; text = \"${text}\"; print(json.dumps({\"length\": len(text), \"words\": len(text.split())}))",
+    "parameters": {
+      "type": "object",
+      "properties": {
+        "text": {
+          "type": "string",
+          "description": "Text to analyze"
+        }
+      },
+      "required": ["text"]
+    },
+    "policy": "allow",
+    "sandbox": true,
+    "timeout_secs": 10
+  }"#,
+    ];
+    for body in bodies {
+        let (status, answer) = send(server.request(Method::POST, "/api/tools").body(body)).await;
+        assert_eq!((status, &answer["status"]), (201, &json!("success")), "{answer}");
+        let name = answer["data"]["name"].as_str().unwrap();
+        assert_eq!(answer["data"]["path"], format!("skills/user-created/{name}.skill"));
+        let printed: Value = serde_json::from_str(body).unwrap();
+        let (_, shown) = server.get(&format!("/api/tools/{name}")).await;
+        for key in ["name", "description", "runtime", "body", "parameters", "policy", "sandbox"] {
+            assert_eq!(shown["data"][key], printed[key], "{name}: {key}");
+        }
+    }
+    let (_, answer) = server.get("/api/tools?filter=skills").await;
+    assert_eq!(answer["data"]["total"], 3);
+}
