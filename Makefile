@@ -18,7 +18,7 @@ run: ## build haft and start the server; ARGS="--addr 127.0.0.1:8080" passes fla
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## formatting, lints, tidy, all tests, doctests: what has to pass before a commit
+test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a commit
 	@tools/setup test
 	$(call heading,formatting)
 	cargo fmt --all --check
@@ -26,10 +26,10 @@ test: ## formatting, lints, tidy, all tests, doctests: what has to pass before a
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
 	$(call heading,tidy)
 	cargo xtask tidy
-	$(call heading,tests)
-	cargo nextest run --locked --workspace
 	$(call heading,doctests)
 	cargo test --locked --workspace --doc
+	$(call heading,tests)
+	cargo nextest run --locked --workspace
 
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build

@@ -11,6 +11,14 @@ pub struct DurationError(pub String);
 pub const LONGEST: Duration = Duration::from_hours(24);
 
 /// Reads `500ms`, `30s`, `1.5s`, `5m`, `2h` and sequences of them; a bare number counts in `unit`.
+///
+/// ```
+/// use std::time::Duration;
+/// let second = Duration::from_secs(1);
+/// assert_eq!(haft_core::duration::parse("1m30s", second), Ok(Duration::from_secs(90)));
+/// assert_eq!(haft_core::duration::parse("10", second), Ok(Duration::from_secs(10)));
+/// assert!(haft_core::duration::parse("soon", second).is_err());
+/// ```
 pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
     let fail = || DurationError(crate::problem::excerpt(text, 40));
     let mut rest = text.trim();

@@ -1,7 +1,25 @@
 //! The REST API of haft over the pipeline and the store.
 //!
 //! The only crate that knows axum. [`App`] is an opened installation; [`App::router`] is its whole HTTP
-//! surface, and [`App::serve`] listens.
+//! surface, and [`App::serve`] listens. A program serves its own functions like this:
+//!
+//! ```no_run
+//! use haft_server::settings::Settings;
+//! use haft_server::{App, Extensions, Functions};
+//! use serde_json::{Value, json};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let functions = Functions::default().with_async("greet", |args| async move {
+//!     let name = args.get("name").and_then(Value::as_str).unwrap_or("you");
+//!     Ok(json!(format!("Hello, {name}!")))
+//! });
+//! let settings = Settings::for_home("haft-home".into());
+//! let listener = tokio::net::TcpListener::bind(settings.addr).await?;
+//! let app = App::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
+//! app.serve(listener, async { drop(tokio::signal::ctrl_c().await) }).await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod app;
 mod body;

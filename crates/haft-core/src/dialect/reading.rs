@@ -53,6 +53,19 @@ pub fn form_of_extension(extension: &str) -> Option<FileForm> {
 }
 
 /// Reads the text of a definition. Every fault found is reported, each with its place in the text.
+///
+/// ```
+/// use haft_core::catalog::FileForm;
+/// use haft_core::dialect::{Defaults, read};
+///
+/// let text = "name: greet\ndescription: Greets someone\nparams: []\n\
+///             implementation:\n  type: http\n  url: https://api.example.com/\n";
+/// let reading = read(text, FileForm::Yaml, &Defaults::default()).unwrap();
+/// assert_eq!(reading.spec.name.as_str(), "greet");
+///
+/// let problems = read("name: greet\nruntime: cobol\n", FileForm::Yaml, &Defaults::default()).unwrap_err();
+/// assert!(problems[0].to_string().starts_with("line 2"), "{}", problems[0]);
+/// ```
 pub fn read(text: &str, form: FileForm, defaults: &Defaults) -> Result<Reading, Vec<Problem>> {
     let mut document = Document::parse(text, form).map_err(|problem| vec![problem])?;
     let value = std::mem::take(&mut document.value);
