@@ -26,13 +26,11 @@ pub enum ResolveError {
         candidates: Vec<String>,
     },
     /// It is a file that cannot be read.
-    #[error("`{name}` is not ready: {path}: {error}")]
+    #[error("`{name}` is not ready: {error}")]
     Unreadable {
         /// What was asked for.
         name: String,
-        /// The file, relative to the home folder.
-        path: String,
-        /// What is wrong with it.
+        /// Which file it is and what is wrong with it.
         error: String,
     },
 }
@@ -114,10 +112,6 @@ impl Snapshot {
         let file = self.unreadable(tenant).find(|file| {
             file.name == name.as_str() && bundle.as_ref().is_none_or(|bundle| file.bundle == *bundle)
         })?;
-        Some(ResolveError::Unreadable {
-            name: reference.to_string(),
-            path: file.path.clone(),
-            error: file.error.clone(),
-        })
+        Some(ResolveError::Unreadable { name: reference.to_string(), error: file.error.clone() })
     }
 }

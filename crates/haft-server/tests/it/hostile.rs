@@ -158,3 +158,22 @@ async fn unknown_fields_are_named_in_a_warning() {
     let warnings = created["warnings"].to_string();
     assert!(warnings.contains("descripton") && warnings.contains("description"), "{warnings}");
 }
+
+#[tokio::test]
+async fn a_file_that_was_never_read_says_which_and_why() {
+    let server = Server::start().await;
+    let folder = server.home.path().join("skills/hand");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("broken.yaml"), "name: broken\nruntime: [\n").unwrap();
+    for _ in 0..250 {
+        let (status, answer) = server.get("/api/tools/hand:broken").await;
+        if status == 409 {
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert_eq!(message.matches("skills/hand/broken.yaml").count(), 1, "{message}");
+            assert!(message.contains("line "), "{message}");
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the file was not noticed");
+}
