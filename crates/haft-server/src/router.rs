@@ -85,10 +85,32 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let all = tool_routes().merge(other_routes());
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
+    name_operations(&mut document);
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("bearer", bearer);
     (router, document)
+}
+
+/// Names every operation by its method and path. The handlers' own names repeat from module to module, and a
+/// client that goes by them would send one request in place of another.
+fn name_operations(document: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let words = words.collect::<Vec<_>>().join("_");
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{words}"));
+            }
+        }
+    }
 }
 
 /// The tool part, which also stands at the root.

@@ -20,6 +20,11 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
+    let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
+    let ids: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
+    let distinct: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+    assert!(distinct.contains(&"get_tools") && distinct.contains(&"post_tools_ref_invoke"), "{ids:?}");
     for (path, part) in [
         ("/", "swagger-ui-bundle.js"),
         ("/docs/start.js", "preauthorize"),
