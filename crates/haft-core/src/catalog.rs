@@ -109,6 +109,15 @@ pub enum FileForm {
     Json,
 }
 
+/// A definition as its author wrote it, comments and layout included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorText {
+    /// The form it is written in.
+    pub form: FileForm,
+    /// The text.
+    pub text: String,
+}
+
 /// A bundle to create or replace.
 #[derive(Debug, Clone)]
 pub struct PutBundle {
@@ -137,10 +146,31 @@ pub struct NewTool {
     pub spec: ToolSpec,
     /// The kind of file to write, where there are files.
     pub form: FileForm,
+    /// What becomes the file, where it is of that form and says exactly what `spec` says.
+    pub text: Option<AuthorText>,
     /// Its switch.
     pub enabled: bool,
     /// Where it came from.
     pub source: Source,
+}
+
+/// A change of a tool, made whole or not at all.
+#[derive(Debug, Clone)]
+pub struct ToolChange {
+    /// What it is from now on.
+    pub spec: ToolSpec,
+    /// What becomes the file, where it is of the file's form and says exactly what `spec` says.
+    pub text: Option<AuthorText>,
+    /// Its status, where that changes.
+    pub status: Option<Status>,
+    /// Its switch, where that changes.
+    pub enabled: Option<bool>,
+}
+
+impl From<ToolSpec> for ToolChange {
+    fn from(spec: ToolSpec) -> Self {
+        Self { spec, text: None, status: None, enabled: None }
+    }
 }
 
 /// Whether a put made something new.
@@ -184,8 +214,9 @@ pub trait Catalog: Send + Sync {
     fn delete_bundle(&self, id: BundleId) -> Work<'_, Result<(), StoreError>>;
     /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
     fn create_tool(&self, tool: NewTool) -> Work<'_, Result<Tool, StoreError>>;
-    /// Appends a revision; the same content again changes nothing.
-    fn update_tool(&self, id: ToolId, spec: ToolSpec) -> Work<'_, Result<Tool, StoreError>>;
+    /// Changes a tool in one step; another content appends a revision, another text of the same content only
+    /// replaces the file.
+    fn update_tool(&self, id: ToolId, change: ToolChange) -> Work<'_, Result<Tool, StoreError>>;
     /// Switches a tool.
     fn enable_tool(&self, id: ToolId, enabled: bool) -> Work<'_, Result<Tool, StoreError>>;
     /// Moves a tool through its life.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::FileForm;
+use haft_core::catalog::{AuthorText, FileForm};
 use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
@@ -31,22 +31,33 @@ impl Place {
 
 /// Reads a body in the dialect that its type and its keys say.
 pub(crate) fn read(body: &Body, place: &Place) -> Result<Reading, ApiError> {
-    let form = match body.media_type.as_str() {
-        "application/x-haft-skill" => FileForm::Skill,
-        "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => FileForm::Yaml,
+    read_text(body.text()?, form_of(body)?, place)
+}
+
+fn form_of(body: &Body) -> Result<FileForm, ApiError> {
+    match body.media_type.as_str() {
+        "application/x-haft-skill" => Ok(FileForm::Skill),
+        "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => Ok(FileForm::Yaml),
         // `curl -d` without a header claims to send a form; what it sends is JSON.
         "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => {
-            FileForm::Json
+            Ok(FileForm::Json)
         }
         other => {
             let message = format!(
                 "a definition of type `{other}` cannot be read; send `application/json`, `application/yaml` or \
                  `application/x-haft-skill`"
             );
-            return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
+            Err(ApiError::new(ErrorCode::UnsupportedMediaType, message))
         }
-    };
-    read_text(body.text()?, form, place)
+    }
+}
+
+/// Returns the body as its author wrote it, for the file. What the API answered is nobody's writing, and JSON on one
+/// line has no layout to keep: they are written out.
+pub(crate) fn author_text(body: &Body, reading: &Reading) -> Option<AuthorText> {
+    let (form, text) = (form_of(body).ok()?, body.text().ok()?);
+    let laid_out = form != FileForm::Json || text.trim().contains('\n');
+    (laid_out && !reading.answered).then(|| AuthorText { form, text: text.to_owned() })
 }
 
 /// Reads a text of a known form.
@@ -69,10 +80,6 @@ pub(crate) fn check(
     mut reading: Reading,
     earlier: Option<&ToolSpec>,
 ) -> Result<Checked, ApiError> {
-    // Reads show the name where there is no other title; written back, it is still none.
-    if reading.spec.display_name == reading.spec.name.as_str() {
-        reading.spec.display_name.clear();
-    }
     let lost = redact::restore(&mut reading.spec, earlier);
     let mut verdict = judge(app, &reading.spec);
     verdict.errors.extend(lost.into_iter().map(|field| {

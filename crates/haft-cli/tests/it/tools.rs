@@ -142,8 +142,15 @@ fn an_edit_is_stored_or_kept() {
             haft.finish(command.output().unwrap())
         };
         fails(&edit("true"), 0, "nothing changed");
+        let path = haft.home().join("skills/user-created/weather.yaml");
+        let text = || std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text(), std::fs::read_to_string(&file).unwrap(), "the file is what was added");
+        fails(&edit("sed -i '1i# Mind the gaps.'"), 0, "changed `user-created:weather@1.0.0`");
+        assert!(text().starts_with("# Mind the gaps.\nname: weather\n"), "{}", text());
+        assert_eq!(haft.json(&["tool", "show", "weather"])["revision"], 1, "a comment is no revision");
         fails(&edit("sed -i 's/Current weather/Weather/'"), 0, "changed `user-created:weather@1.0.0`");
         assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Weather of a city");
+        assert!(text().starts_with("# Mind the gaps.\n"), "{}", text());
 
         let refused = edit("sed -i 's/type: http/type: htp/'");
         fails(&refused, 8, "hint: your text is kept in `DIR/haft-");
@@ -158,13 +165,9 @@ fn an_edit_is_stored_or_kept() {
         ok(&haft.run(&["tool", "edit", "weather", "--from", &kept.display().to_string()]));
         assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Sun of a city");
 
-        let file = haft.home().join("skills/user-created/weather.yaml");
-        let meanwhile = format!("sh -c 'sed -i s/Sun/Moon/ {}; sed -i s/Sun/Rain/ $0'", file.display());
+        let meanwhile = format!("sh -c 'sed -i s/Sun/Moon/ {}; sed -i s/Sun/Rain/ $0'", path.display());
         fails(&edit(&meanwhile), 4, "was changed while you edited it");
-        assert!(
-            std::fs::read_to_string(&file).unwrap().contains("Moon of a city"),
-            "the other change is kept"
-        );
+        assert!(text().contains("Moon of a city"), "the other change is kept");
         fails(&edit("sh -c 'echo oops >> $0; exit 3'"), 1, "your text is kept in");
     }
 }

@@ -61,6 +61,7 @@ pub(super) struct Finished {
     pub(super) bundle: Option<String>,
     pub(super) status: Option<Status>,
     pub(super) scope: Option<String>,
+    pub(super) answered: bool,
 }
 
 impl Draft {
@@ -93,10 +94,16 @@ impl Draft {
         let bundle = slug.or(toolset).or(id).or(camel);
         let status = status(&mut fields);
         let scope = fields.text("scope");
+        let answered = fields.has("tool_type");
         fields.ignore(&DERIVED);
+        let name = self.name?;
+        // Answers show the name where there is no other title; written back, it is still none.
+        if self.display_name == name.as_str() {
+            self.display_name.clear();
+        }
         Some(Finished {
             spec: ToolSpec {
-                name: self.name?,
+                name,
                 version: version?,
                 display_name: self.display_name,
                 description,
@@ -116,6 +123,7 @@ impl Draft {
             bundle,
             status,
             scope,
+            answered,
         })
     }
 

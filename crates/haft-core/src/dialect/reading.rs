@@ -38,6 +38,8 @@ pub struct Reading {
     pub status: Option<Status>,
     /// Its scope, where the text names one.
     pub scope: Option<String>,
+    /// Whether it is what the API answered, and repeats what only the store knows.
+    pub answered: bool,
     /// Doubts, such as unknown keys.
     pub warnings: Vec<Problem>,
 }
@@ -132,8 +134,8 @@ fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<P
         (FileForm::Json, Dialect::Definition) => FileForm::Yaml,
         (form, _) => form,
     };
-    let Finished { spec, enabled, bundle, status, scope } = finished;
-    Reading { spec, dialect, form, enabled, bundle, status, scope, warnings }
+    let Finished { spec, enabled, bundle, status, scope, answered } = finished;
+    Reading { spec, dialect, form, enabled, bundle, status, scope, answered, warnings }
 }
 
 #[cfg(test)]

@@ -90,12 +90,14 @@ pub(crate) async fn put(
         return Err(ApiError::bad_request(message));
     }
     definition::refuse_published(reading.status, None)?;
+    let text = definition::author_text(&body, &reading);
     let checked = definition::check(&app, reading, None)?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,
         spec: checked.spec,
         form: FileForm::Json,
+        text,
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };

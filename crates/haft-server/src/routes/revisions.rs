@@ -53,7 +53,7 @@ pub(crate) async fn restore(
     // The label is the tool's, not the revision's: restoring content does not rename.
     let mut spec = ToolSpec::clone(&wanted.spec);
     spec.version = entry.tool.spec.version.clone();
-    let tool = app.catalog().update_tool(entry.tool.id, spec).await?;
+    let tool = app.catalog().update_tool(entry.tool.id, spec.into()).await?;
     app.audit(&identity, "tool.restore", &tool.qualified());
     Ok(success(super::tool::view(&app, &identity, tool.id)?).into_response())
 }

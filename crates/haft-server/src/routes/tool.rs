@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{Backup, FileForm, Transition};
+use haft_core::catalog::{Backup, FileForm, ToolChange};
 use haft_core::dialect::{self, Defaults};
 use haft_core::id::ToolId;
 use haft_core::redact;
@@ -73,15 +73,10 @@ pub(crate) async fn put(
     let reading = definition::read(&body, &Place::of(&tool.spec))?;
     definition::same_identity(&reading.spec, &tool.spec)?;
     definition::refuse_published(reading.status, Some(tool.status))?;
-    let (status, enabled) = (reading.status, reading.enabled);
+    let (status, text) = (reading.status, definition::author_text(&body, &reading));
     let checked = definition::check(&app, reading, Some(&tool.spec))?;
-    let mut updated = app.catalog().update_tool(tool.id, checked.spec).await?;
-    if let Some(status) = status.filter(|status| *status != updated.status) {
-        updated = app.catalog().transition(tool.id, Transition::Set(status)).await?;
-    }
-    if let Some(enabled) = enabled.filter(|enabled| *enabled != updated.enabled) {
-        app.catalog().enable_tool(tool.id, enabled).await?;
-    }
+    let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
+    let updated = app.catalog().update_tool(tool.id, change).await?;
     app.audit(&identity, "tool.update", &updated.qualified());
     let mut view = view(&app, &identity, tool.id)?;
     view.warnings = checked.warnings;

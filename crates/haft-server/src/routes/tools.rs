@@ -107,12 +107,14 @@ pub(crate) async fn create(
         // A deleted one is revived by the new tool's arrival only through its own route.
         super::bundles::refuse_disabled(&existing)?;
     }
+    let text = definition::author_text(&body, &reading);
     let checked = definition::check(&app, reading, None)?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,
         spec: checked.spec,
         form: checked.form,
+        text,
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };

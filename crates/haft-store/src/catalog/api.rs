@@ -1,7 +1,7 @@
 //! The catalog as the rest of haft sees it.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog, NewTool, Put, PutBundle, StoreError, Transition};
+use haft_core::catalog::{Backup, Catalog, NewTool, Put, PutBundle, StoreError, ToolChange, Transition};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
@@ -28,8 +28,8 @@ impl Catalog for Store {
         Box::pin(self.run(|inner| async move { inner.create_tool(tool).await }))
     }
 
-    fn update_tool(&self, id: ToolId, spec: ToolSpec) -> Work<'_, Result<Tool, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.update_tool(id, spec).await }))
+    fn update_tool(&self, id: ToolId, change: ToolChange) -> Work<'_, Result<Tool, StoreError>> {
+        Box::pin(self.run(move |inner| async move { inner.update_tool(id, change).await }))
     }
 
     fn enable_tool(&self, id: ToolId, enabled: bool) -> Work<'_, Result<Tool, StoreError>> {

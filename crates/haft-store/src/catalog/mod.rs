@@ -7,5 +7,6 @@ mod queries;
 pub(crate) mod sync;
 mod sync_apply;
 mod sync_bundles;
+mod tool_files;
 mod tools;
 mod transitions;

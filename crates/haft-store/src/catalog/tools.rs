@@ -1,21 +1,16 @@
 //! Creating, updating, switching and deleting tools.
 
-use std::path::Path;
-
-use haft_core::Timestamp;
-use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError};
+use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError, ToolChange};
 use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
 use haft_core::problem::Problem;
-use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
 use super::bundles::check_open;
-use super::queries::{Filed, Fresh, hash};
+use super::queries::{Fresh, hash};
+use super::tool_files::Content;
 use crate::engine::{fault, is_conflict};
-use crate::files::read::ReadFault;
-use crate::files::write::{self, Existing, Mode, Undo};
-use crate::files::{definition, history, layout, read, stamp::Stamp};
+use crate::files::layout;
 use crate::session::Session;
 use crate::store::{Inner, KnownFile};
 use crate::time;
@@ -39,13 +34,14 @@ impl Inner {
         self.notice_unread(&new).await?;
         let mut session = self.session().await?;
         let bundle = session.ensure_bundle(&new.tenant, &new.bundle).await?;
-        let NewTool { spec, form, enabled, source, .. } = new;
+        let NewTool { spec, form, text, enabled, source, .. } = new;
         if session.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(LOOK))?.is_some() {
             return Err(taken(&bundle.slug, &spec.name, &spec.version));
         }
         let id = ToolId(time::new_id(&*self.clock));
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
-        let filed = session.write_new(&folder, &spec, form, enabled).await?;
+        let content = Content { spec: &spec, text: text.as_ref(), enabled };
+        let filed = session.write_new(&folder, form, content).await?;
         if let (Some(path), Some(stamp)) = (&filed.path, &filed.stamp) {
             session.learn_file(path.clone(), Some(KnownFile { stamp: stamp.clone(), tool: Some(id) }));
         }
@@ -79,18 +75,23 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) async fn update_tool(&self, id: ToolId, spec: ToolSpec) -> Result<Tool, StoreError> {
+    pub(crate) async fn update_tool(&self, id: ToolId, change: ToolChange) -> Result<Tool, StoreError> {
+        let ToolChange { spec, text, status, enabled } = change;
         let mut session = self.session().await?;
         let tool = session.writable(id).await?;
         if tool.spec.name != spec.name {
             let message = format!("a tool keeps its name `{}`; create a new tool instead", tool.spec.name);
             return Err(StoreError::Invalid(vec![Problem::new("name", "immutable", message)]));
         }
-        session.rewrite(&tool, &spec).await?;
-        if session.is_untouched() {
-            return Ok(tool);
+        let enabled = enabled.unwrap_or(tool.enabled);
+        session.rewrite(&tool, Content { spec: &spec, text: text.as_ref(), enabled }).await?;
+        if let Some(status) = status.filter(|status| *status != tool.status) {
+            session.change_status(&tool, status).await?;
         }
-        announced(session.finish().await?, id)
+        if enabled != tool.enabled {
+            session.set_enabled(id, enabled).await.map_err(fault("switch the tool"))?;
+        }
+        Ok(announced(session.finish().await?, id).unwrap_or(tool))
     }
 
     pub(crate) async fn enable_tool(&self, id: ToolId, enabled: bool) -> Result<Tool, StoreError> {
@@ -137,11 +138,13 @@ impl Session<'_> {
         Ok(tool)
     }
 
-    /// Stores another definition of a tool, in its file and as a revision; the same content changes nothing.
-    pub(crate) async fn rewrite(&mut self, tool: &Tool, spec: &ToolSpec) -> Result<(), StoreError> {
+    /// Stores another definition of a tool, in its file and as a revision. The same content changes nothing but the
+    /// author's text of it.
+    pub(crate) async fn rewrite(&mut self, tool: &Tool, content: Content<'_>) -> Result<(), StoreError> {
+        let spec = content.spec;
         let changed = hash(&tool.spec).map_err(fault(STORE))? != hash(spec).map_err(fault(STORE))?;
         if !changed && tool.fault.is_none() {
-            return Ok(());
+            return self.replace_text(tool, content).await;
         }
         if tool.spec.version != spec.version {
             let other =
@@ -160,146 +163,12 @@ impl Session<'_> {
             })?;
         }
         if let Some(path) = &tool.path {
-            let filed = self.replace_file(tool, path, spec).await?;
+            let filed = self.replace_file(tool, path, content).await?;
             self.file_tool(tool.id, &filed).await.map_err(fault(STORE))?;
             self.touch_tool(tool.id);
         }
         Ok(())
     }
-
-    /// Writes the file of a new tool, where there are files.
-    async fn write_new(
-        &mut self,
-        folder: &str,
-        spec: &ToolSpec,
-        form: FileForm,
-        enabled: bool,
-    ) -> Result<Filed, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(Filed::default()) };
-        let said = (!enabled).then_some(false);
-        let text = render(spec, form, said)?;
-        let paths =
-            layout::candidates(&spec.name, &spec.version, form).map(|file| format!("{folder}/{file}"));
-        let (path, stamp, undo) = files
-            .run(format!("write the definition of `{}`", spec.name), move |home| {
-                for path in paths {
-                    let file = home.join(&path);
-                    match write::write(&file, text.as_bytes(), Existing::Refuse, Mode::New) {
-                        Ok(()) => {
-                            let undo = Undo::remove(file.clone());
-                            return Ok((path, Stamp::of(&std::fs::symlink_metadata(&file)?), undo));
-                        }
-                        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Err(std::io::Error::other("files of every fitting name are there already"))
-            })
-            .await?;
-        self.undo_with(undo);
-        Ok(Filed { path: Some(path), stamp: Some(stamp), enabled: said })
-    }
-
-    /// Replaces the file of a tool and keeps a backup; a file named after its version follows the label.
-    async fn replace_file(&mut self, tool: &Tool, path: &str, spec: &ToolSpec) -> Result<Filed, StoreError> {
-        let Some(files) = self.inner.files.clone() else { return Ok(Filed::default()) };
-        let said = (!tool.enabled).then_some(false);
-        let form = layout::form_of(path.rsplit('/').next().unwrap_or(path)).unwrap_or(FileForm::Json);
-        let text = render(spec, form, said)?;
-        let target = (tool.spec.version != spec.version)
-            .then(|| layout::relabelled(path, &tool.spec.version, &spec.version))
-            .flatten();
-        let (from, now) = (path.to_owned(), self.inner.now());
-        let (to, stamp, undo) = files
-            .run(format!("write `{path}`"), move |home| {
-                let Taken { mut undo, mode, .. } = take(home, &from, Backup::Keep, None, now)?;
-                let free = |target: &String| std::fs::symlink_metadata(home.join(target)).is_err();
-                let to = target.filter(free).unwrap_or_else(|| from.clone());
-                write::write(&home.join(&to), text.as_bytes(), Existing::Replace, mode)?;
-                if to != from {
-                    undo.append(Undo::remove(home.join(&to)));
-                    write::remove(&home.join(&from))?;
-                }
-                let stamp = Stamp::of(&std::fs::symlink_metadata(home.join(&to))?);
-                Ok((to, stamp, undo))
-            })
-            .await?;
-        self.undo_with(undo);
-        if to != path {
-            self.learn_file(path.to_owned(), None);
-        }
-        self.learn_file(to.clone(), Some(KnownFile { stamp: stamp.clone(), tool: Some(tool.id) }));
-        Ok(Filed { path: Some(to), stamp: Some(stamp), enabled: said })
-    }
-
-    /// Removes the file of a tool; returns where its backup is.
-    async fn remove_file(&mut self, tool: &Tool, backup: Backup) -> Result<Option<String>, StoreError> {
-        let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
-            return Ok(None);
-        };
-        let form = layout::form_of(path.rsplit('/').next().unwrap_or(&path)).unwrap_or(FileForm::Json);
-        let last = render(&tool.spec, form, None)?;
-        let (from, now) = (path.clone(), self.inner.now());
-        let (kept, undo) = files
-            .run(format!("remove `{path}`"), move |home| {
-                let Taken { kept, undo, .. } = take(home, &from, backup, Some(&last), now)?;
-                write::remove(&home.join(&from))?;
-                Ok((kept, undo))
-            })
-            .await?;
-        self.undo_with(undo);
-        self.learn_file(path, None);
-        Ok(kept)
-    }
-}
-
-/// What was done to a file before it is replaced or removed.
-struct Taken {
-    /// Where its backup is.
-    kept: Option<String>,
-    undo: Undo,
-    mode: Mode,
-}
-
-/// Backs up the file of a tool. One that cannot be read as text is moved away as it is, whatever it is; where
-/// that fails, it is not touched. Of one that is gone, the last state that was read is kept.
-fn take(
-    home: &Path,
-    path: &str,
-    backup: Backup,
-    last: Option<&str>,
-    now: Timestamp,
-) -> std::io::Result<Taken> {
-    let file = home.join(path);
-    let keep = |content: &[u8]| match backup {
-        Backup::Keep => history::keep(home, path, content, now).map(Some),
-        Backup::Discard => Ok(None),
-    };
-    match read::text(&file) {
-        Ok((text, metadata)) => {
-            let (kept, mode) = (keep(text.as_bytes())?, Mode::of(&metadata));
-            Ok(Taken { kept, undo: Undo::restore(file, text.into_bytes(), mode), mode })
-        }
-        Err(ReadFault::Gone) => {
-            let kept = last.map(|last| keep(last.as_bytes())).transpose()?.flatten();
-            Ok(Taken { kept, undo: Undo::remove(file), mode: Mode::New })
-        }
-        Err(ReadFault::Bad(_)) => {
-            let kept = history::keep_unread(home, path, now)?;
-            let mut undo = Undo::moved(file.clone(), home.join(&kept));
-            undo.append(Undo::remove(file));
-            Ok(Taken { kept: Some(kept), undo, mode: Mode::New })
-        }
-    }
-}
-
-fn render(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> Result<String, StoreError> {
-    let text = definition::write(spec, form, enabled);
-    if text.len() as u64 > read::MAX_BYTES {
-        let message = format!("the definition is larger than {} KiB", read::MAX_BYTES / 1024);
-        return Err(StoreError::Invalid(vec![Problem::new("", "too_large", message)]));
-    }
-    Ok(text)
 }
 
 pub(crate) fn built_in(tool: &Tool) -> StoreError {

@@ -6,6 +6,7 @@ use haft_core::id::ToolId;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
+use super::tool_files::Content;
 use super::tools::announced;
 use crate::engine::fault;
 use crate::session::Session;
@@ -16,12 +17,14 @@ impl Inner {
         let mut session = self.session().await?;
         let tool = session.writable(id).await?;
         match step {
-            Transition::Publish | Transition::Set(Status::Published) => session.publish(&tool).await?,
+            Transition::Publish => session.publish(&tool).await?,
             Transition::Deprecate => session.set_status(&tool, Status::Deprecated).await?,
-            Transition::Set(status) => session.set_status(&tool, status).await?,
+            Transition::Set(status) => session.change_status(&tool, status).await?,
             Transition::Relabel(version) => {
                 let spec = ToolSpec { version, ..(*tool.spec).clone() };
-                session.rewrite(&tool, &spec).await?;
+                let text = session.relabelled_text(&tool, &spec).await?;
+                let content = Content { spec: &spec, text: text.as_ref(), enabled: tool.enabled };
+                session.rewrite(&tool, content).await?;
             }
         }
         if session.is_untouched() {
@@ -32,6 +35,14 @@ impl Inner {
 }
 
 impl Session<'_> {
+    /// Gives a tool another status.
+    pub(crate) async fn change_status(&mut self, tool: &Tool, status: Status) -> Result<(), StoreError> {
+        match status {
+            Status::Published => self.publish(tool).await,
+            Status::Draft | Status::Deprecated | Status::Disabled => self.set_status(tool, status).await,
+        }
+    }
+
     async fn publish(&mut self, tool: &Tool) -> Result<(), StoreError> {
         if let Some(why) = &tool.fault {
             return Err(StoreError::Conflict(format!("the newest definition cannot be read: {why}")));

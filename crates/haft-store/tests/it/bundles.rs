@@ -79,7 +79,7 @@ async fn nothing_changes_inside_a_disabled_bundle(harness: Harness) {
         Ok(_) => panic!("it was changed"),
     };
     refused(harness.create(spec("other", "x")).await);
-    refused(harness.store.update_tool(tool.id, spec("weather", "two")).await);
+    refused(harness.store.update_tool(tool.id, spec("weather", "two").into()).await);
     refused(harness.store.enable_tool(tool.id, false).await);
     refused(harness.store.transition(tool.id, Transition::Publish).await);
     harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap();

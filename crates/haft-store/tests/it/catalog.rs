@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::{Backup, Catalog as _, NewTool, StoreError, Transition};
+use haft_core::catalog::{Backup, Catalog as _, NewTool, StoreError, ToolChange, Transition};
 use haft_core::name::{TenantId, Version};
 use haft_core::tool::{Status, Tool};
 
@@ -12,6 +12,7 @@ on_both![
     a_new_tool_is_announced_and_outlives_a_restart,
     an_existing_pair_is_a_conflict_and_stays,
     an_update_appends_a_revision_only_where_the_content_differs,
+    a_change_of_everything_is_one_change,
     switching_does_not_move_the_time_of_change,
     production_keeps_the_published_revision,
     a_new_label_is_a_revision_of_the_same_tool,
@@ -64,13 +65,13 @@ async fn an_existing_pair_is_a_conflict_and_stays(harness: Harness) {
 
 async fn an_update_appends_a_revision_only_where_the_content_differs(harness: Harness) {
     let one = harness.create(spec("weather", "one")).await.unwrap();
-    let same = harness.store.update_tool(one.id, spec("weather", "one")).await.unwrap();
+    let same = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(same, one);
-    let two = harness.store.update_tool(one.id, spec("weather", "two")).await.unwrap();
+    let two = harness.store.update_tool(one.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!((two.id, two.revision, two.created_at), (one.id, 2, one.created_at));
     assert!(two.modified_at > one.modified_at);
     // Restoring is an update with an old content.
-    let back = harness.store.update_tool(one.id, spec("weather", "one")).await.unwrap();
+    let back = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(back.spec, one.spec);
     let revisions = harness.store.revisions(one.id).await.unwrap();
     let numbers: Vec<(u32, &str)> =
@@ -78,8 +79,44 @@ async fn an_update_appends_a_revision_only_where_the_content_differs(harness: Ha
     assert_eq!(numbers, [(3, "one"), (2, "two"), (1, "one")]);
     assert_eq!(revisions[0].hash, revisions[2].hash);
     assert_ne!(revisions[0].hash, revisions[1].hash);
-    let renamed = harness.store.update_tool(one.id, spec("other", "one")).await;
+    let renamed = harness.store.update_tool(one.id, spec("other", "one").into()).await;
     assert!(matches!(renamed, Err(StoreError::Invalid(problems)) if problems[0].field == "name"));
+    harness.assert_consistent().await;
+}
+
+async fn a_change_of_everything_is_one_change(harness: Harness) {
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    let change = |description: &str, status, enabled| ToolChange {
+        status: Some(status),
+        enabled: Some(enabled),
+        ..spec("weather", description).into()
+    };
+    let before = harness.sink.announced();
+    let changed = harness.store.update_tool(tool.id, change("two", Status::Deprecated, false)).await.unwrap();
+    assert_eq!(
+        (changed.revision, changed.status, changed.enabled, changed.spec.description.as_str()),
+        (2, Status::Deprecated, false, "two")
+    );
+    assert_eq!((harness.sink.announced() - before, harness.mirror().named("weather")), (1, Some(&changed)));
+    if harness.is_embedded() {
+        assert_eq!(
+            std::fs::read_dir(harness.path("tool-history")).unwrap().count(),
+            1,
+            "one file was replaced"
+        );
+    }
+    // All of it or nothing: what is refused leaves the status and the switch as they are.
+    let refused = harness.store.update_tool(
+        tool.id,
+        ToolChange { status: Some(Status::Draft), enabled: Some(true), ..spec("other", "three").into() },
+    );
+    assert!(matches!(refused.await, Err(StoreError::Invalid(_))));
+    assert_eq!(harness.mirror().named("weather"), Some(&changed));
+    // The same again changes nothing and disturbs nobody; the switch alone is no revision.
+    let same = harness.store.update_tool(tool.id, change("two", Status::Deprecated, false)).await.unwrap();
+    assert_eq!((same, harness.sink.announced() - before), (changed.clone(), 1));
+    let on = harness.store.update_tool(tool.id, change("two", Status::Deprecated, true)).await.unwrap();
+    assert_eq!(on, Tool { enabled: true, ..changed });
     harness.assert_consistent().await;
 }
 
@@ -97,7 +134,7 @@ async fn production_keeps_the_published_revision(mut harness: Harness) {
     let published = harness.store.transition(tool.id, Transition::Publish).await.unwrap();
     assert_eq!(published.published, Some((1, Arc::clone(&published.spec))));
     assert_eq!((published.status, published.modified_at), (Status::Published, tool.modified_at));
-    let edited = harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    let edited = harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!(edited.status, Status::Published);
     assert_eq!(edited.published.as_ref().map(|(n, spec)| (*n, spec.description.as_str())), Some((1, "one")));
     harness.restart().await;
@@ -140,7 +177,7 @@ async fn built_in_tools_are_read_only_and_follow_the_program(mut harness: Harnes
     let echo = harness.mirror().named("echo").cloned().unwrap();
     assert_eq!((echo.built_in, echo.status, echo.bundle.as_str()), (true, Status::Published, "builtin"));
     assert!(echo.published.is_some());
-    read_only(harness.store.update_tool(echo.id, spec("echo", "mine")).await);
+    read_only(harness.store.update_tool(echo.id, spec("echo", "mine").into()).await);
     read_only(harness.store.delete_tool(echo.id, Backup::Keep).await);
     read_only(harness.store.transition(echo.id, Transition::Deprecate).await);
     read_only(harness.store.create_tool(new_tool("builtin", spec("mine", "x"))).await);
@@ -225,6 +262,9 @@ async fn unknown_ids_are_not_found(harness: Harness) {
     let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
     let error = harness.store.enable_tool(id, true).await.unwrap_err();
     assert_eq!(error.to_string(), "there is no tool `018faf50-b7b6-7a01-9a05-a22a6e0af101`");
-    assert!(matches!(harness.store.update_tool(id, spec("a", "b")).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(
+        harness.store.update_tool(id, spec("a", "b").into()).await,
+        Err(StoreError::NotFound { .. })
+    ));
     assert!(matches!(harness.store.delete_tool(id, Backup::Keep).await, Err(StoreError::NotFound { .. })));
 }

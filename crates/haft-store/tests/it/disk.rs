@@ -47,7 +47,7 @@ async fn updates_and_deletes_keep_what_they_replace() {
     let path = harness.path("skills/web/weather.skill");
     let commented = format!("{}\n# by hand", fs::read_to_string(&path).unwrap());
     fs::write(&path, &commented).unwrap();
-    harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     let backups = listing(&harness, "tool-history");
     assert_eq!(backups.len(), 1);
     assert!(backups[0].starts_with("weather-20260801T") && backups[0].ends_with(".skill.bak"), "{backups:?}");
@@ -145,11 +145,11 @@ async fn a_change_that_cannot_be_written_leaves_everything_as_it_was() {
     // A folder where the history has to go: the backup fails, so the update does.
     fs::remove_dir_all(harness.path("tool-history")).unwrap();
     fs::write(harness.path("tool-history"), "in the way").unwrap();
-    let result = harness.store.update_tool(tool.id, spec("weather", "two")).await;
+    let result = harness.store.update_tool(tool.id, spec("weather", "two").into()).await;
     assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), before);
     assert_eq!(harness.mirror().named("weather"), Some(&tool));
-    let huge = harness.store.update_tool(tool.id, spec("weather", &"x".repeat(2 << 20))).await;
+    let huge = harness.store.update_tool(tool.id, spec("weather", &"x".repeat(2 << 20)).into()).await;
     assert!(matches!(huge, Err(StoreError::Invalid(_))));
     fs::remove_file(harness.path("tool-history")).unwrap();
     harness.assert_consistent().await;
@@ -167,7 +167,7 @@ async fn what_cannot_be_read_is_kept_as_it_is() {
     harness.write("skills/web/del.skill/inside", "mine");
     harness.store.reindex().await.unwrap();
     assert!(harness.mirror().named("put").unwrap().fault.is_some());
-    harness.store.update_tool(put.id, spec("put", "good again")).await.unwrap();
+    harness.store.update_tool(put.id, spec("put", "good again").into()).await.unwrap();
     let kept = harness.store.delete_tool(deleted.id, Backup::Keep).await.unwrap().unwrap();
     assert_eq!(fs::read_to_string(harness.path(&kept).join("inside")).unwrap(), "mine");
     assert!(!harness.path("skills/web/del.skill").exists());
@@ -185,7 +185,7 @@ async fn what_cannot_be_kept_is_not_touched() {
     harness.store.reindex().await.unwrap();
     fs::remove_dir_all(harness.path("tool-history")).unwrap();
     fs::write(harness.path("tool-history"), "in the way").unwrap();
-    let put = harness.store.update_tool(tool.id, spec("weather", "y")).await;
+    let put = harness.store.update_tool(tool.id, spec("weather", "y").into()).await;
     let deleted = harness.store.delete_tool(tool.id, Backup::Keep).await;
     assert!(matches!(put, Err(StoreError::Unavailable { .. })), "{put:?}");
     assert!(matches!(deleted, Err(StoreError::Unavailable { .. })), "{deleted:?}");
@@ -204,7 +204,7 @@ async fn files_keep_their_mode_and_backups_are_private() {
     for (path, wanted) in [(before.as_str(), 0o640), ("skills/web/bundle.yaml", 0o664)] {
         fs::set_permissions(harness.path(path), fs::Permissions::from_mode(wanted)).unwrap();
     }
-    let tool = harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    let tool = harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!(mode(&before), 0o640);
     let step = Transition::Relabel(Version::new("2.0.0").unwrap());
     let tool = harness.store.transition(tool.id, step).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -67,11 +67,16 @@ impl Mirror {
 }
 
 #[derive(Default)]
-pub(crate) struct Recorder(Mutex<Mirror>);
+pub(crate) struct Recorder {
+    mirror: Mutex<Mirror>,
+    /// How often something was announced.
+    announced: AtomicUsize,
+}
 
 impl ChangeSink for Recorder {
     fn apply(&self, changes: Vec<Change>) {
-        let mut mirror = self.0.lock().unwrap();
+        self.announced.fetch_add(1, Ordering::SeqCst);
+        let mut mirror = self.mirror.lock().unwrap();
         for change in changes {
             match change {
                 Change::Bundle(bundle) => drop(mirror.bundles.insert(bundle.id, bundle)),
@@ -85,7 +90,7 @@ impl ChangeSink for Recorder {
     }
 
     fn replace(&self, everything: Vec<Change>) {
-        *self.0.lock().unwrap() = Mirror::default();
+        *self.mirror.lock().unwrap() = Mirror::default();
         self.apply(everything);
     }
 }
@@ -144,7 +149,7 @@ impl Harness {
     }
 
     pub(crate) fn mirror(&self) -> Mirror {
-        self.sink.0.lock().unwrap().clone()
+        self.sink.mirror()
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -175,7 +180,7 @@ impl Harness {
     /// What was announced is what a fresh look at the store finds.
     pub(crate) async fn assert_consistent(&self) {
         let (other, sink) = self.another().await;
-        let found = sink.0.lock().unwrap().clone();
+        let found = sink.mirror();
         assert_eq!(self.mirror(), found);
         other.close().await;
     }
@@ -193,7 +198,12 @@ fn settings(place: &Place) -> StoreSettings {
 
 impl Recorder {
     pub(crate) fn mirror(&self) -> Mirror {
-        self.0.lock().unwrap().clone()
+        self.mirror.lock().unwrap().clone()
+    }
+
+    /// Returns how often something was announced.
+    pub(crate) fn announced(&self) -> usize {
+        self.announced.load(Ordering::SeqCst)
     }
 }
 
@@ -203,6 +213,7 @@ pub(crate) fn new_tool(bundle: &str, spec: ToolSpec) -> NewTool {
         bundle: BundleSlug::new(bundle).unwrap(),
         spec,
         form: FileForm::Skill,
+        text: None,
         enabled: true,
         source: Source::User,
     }

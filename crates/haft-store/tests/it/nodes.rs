@@ -15,7 +15,7 @@ async fn nodes_hear_of_each_others_changes() {
     let watching = other.watch();
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     eventually("the tool is heard of", || heard.mirror().named("weather") == Some(&tool)).await;
-    let two = harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    let two = harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     eventually("the revision is heard of", || heard.mirror().named("weather") == Some(&two)).await;
     harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
     eventually("the switch is heard of", || heard.mirror() == harness.mirror()).await;

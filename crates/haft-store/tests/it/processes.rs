@@ -122,7 +122,7 @@ async fn work(store: Arc<Store>) {
             let name = format!("t{}-{number}", std::process::id());
             let tool = store.create_tool(new_tool("web", spec(&name, "one"))).await.unwrap();
             println!("> tool {name} one");
-            store.update_tool(tool.id, spec(&name, "two")).await.unwrap();
+            store.update_tool(tool.id, spec(&name, "two").into()).await.unwrap();
             println!("> tool {name} two");
         }
     });
@@ -133,12 +133,12 @@ async fn work(store: Arc<Store>) {
 async fn grow(store: &Store) {
     let tool = store.create_tool(new_tool("web", spec("weather", "small"))).await.unwrap();
     println!("> created");
-    let result = store.update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024))).await;
+    let result = store.update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024)).into()).await;
     println!(
         "> {}",
         if matches!(result, Err(StoreError::Unavailable { .. })) { "refused" } else { "written" }
     );
-    store.update_tool(tool.id, spec("weather", "still small")).await.unwrap();
+    store.update_tool(tool.id, spec("weather", "still small").into()).await.unwrap();
     println!("> goes on");
 }
 

@@ -69,7 +69,7 @@ async fn take(harness: &mut Harness, step: Step) {
             Some(id) => {
                 let old = &mirror.tools[&id].spec;
                 let new = haft_core::spec::ToolSpec { description: description(d), ..(**old).clone() };
-                harness.store.update_tool(id, new).await.map(drop)
+                harness.store.update_tool(id, new.into()).await.map(drop)
             }
             None => Ok(()),
         },

@@ -86,7 +86,7 @@ async fn a_file_that_no_longer_parses_keeps_its_last_good_revision() {
     // The API may repair it too.
     harness.write("skills/web/a.json", "{");
     tool(&harness, "weather", |tool| tool.fault.is_some()).await;
-    let repaired = harness.store.update_tool(one.id, spec("weather", "one")).await.unwrap();
+    let repaired = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(repaired, one);
     harness.assert_consistent().await;
 }
@@ -238,7 +238,7 @@ async fn a_switch_in_the_file_counts_when_it_changes_and_comments_stay() {
 async fn our_own_writes_make_no_second_revision() {
     let (harness, _watching) = watched().await;
     let made = harness.create(spec("weather", "one")).await.unwrap();
-    harness.store.update_tool(made.id, spec("weather", "two")).await.unwrap();
+    harness.store.update_tool(made.id, spec("weather", "two").into()).await.unwrap();
     // A file that comes later shows that the watcher has looked since.
     harness.write("skills/web/later.json", &text("later", "x"));
     tool(&harness, "later", |_| true).await;

@@ -48,7 +48,7 @@ async fn prefix_then_whole_word_then_fuzzy_then_recency(harness: Harness) {
 async fn the_index_follows_every_change(mut harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     assert_eq!(names(&harness, "one"), ["weather"]);
-    harness.store.update_tool(tool.id, spec("weather", "two")).await.unwrap();
+    harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!((names(&harness, "one").len(), names(&harness, "two").len()), (0, 1));
     harness.store.enable_tool(tool.id, false).await.unwrap();
     assert_eq!(names(&harness, "two").len(), 0);

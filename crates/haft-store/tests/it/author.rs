@@ -1,0 +1,157 @@
+//! The text of a definition stays as its author wrote it.
+
+use std::fs;
+
+use haft_core::catalog::{AuthorText, Catalog as _, FileForm, NewTool, ToolChange, Transition};
+use haft_core::dialect::{self, Defaults};
+use haft_core::name::Version;
+use haft_core::tool::Tool;
+
+use crate::harness::{Harness, new_tool, spec};
+
+const YAML: &str = "# Asked for by the pilots.\nname:   weather\ndescription: 'one'   # short\nparams:\n  - {name: q, \
+                    type: string, required: true}\n\nimplementation:\n    type: http\n    url: https://example.com/{{q}}\n";
+
+/// Makes a tool of a text.
+fn new(text: &str, form: FileForm) -> NewTool {
+    let reading = dialect::read(text, form, &Defaults::default()).unwrap();
+    let text = Some(AuthorText { form, text: text.to_owned() });
+    NewTool { form, text, enabled: reading.enabled.unwrap_or(true), ..new_tool("web", reading.spec) }
+}
+
+/// Makes a change of a text.
+fn change(text: &str, form: FileForm) -> ToolChange {
+    let NewTool { spec, text, enabled, .. } = new(text, form);
+    ToolChange { spec, text, status: None, enabled: Some(enabled) }
+}
+
+fn file(harness: &Harness, tool: &Tool) -> String {
+    fs::read_to_string(harness.path(tool.path.as_deref().unwrap())).unwrap()
+}
+
+fn backups(harness: &Harness) -> usize {
+    fs::read_dir(harness.path("tool-history")).unwrap().count()
+}
+
+#[tokio::test]
+async fn the_file_is_what_the_author_wrote_in_every_form() {
+    for (form, text) in [
+        (FileForm::Yaml, YAML.to_owned()),
+        (FileForm::Yaml, YAML.replace('\n', "\r\n")),
+        (FileForm::Yaml, format!("{YAML}enabled: false # for now\n")),
+        (FileForm::Yaml, format!("\u{feff}{YAML}unknown: kept as well\n")),
+        (FileForm::Skill, "---\nname: weather\nruntime: bash # not sh\n---\n\necho 1  \n\n".to_owned()),
+        (
+            FileForm::Json,
+            "{\"name\": \"weather\",\n\n   \"implementation\": {\"type\":\"exec\", \"command\": \"ls\"}}"
+                .to_owned(),
+        ),
+        // `tool.json`
+        (
+            FileForm::Json,
+            "{\n \"name\": \"weather\", \"type\": \"go\", \"impl\": {\"function\": \"f\"}, \"argSchema\": {}}"
+                .to_owned(),
+        ),
+    ] {
+        let mut harness = Harness::sqlite().await;
+        let tool = harness.store.create_tool(new(&text, form)).await.unwrap();
+        assert_eq!(file(&harness, &tool), text);
+        // Whoever reads the files finds what the index has.
+        harness.assert_consistent().await;
+        let report = harness.store.reindex().await.unwrap();
+        assert_eq!((report.tools, report.unreadable), (1, 0));
+        harness.restart().await;
+        assert_eq!(harness.mirror().named("weather"), Some(&tool), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn comments_are_written_without_a_revision() {
+    let harness = Harness::sqlite().await;
+    let tool = harness.store.create_tool(new(YAML, FileForm::Yaml)).await.unwrap();
+    let announced = harness.sink.announced();
+    let commented = YAML.replace("# short", "# as short as can be");
+    let after = harness.store.update_tool(tool.id, change(&commented, FileForm::Yaml)).await.unwrap();
+    assert_eq!((&after, file(&harness, &tool)), (&tool, commented.clone()));
+    assert_eq!((harness.sink.announced(), backups(&harness)), (announced, 1));
+    // The same text again is no change at all.
+    harness.store.update_tool(tool.id, change(&commented, FileForm::Yaml)).await.unwrap();
+    assert_eq!(backups(&harness), 1);
+    assert_eq!(harness.store.reindex().await.unwrap().changed, 0);
+
+    let edited = commented.replace("'one'", "two");
+    let after = harness.store.update_tool(tool.id, change(&edited, FileForm::Yaml)).await.unwrap();
+    assert_eq!((after.revision, file(&harness, &tool), backups(&harness)), (2, edited, 2));
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn what_the_file_cannot_say_is_written_out() {
+    let harness = Harness::sqlite().await;
+    let tool = harness.store.create_tool(new(YAML, FileForm::Yaml)).await.unwrap();
+    // Another form.
+    let json = "{\n\"name\": \"weather\", \"implementation\": {\"type\": \"exec\", \"command\": \"ls\"}\n}";
+    let tool = harness.store.update_tool(tool.id, change(json, FileForm::Json)).await.unwrap();
+    assert!(file(&harness, &tool).contains("command: ls"), "{}", file(&harness, &tool));
+    // A text that says something else than what is to be stored, such as a mask.
+    let text = YAML.replace("'one'", "\"***\"");
+    let masked = ToolChange { spec: spec("weather", "three"), ..change(&text, FileForm::Yaml) };
+    let tool = harness.store.update_tool(tool.id, masked).await.unwrap();
+    assert!(file(&harness, &tool).contains("description: three"), "{}", file(&harness, &tool));
+    // A text whose switch is another one.
+    let on = format!("{YAML}enabled: true\n");
+    let off = ToolChange { enabled: Some(false), ..change(&on, FileForm::Yaml) };
+    let tool = harness.store.update_tool(tool.id, off).await.unwrap();
+    assert!(
+        !tool.enabled && file(&harness, &tool).ends_with("enabled: false\n"),
+        "{}",
+        file(&harness, &tool)
+    );
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn what_a_text_leaves_out_is_read_from_the_name_of_its_file() {
+    let harness = Harness::sqlite().await;
+    let second = |text: &str, form| {
+        let mut new = new(text, form);
+        new.spec.version = Version::new("2.0.0").unwrap();
+        new
+    };
+    // `weather.yaml` would be version 1.0.0, `weather@2.0.0.json` is what is meant.
+    let tool = harness.store.create_tool(second(YAML, FileForm::Yaml)).await.unwrap();
+    assert!(file(&harness, &tool).contains("version: "), "{}", file(&harness, &tool));
+    let json = "{\"name\": \"climate\",\n\"implementation\": {\"type\": \"exec\", \"command\": \"ls\"}}";
+    let tool = harness.store.create_tool(second(json, FileForm::Json)).await.unwrap();
+    assert_eq!(file(&harness, &tool), json);
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_new_label_keeps_the_text() {
+    for (form, text, expected) in [
+        (FileForm::Yaml, YAML.to_owned(), YAML.replace("weather\n", "weather\nversion: \"1.1.0\"\n")),
+        (
+            FileForm::Yaml,
+            YAML.replace("weather\n", "weather\nversion: 1.0.0 # first\n"),
+            YAML.replace("weather\n", "weather\nversion: 1.1.0 # first\n"),
+        ),
+        (
+            FileForm::Json,
+            "{ \"name\": \"weather\",\n \"implementation\": {\"type\":\"exec\",\n\"command\": \"ls\"}}"
+                .to_owned(),
+            // Named after its version.
+            "{ \"name\": \"weather\",\n \"implementation\": {\"type\":\"exec\",\n\"command\": \"ls\"}}"
+                .to_owned(),
+        ),
+    ] {
+        let harness = Harness::sqlite().await;
+        let tool = harness.store.create_tool(new(&text, form)).await.unwrap();
+        let step = Transition::Relabel(Version::new("1.1.0").unwrap());
+        let tool = harness.store.transition(tool.id, step).await.unwrap();
+        assert_eq!((tool.revision, tool.spec.version.as_str()), (2, "1.1.0"));
+        assert_eq!(file(&harness, &tool), expected);
+        harness.assert_consistent().await;
+        assert_eq!(harness.store.reindex().await.unwrap().changed, 0);
+    }
+}
