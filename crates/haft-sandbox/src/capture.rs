@@ -1,0 +1,176 @@
+//! What a process writes: streamed to who watches, kept within bounds.
+
+use std::borrow::Cow;
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// How much a process may write beyond what is kept before it is stopped: reading and dropping costs, too.
+const PATIENCE: u64 = 64 << 20;
+
+/// One of the two streams that a process writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Its standard output.
+    Stdout,
+    /// Its standard error.
+    Stderr,
+}
+
+/// What is kept of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// How many bytes were left out.
+    pub left_out: u64,
+}
+
+impl Captured {
+    /// Returns the bytes as text; what is not UTF-8 is replaced. A cut is not marked.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+
+    /// Takes bytes at the end, keeping the first ones.
+    fn keep_first(&mut self, chunk: &[u8], most: usize) {
+        let room = most.saturating_sub(self.bytes.len()).min(chunk.len());
+        let (kept, dropped) = chunk.split_at(room);
+        self.bytes.extend_from_slice(kept);
+        self.left_out += dropped.len() as u64;
+    }
+
+    /// Takes bytes at the end, keeping the last ones.
+    fn keep_last(&mut self, chunk: &[u8], most: usize) {
+        self.bytes.extend_from_slice(chunk);
+        // Shifting at twice the size makes the cost per byte constant.
+        if self.bytes.len() > most.saturating_mul(2) {
+            self.cut_front(most);
+        }
+    }
+
+    fn cut_front(&mut self, most: usize) {
+        let surplus = self.bytes.len().saturating_sub(most);
+        self.bytes.drain(..surplus);
+        self.left_out += surplus as u64;
+    }
+
+    /// Removes a character that a cut has halved, so that no replacement character stands at the cut.
+    fn mend_end(&mut self) {
+        if self.left_out == 0 {
+            return;
+        }
+        if let Err(error) = std::str::from_utf8(&self.bytes)
+            && error.error_len().is_none()
+        {
+            let surplus = self.bytes.len() - error.valid_up_to();
+            self.bytes.truncate(error.valid_up_to());
+            self.left_out += surplus as u64;
+        }
+    }
+}
+
+/// How reading ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Both streams were closed.
+    Closed,
+    /// The process wrote far more than is kept.
+    Flooded,
+}
+
+/// Reads two streams to their ends. The first bytes of the standard output and the last ones of the standard
+/// error are kept: a result begins at its start, and the reason of a failure stands at the end.
+pub(crate) struct Capture {
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+    most: usize,
+    total: u64,
+}
+
+impl Capture {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { stdout: Captured::default(), stderr: Captured::default(), most, total: 0 }
+    }
+
+    /// Reads until both streams are closed, or the process floods them.
+    pub(crate) async fn read(
+        &mut self,
+        mut stdout: impl AsyncRead + Unpin,
+        mut stderr: impl AsyncRead + Unpin,
+        watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> io::Result<Ended> {
+        let (mut first, mut second) = (vec![0; 16 << 10], vec![0; 4 << 10]);
+        let (mut reads_first, mut reads_second) = (true, true);
+        while reads_first || reads_second {
+            let (stream, length) = tokio::select! {
+                length = stdout.read(&mut first), if reads_first => (Stream::Stdout, length?),
+                length = stderr.read(&mut second), if reads_second => (Stream::Stderr, length?),
+            };
+            let (buffer, open) = match stream {
+                Stream::Stdout => (&first, &mut reads_first),
+                Stream::Stderr => (&second, &mut reads_second),
+            };
+            *open = length > 0;
+            self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
+            if self.total > self.most as u64 + PATIENCE {
+                self.finish();
+                return Ok(Ended::Flooded);
+            }
+        }
+        self.finish();
+        Ok(Ended::Closed)
+    }
+
+    fn take(&mut self, stream: Stream, chunk: &[u8], watch: &mut (dyn FnMut(Stream, &[u8]) + Send)) {
+        self.total += chunk.len() as u64;
+        match stream {
+            Stream::Stdout => self.stdout.keep_first(chunk, self.most),
+            Stream::Stderr => self.stderr.keep_last(chunk, self.most),
+        }
+        if !chunk.is_empty() {
+            watch(stream, chunk);
+        }
+    }
+
+    /// Puts what was read in order; also after an interruption.
+    pub(crate) fn finish(&mut self) {
+        self.stdout.mend_end();
+        self.stderr.cut_front(self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn capture(out: &[u8], err: &[u8], most: usize) -> (Captured, Captured) {
+        let mut capture = Capture::new(most);
+        let mut seen = 0;
+        let ended = capture.read(out, err, &mut |_, chunk| seen += chunk.len()).await.unwrap();
+        assert_eq!((ended, seen), (Ended::Closed, out.len() + err.len()));
+        (capture.stdout, capture.stderr)
+    }
+
+    fn captured(bytes: &[u8], left_out: u64) -> Captured {
+        Captured { bytes: bytes.to_vec(), left_out }
+    }
+
+    #[tokio::test]
+    async fn the_beginning_of_the_output_and_the_end_of_the_errors_are_kept() {
+        assert_eq!(capture(b"abc", b"xyz", 5).await, (captured(b"abc", 0), captured(b"xyz", 0)));
+        assert_eq!(capture(b"abcdef", b"uvwxyz", 5).await, (captured(b"abcde", 1), captured(b"vwxyz", 1)));
+        let long = vec![b'x'; 100_000];
+        let (out, err) = capture(&long, &long, 10).await;
+        assert_eq!((out, err), (captured(&[b'x'; 10], 99_990), captured(&[b'x'; 10], 99_990)));
+    }
+
+    #[tokio::test]
+    async fn a_cut_does_not_halve_a_character() {
+        let text = "aä".as_bytes();
+        assert_eq!(capture(text, b"", 2).await.0, captured(b"a", 2));
+        // What the process itself halved stays as it is.
+        let halved = text.get(..2).unwrap();
+        assert_eq!(capture(halved, b"", 9).await.0, captured(halved, 0));
+    }
+}

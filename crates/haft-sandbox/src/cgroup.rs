@@ -1,0 +1,304 @@
+//! Limits on all processes of a sandbox together, by control groups.
+//!
+//! Version 2 where this process may divide its own group, version 1 where that is what there is; where neither
+//! can be had, the caller falls back to limits on each process.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::command::Limits;
+
+/// Where groups are made on this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Control {
+    places: Arc<Places>,
+    next: Arc<AtomicU64>,
+}
+
+/// The folders in which groups are made, for each thing that is limited.
+#[derive(Debug, Default)]
+struct Places {
+    memory: Option<PathBuf>,
+    pids: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+    unified: bool,
+}
+
+impl Control {
+    /// Looks where groups can be made, by making one, and removes what a server that was killed left behind.
+    pub(crate) fn probe() -> Self {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let places = unified(&groups, &mounts).unwrap_or_else(|| separate(&groups, &mounts));
+        for place in places.folders() {
+            sweep(place);
+        }
+        Self { places: Arc::new(places), next: Arc::default() }
+    }
+
+    /// Tells whether memory and processes of a whole sandbox can be limited.
+    pub(crate) fn limits_memory(&self) -> bool {
+        self.places.memory.is_some()
+    }
+
+    /// Tells whether the number of processes of a whole sandbox can be limited.
+    pub(crate) fn limits_processes(&self) -> bool {
+        self.places.pids.is_some()
+    }
+
+    /// Says in words what limits sandboxes here.
+    pub(crate) fn describe(&self) -> &'static str {
+        match (&self.places.memory, &self.places.pids, self.places.unified) {
+            (Some(_), Some(_), true) => "cgroup v2",
+            (Some(_), Some(_), false) => "cgroup v1",
+            (None, None, _) => "rlimits",
+            _ => "cgroup v1 in part, and rlimits",
+        }
+    }
+
+    /// Makes a group with these limits.
+    pub(crate) fn group(&self, limits: &Limits) -> io::Result<Group> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let places = &self.places;
+        let at = |place: &Option<PathBuf>| place.as_ref().map(|place| place.join(&name));
+        let mut group = Group { memory: at(&places.memory), pids: at(&places.pids), cpu: at(&places.cpu) };
+        let set = if places.unified { set_unified } else { set_separate };
+        if let Err(error) = group.make().and_then(|()| set(&group, limits)) {
+            group.remove();
+            return Err(error);
+        }
+        Ok(group)
+    }
+}
+
+/// How the folder of a group begins; then come the process that made it, and a number.
+const PREFIX: &str = "haft-sandbox-";
+
+impl Places {
+    fn folders(&self) -> Vec<&Path> {
+        distinct([&self.memory, &self.pids, &self.cpu])
+    }
+}
+
+fn distinct(folders: [&Option<PathBuf>; 3]) -> Vec<&Path> {
+    let mut distinct: Vec<&Path> = Vec::new();
+    for folder in folders.into_iter().flatten() {
+        if !distinct.contains(&folder.as_path()) {
+            distinct.push(folder);
+        }
+    }
+    distinct
+}
+
+/// The groups of one sandbox; removed when it is dropped, by then without processes.
+#[derive(Debug)]
+pub(crate) struct Group {
+    memory: Option<PathBuf>,
+    pids: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+}
+
+impl Group {
+    fn folders(&self) -> Vec<&Path> {
+        distinct([&self.memory, &self.pids, &self.cpu])
+    }
+
+    fn make(&self) -> io::Result<()> {
+        self.folders().into_iter().try_for_each(fs::create_dir)
+    }
+
+    /// Puts a process, and all that it will start, in the group.
+    pub(crate) fn add(&self, pid: u32) -> io::Result<()> {
+        self.folders()
+            .into_iter()
+            .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
+    }
+
+    /// Opens the files through which a process puts itself in the group, by writing `0`.
+    pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
+        let open = |folder: &Path| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        self.folders().into_iter().map(|folder| open(folder).map(OwnedFd::from)).collect()
+    }
+
+    /// Tells whether the kernel has stopped a process of the group for its memory.
+    pub(crate) fn memory_met(&self) -> bool {
+        let Some(folder) = &self.memory else { return false };
+        counter(&folder.join("memory.events"), "oom_kill")
+            .or_else(|| counter(&folder.join("memory.oom_control"), "oom_kill"))
+            .is_some_and(|times| times > 0)
+    }
+
+    /// Tells whether the group has met its limit of processes.
+    pub(crate) fn processes_met(&self) -> bool {
+        let Some(folder) = &self.pids else { return false };
+        counter(&folder.join("pids.events"), "max").is_some_and(|times| times > 0)
+    }
+
+    /// Removes the group. The kernel lets go of ended processes a moment after they were waited for.
+    fn remove(&mut self) {
+        for folder in self.folders() {
+            for attempt in 0..50 {
+                match fs::remove_dir(folder) {
+                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < 49 => {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        tracing::warn!(folder = %folder.display(), %error, "a control group is left behind");
+                        break;
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn counter(file: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+fn set_unified(group: &Group, limits: &Limits) -> io::Result<()> {
+    let Some(folder) = &group.memory else { return Ok(()) };
+    fs::write(folder.join("memory.max"), limits.memory.to_string())?;
+    // There is no such file where the kernel knows no swap.
+    drop(fs::write(folder.join("memory.swap.max"), "0"));
+    fs::write(folder.join("pids.max"), limits.processes.to_string())?;
+    if group.cpu.is_some() {
+        fs::write(folder.join("cpu.max"), format!("{} {PERIOD}", quota(limits)))?;
+    }
+    Ok(())
+}
+
+fn set_separate(group: &Group, limits: &Limits) -> io::Result<()> {
+    if let Some(folder) = &group.memory {
+        fs::write(folder.join("memory.limit_in_bytes"), limits.memory.to_string())?;
+        // There is no such file where swap is not accounted.
+        drop(fs::write(folder.join("memory.memsw.limit_in_bytes"), limits.memory.to_string()));
+    }
+    if let Some(folder) = &group.pids {
+        fs::write(folder.join("pids.max"), limits.processes.to_string())?;
+    }
+    if let Some(folder) = &group.cpu {
+        fs::write(folder.join("cpu.cfs_quota_us"), quota(limits).to_string())?;
+    }
+    Ok(())
+}
+
+/// Microseconds in which a quota of processor time is counted: the kernel's own default.
+const PERIOD: u32 = 100_000;
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
+fn quota(limits: &Limits) -> u32 {
+    (limits.cpus * f64::from(PERIOD)).clamp(1_000.0, f64::from(PERIOD) * 1024.0) as u32
+}
+
+/// Version 2: this process moves to a group of its own below its present one, which can then be divided.
+fn unified(groups: &str, mounts: &str) -> Option<Places> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mount = mount_of(mounts, "cgroup2", None)?;
+    let base = mount.join(own.trim_start_matches('/'));
+    // A group that was divided by an earlier start of the same service.
+    let base = if base.ends_with(SERVER) { base.parent()?.to_owned() } else { base };
+    let offered = fs::read_to_string(base.join("cgroup.controllers")).ok()?;
+    if !["memory", "pids"].iter().all(|need| offered.split_whitespace().any(|name| name == *need)) {
+        return None;
+    }
+    let server = base.join(SERVER);
+    fs::create_dir(&server).or_else(|error| ok_if_there(&error)).ok()?;
+    fs::write(server.join("cgroup.procs"), std::process::id().to_string()).ok()?;
+    // Refused while other processes are in the group: then it is not ours to divide.
+    if fs::write(base.join("cgroup.subtree_control"), "+memory +pids").is_err() {
+        drop(fs::write(base.join("cgroup.procs"), std::process::id().to_string()));
+        drop(fs::remove_dir(&server));
+        return None;
+    }
+    let cpu = fs::write(base.join("cgroup.subtree_control"), "+cpu").is_ok().then(|| base.clone());
+    Some(Places { memory: Some(base.clone()), pids: Some(base), cpu, unified: true })
+}
+
+/// The group, below the one that was handed over, in which the server itself stays.
+const SERVER: &str = "haft-server";
+
+fn ok_if_there(error: &io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(io::Error::from(error.kind())) }
+}
+
+/// Version 1: each controller has a tree of its own.
+fn separate(groups: &str, mounts: &str) -> Places {
+    let place = |controller: &str| {
+        let own = groups.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            controllers.split(',').any(|name| name == controller).then_some(path)
+        })?;
+        let base = mount_of(mounts, "cgroup", Some(controller))?.join(own.trim_start_matches('/'));
+        // Making a group is the only question whose answer counts.
+        let probe = base.join(format!("{PREFIX}{}-probe", std::process::id()));
+        fs::create_dir(&probe).ok()?;
+        fs::remove_dir(&probe).ok()?;
+        Some(base)
+    };
+    Places { memory: place("memory"), pids: place("pids"), cpu: place("cpu"), unified: false }
+}
+
+fn mount_of(mounts: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (path, this_kind, options) = (words.next()?, words.next()?, words.next()?);
+        let fits = option.is_none_or(|wanted| options.split(',').any(|option| option == wanted));
+        (this_kind == kind && fits).then(|| PathBuf::from(path))
+    })
+}
+
+/// Removes groups of servers that are no longer there.
+fn sweep(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let maker = rest.split('-').next().unwrap_or_default();
+        if !Path::new("/proc").join(maker).exists() {
+            drop(fs::remove_dir(entry.path()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+        cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0\n\
+        cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0\n\
+        cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+
+    #[test]
+    fn mounts_are_found_by_kind_and_controller() {
+        for (kind, option, expected) in [
+            ("cgroup", Some("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct")),
+            ("cgroup", Some("memory"), Some("/sys/fs/cgroup/memory")),
+            ("cgroup", Some("pids"), None),
+            ("cgroup2", None, Some("/sys/fs/cgroup/unified")),
+        ] {
+            assert_eq!(mount_of(MOUNTS, kind, option), expected.map(PathBuf::from), "{kind} {option:?}");
+        }
+    }
+
+    #[test]
+    fn a_quota_is_a_share_of_the_period() {
+        let quota_of = |cpus| quota(&Limits { cpus, ..Limits::default() });
+        assert_eq!([0.0, 0.5, 2.0].map(quota_of), [1_000, 50_000, 200_000]);
+    }
+}

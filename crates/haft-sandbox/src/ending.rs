@@ -1,0 +1,72 @@
+//! How a process ended.
+
+use std::time::Duration;
+
+use crate::capture::Captured;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// It was stopped at a limit.
+    Stopped(Limit),
+}
+
+impl Ending {
+    /// Reads the code that a supervisor passes on: a signal is 128 and its number, as shells have it.
+    pub(crate) fn from_code(code: i32) -> Self {
+        match code {
+            // A processor's time and a file's size are limits that the kernel tells by signal.
+            _ if code == 128 + libc::SIGXCPU => Ending::Stopped(Limit::Cpu),
+            _ if code == 128 + libc::SIGXFSZ => Ending::Stopped(Limit::FileSize),
+            129..=192 => Ending::Signalled(code - 128),
+            _ => Ending::Exited(code),
+        }
+    }
+}
+
+/// What stopped a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The clock.
+    Wall,
+    /// The processor's time.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// The size of a file.
+    FileSize,
+    /// Far more output than is kept.
+    Output,
+}
+
+impl Limit {
+    /// Returns the stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Limit::Wall => "wall_time",
+            Limit::Cpu => "cpu_time",
+            Limit::Memory => "memory",
+            Limit::FileSize => "file_size",
+            Limit::Output => "output",
+        }
+    }
+}
+
+/// What came of a process.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// The beginning of what it wrote to its standard output.
+    pub stdout: Captured,
+    /// The end of what it wrote to its standard error.
+    pub stderr: Captured,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether it met the limit of processes on its way.
+    pub processes_met: bool,
+}

@@ -1,0 +1,342 @@
+//! The engine `bubblewrap`: a namespace of its own for everything.
+//!
+//! The options go through an anonymous file, not the command line: neither the machine's list of processes nor
+//! the confined process, which can read the command line of its first process, sees paths or values. The child
+//! is held back until its limits are set.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::time::Instant;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+
+use super::{mounts, shared};
+use crate::cgroup::Group;
+use crate::command::{Command, Level};
+use crate::engine::Workshop;
+use crate::error::SandboxError;
+use crate::fds;
+use crate::running::{Hold, Rest, Running, StdinOf};
+use crate::seccomp::{self, Wishes};
+use crate::settings::EngineName;
+
+const NAME: EngineName = EngineName::Bubblewrap;
+
+/// The engine.
+#[derive(Debug)]
+pub(crate) struct Bubblewrap {
+    program: PathBuf,
+    /// What this version can.
+    can: Abilities,
+    filters: Vec<Vec<u8>>,
+}
+
+/// What came with later versions of bubblewrap.
+#[derive(Debug, Clone, Copy)]
+struct Abilities {
+    disable_userns: bool,
+    sizes: bool,
+}
+
+impl Bubblewrap {
+    /// Finds the program and asks what it can.
+    pub(crate) async fn open(workshop: &Workshop) -> Result<Self, SandboxError> {
+        let missing = |reason: &str| SandboxError::Unavailable { engine: NAME, reason: reason.to_owned() };
+        let program = shared::find_program("bwrap")
+            .ok_or_else(|| missing("the program `bwrap` was not found; install the package `bubblewrap`"))?;
+        let mut process = new_process(&program);
+        process.arg("--help");
+        shared::connect(&mut process, &crate::Input::Empty).map_err(SandboxError::system("open a pipe"))?;
+        let child = workshop.spawner.spawn(process, Vec::new()).await;
+        let child = child.map_err(|error| missing(&format!("`bwrap` could not be started: {error}")))?;
+        let output = child.wait_with_output().await.map_err(SandboxError::system("read from `bwrap`"))?;
+        let help = [output.stdout, output.stderr].concat();
+        let help = String::from_utf8_lossy(&help);
+        if !help.contains("--add-seccomp-fd") {
+            return Err(missing("`bwrap` is older than version 0.5; install a newer one"));
+        }
+        let can =
+            Abilities { disable_userns: help.contains("--disable-userns"), sizes: help.contains("--size") };
+        let filters = seccomp::filters(Wishes::default())
+            .map_err(|error| missing(&format!("no system call filter for this machine: {error}")))?;
+        Ok(Self { program, can, filters: filters.iter().map(seccomp::bytes).collect() })
+    }
+
+    /// Starts a process.
+    pub(crate) async fn start(
+        &self,
+        workshop: &Workshop,
+        command: &Command,
+    ) -> Result<Running, SandboxError> {
+        let system = SandboxError::system;
+        let mut inherited = Vec::new();
+        let (held_back, let_go) = fds::pipe().map_err(system("open a pipe"))?;
+        let (status, tell) = fds::pipe().map_err(system("open a pipe"))?;
+        let options =
+            self.options(workshop, command, &mut inherited).map_err(system("make an anonymous file"))?;
+        let mut options = options;
+        options.pair("--block-fd", fds::number(&held_back));
+        options.pair("--json-status-fd", fds::number(&tell));
+        let options = fds::file_of(c"options", &options.bytes).map_err(system("make an anonymous file"))?;
+        let mut process = new_process(&self.program);
+        process.arg("--args").arg(fds::number(&options)).arg("--").args(&command.argv);
+        inherited.extend([held_back, tell, options]);
+        let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;
+        let group = workshop.control.group(&command.limits).map_err(system("make a control group"))?;
+        let started = Instant::now();
+        let child = workshop.spawner.spawn(process, inherited).await.map_err(system("start `bwrap`"))?;
+        let starting = Starting { child, status, let_go, socket, group };
+        starting.let_go(workshop, command, started).await
+    }
+
+    fn options(
+        &self,
+        workshop: &Workshop,
+        command: &Command,
+        inherited: &mut Vec<OwnedFd>,
+    ) -> io::Result<Options> {
+        let mut options = Options { bytes: Vec::new(), sizes: self.can.sizes };
+        options.all(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
+        options.all(["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]);
+        options.pair("--cap-drop", "ALL");
+        if self.can.disable_userns {
+            options.one("--disable-userns");
+        }
+        if !command.network {
+            options.one("--unshare-net");
+        }
+        for filter in &self.filters {
+            let file = fds::file_of(c"filter", filter)?;
+            options.pair("--add-seccomp-fd", fds::number(&file));
+            inherited.push(file);
+        }
+        match command.level() {
+            Level::Isolated => isolated(&mut options, workshop, command, inherited)?,
+            Level::Host => host(&mut options, workshop, command, inherited)?,
+        }
+        for (name, value) in &command.env {
+            options.triple("--setenv", name, value);
+        }
+        options.pair("--chdir", command.directory.as_deref().unwrap_or(command.place.work()));
+        Ok(options)
+    }
+}
+
+/// An empty root; read-only folders of the system; private folders in memory.
+fn isolated(
+    options: &mut Options,
+    workshop: &Workshop,
+    command: &Command,
+    inherited: &mut Vec<OwnedFd>,
+) -> io::Result<()> {
+    options.pair("--uid", mounts::NOBODY.to_string());
+    options.pair("--gid", mounts::NOBODY.to_string());
+    options.pair("--hostname", "sandbox");
+    for folder in mounts::present(&mounts::SYSTEM) {
+        match mounts::link_of(folder) {
+            Some(target) => options.triple("--symlink", target, folder),
+            None => options.triple("--ro-bind", folder, folder),
+        }
+    }
+    let network: &[&str] = if command.network { &mounts::NETWORK } else { &[] };
+    let read_only = [mounts::STORES.as_slice(), &mounts::SETTINGS, network];
+    for path in read_only.into_iter().flat_map(mounts::present) {
+        options.triple("--ro-bind", path, path);
+    }
+    for path in workshop.settings.read_only.iter().filter(|path| path.exists()) {
+        options.triple("--ro-bind", path, path);
+    }
+    options.file(mounts::PASSWD.as_bytes(), Path::new("/etc/passwd"), inherited)?;
+    options.file(mounts::GROUP.as_bytes(), Path::new("/etc/group"), inherited)?;
+    devices(options, command);
+    options.private("/tmp", command.limits.work);
+    options.private(command.place.work(), command.limits.work);
+    small_files(options, command, inherited)?;
+    binds(options, command);
+    options.pair("--remount-ro", "/");
+    Ok(())
+}
+
+/// The machine's files, without the server's own.
+fn host(
+    options: &mut Options,
+    workshop: &Workshop,
+    command: &Command,
+    inherited: &mut Vec<OwnedFd>,
+) -> io::Result<()> {
+    options.triple("--bind", "/", "/");
+    // Root may write here without any capability, and so reach the whole machine.
+    if Path::new("/sys").exists() {
+        options.triple("--ro-bind", "/sys", "/sys");
+    }
+    devices(options, command);
+    let settings = &workshop.settings;
+    for folder in settings.hidden.iter().filter(|folder| folder.is_dir()) {
+        options.pair("--tmpfs", folder);
+    }
+    options.private(&settings.scratch, 1 << 20);
+    options.private(command.place.work(), command.limits.work);
+    small_files(options, command, inherited)?;
+    binds(options, command);
+    Ok(())
+}
+
+/// Few devices; processes of its own only. `/proc` is read-only: a process of root's could otherwise write
+/// settings of the kernel, which are guarded by the user alone, and so leave.
+fn devices(options: &mut Options, command: &Command) {
+    options.pair("--dev", "/dev");
+    options.private("/dev/shm", command.limits.work);
+    options.pair("--remount-ro", "/dev");
+    options.pair("--proc", "/proc");
+    options.pair("--remount-ro", "/proc");
+}
+
+fn small_files(options: &mut Options, command: &Command, inherited: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let folder = command.place.files();
+    options.pair("--dir", folder);
+    command.files.iter().try_for_each(|file| options.file(&file.content, &folder.join(file.name), inherited))
+}
+
+fn binds(options: &mut Options, command: &Command) {
+    for bind in &command.binds {
+        let option = if bind.writable { "--bind" } else { "--ro-bind" };
+        options.triple(option, &bind.host, command.place.seen_at(bind));
+    }
+}
+
+/// Options in the form that bubblewrap reads from a file: each ends with a zero.
+struct Options {
+    bytes: Vec<u8>,
+    sizes: bool,
+}
+
+impl Options {
+    fn one(&mut self, word: impl AsRef<OsStr>) {
+        self.bytes.extend_from_slice(word.as_ref().as_bytes());
+        self.bytes.push(0);
+    }
+
+    fn all<const N: usize>(&mut self, words: [&str; N]) {
+        for word in words {
+            self.one(word);
+        }
+    }
+
+    fn pair(&mut self, option: &str, value: impl AsRef<OsStr>) {
+        self.one(option);
+        self.one(value);
+    }
+
+    fn triple(&mut self, option: &str, first: impl AsRef<OsStr>, second: impl AsRef<OsStr>) {
+        self.pair(option, first);
+        self.one(second);
+    }
+
+    /// A folder in memory, of this many bytes at most.
+    fn private(&mut self, path: impl AsRef<OsStr>, bytes: u64) {
+        if self.sizes {
+            self.pair("--size", bytes.to_string());
+        }
+        self.pair("--tmpfs", path);
+    }
+
+    fn file(&mut self, content: &[u8], path: &Path, inherited: &mut Vec<OwnedFd>) -> io::Result<()> {
+        let file = fds::file_of(c"file", content)?;
+        self.pair("--perms", "0444");
+        self.triple("--file", fds::number(&file), path);
+        inherited.push(file);
+        Ok(())
+    }
+}
+
+/// A child that is held back.
+struct Starting {
+    child: Child,
+    status: OwnedFd,
+    let_go: OwnedFd,
+    socket: Option<StdinOf>,
+    group: Group,
+}
+
+impl Starting {
+    /// Limits the first process of the namespace, and lets it go.
+    async fn let_go(
+        mut self,
+        workshop: &Workshop,
+        command: &Command,
+        started: Instant,
+    ) -> Result<Running, SandboxError> {
+        let system = SandboxError::system;
+        let mut status = pipe::Receiver::from_owned_fd(self.status).map_err(system("watch a pipe"))?;
+        let Some(pid) = first_process(&mut status).await else {
+            return Err(failure(self.child).await);
+        };
+        let init = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(io::Error::from)
+            .map_err(system("hold a process"))?;
+        shared::limit(pid, &command.limits, &workshop.control).map_err(system("limit a process"))?;
+        let number = pid.as_raw_nonzero().get().unsigned_abs();
+        self.group.add(number).map_err(system("put a process in a control group"))?;
+        rustix::io::write(&self.let_go, b"1").map_err(io::Error::from).map_err(system("start a process"))?;
+        let stdin = self.child.stdin.take().map(StdinOf::Pipe).or(self.socket);
+        Ok(Running {
+            stdin,
+            stdout: self.child.stdout.take(),
+            stderr: self.child.stderr.take(),
+            started,
+            engine: NAME,
+            rest: Some(Rest {
+                child: self.child,
+                hold: Hold::Namespace { init, status },
+                group: Some(self.group),
+                folder: None,
+            }),
+        })
+    }
+}
+
+/// Reads the number of the first process in the namespace; `None` where there is none, because setting up failed.
+async fn first_process(status: &mut pipe::Receiver) -> Option<Pid> {
+    let mut line = Vec::with_capacity(256);
+    while !line.contains(&b'\n') && line.len() < 4096 {
+        if status.read_buf(&mut line).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let told: serde_json::Value = serde_json::from_slice(line).ok()?;
+    Pid::from_raw(i32::try_from(told.get("child-pid")?.as_i64()?).ok()?)
+}
+
+/// Says why bubblewrap gave up.
+async fn failure(child: Child) -> SandboxError {
+    match child.wait_with_output().await {
+        Ok(output) => engine_failure(&String::from_utf8_lossy(&output.stderr)),
+        Err(source) => SandboxError::System { doing: "read from `bwrap`", source },
+    }
+}
+
+/// Reads what bubblewrap wrote when it did not come to run the program.
+pub(crate) fn engine_failure(stderr: &str) -> SandboxError {
+    let line = stderr.lines().rev().find_map(|line| line.strip_prefix("bwrap: ")).unwrap_or(stderr).trim();
+    match line.strip_prefix("execvp ").and_then(|rest| rest.rsplit_once(": ")) {
+        Some((program, _)) => SandboxError::MissingProgram(program.to_owned()),
+        None => SandboxError::Engine { engine: NAME, message: line.chars().take(500).collect() },
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
+fn new_process(program: &Path) -> Process {
+    let mut process = Process::new(program);
+    process.env_clear().current_dir("/");
+    // Some systems hand a library path to the programs they start; bubblewrap itself gets nothing.
+    process.env("PATH", OsString::from("/usr/bin:/bin"));
+    process
+}

@@ -1,0 +1,214 @@
+//! The engine `landlock`: for machines without user namespaces, by explicit configuration.
+//!
+//! Files and signals are confined by Landlock, sockets and process groups by seccomp, everything else by
+//! limits. There is no namespace: a supervisor beside the tree ends it by its process group, which nothing in
+//! it can leave. Its folders lie on disk while it runs.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::time::Instant;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
+};
+
+use super::child::{self, Confinement};
+use super::{Folder, Workshop, mounts, shared};
+use crate::command::{Command, Level};
+use crate::error::SandboxError;
+use crate::fds;
+use crate::running::{Hold, Rest, Running, StdinOf};
+use crate::seccomp::{self, Wishes};
+use crate::settings::EngineName;
+
+const NAME: EngineName = EngineName::Landlock;
+
+/// The newest set of rights that is asked for; an older kernel gives what it has.
+const NEWEST: ABI = ABI::V7;
+
+/// The first version of Landlock that keeps signals and abstract sockets within.
+const KEEPS_SIGNALS: i32 = 6;
+
+/// The engine.
+#[derive(Debug)]
+pub(crate) struct Landlock {
+    version: i32,
+}
+
+impl Landlock {
+    /// Asks the kernel for its version of Landlock.
+    pub(crate) fn open() -> Result<Self, SandboxError> {
+        let version = child::landlock_version();
+        if version < 1 {
+            let reason = "the kernel has no Landlock, or it is switched off at boot".to_owned();
+            return Err(SandboxError::Unavailable { engine: NAME, reason });
+        }
+        Ok(Self { version })
+    }
+
+    /// Starts a process whose private folders are in `folder`.
+    pub(crate) async fn start(
+        &self,
+        workshop: &Workshop,
+        command: &Command,
+        folder: Folder,
+    ) -> Result<Running, SandboxError> {
+        let system = SandboxError::system;
+        let failed = |what: String| SandboxError::Engine { engine: NAME, message: what };
+        for file in &command.files {
+            let path = folder.path().join("files").join(file.name);
+            fs::write(&path, &file.content).map_err(|source| SandboxError::Prepare { path, source })?;
+        }
+        let rules = rules_of(workshop, command, &folder).map_err(|error| failed(error.to_string()))?;
+        let rules: Option<OwnedFd> = rules.into();
+        let rules = rules.ok_or_else(|| failed("the kernel gave no set of rules".to_owned()))?;
+        let filters = seccomp::filters(self.wishes(command)).map_err(|error| failed(error.to_string()))?;
+        let group = workshop.control.group(&command.limits).map_err(system("make a control group"))?;
+        let (held, lifeline) = fds::pipe().map_err(system("open a pipe"))?;
+        let confinement = Confinement {
+            lifeline: held,
+            doors: group.doors().map_err(system("open a control group"))?,
+            limits: shared::limits_of_each(&command.limits, &workshop.control),
+            rules,
+            filters,
+        };
+        let directory = command.directory.clone().unwrap_or_else(|| folder.path().join("work"));
+        let mut process = process_of(command, &directory)?;
+        let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;
+        confine(&mut process, confinement);
+        let started = Instant::now();
+        let spawned = workshop.spawner.spawn_supervised(process).await;
+        let mut child = spawned.map_err(|error| not_started(command, error))?;
+        Ok(Running {
+            stdin: child.stdin.take().map(StdinOf::Pipe).or(socket),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            started,
+            engine: NAME,
+            rest: Some(Rest {
+                child,
+                hold: Hold::Supervisor { lifeline: Some(lifeline) },
+                group: Some(group),
+                folder: Some(folder),
+            }),
+        })
+    }
+
+    fn wishes(&self, command: &Command) -> Wishes {
+        Wishes {
+            no_sockets: !command.network,
+            // Landlock does not keep a process from the sockets that lie in folders.
+            no_unix_sockets: command.level() == Level::Isolated,
+            no_new_groups: true,
+            no_signals: self.version < KEEPS_SIGNALS,
+        }
+    }
+}
+
+fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<RulesetCreated, RulesetError> {
+    let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
+    rules = rules.scope(Scope::from_all(NEWEST))?;
+    if !command.network {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let mut rules = rules.create()?;
+    let (read, all) = (AccessFs::from_read(NEWEST), AccessFs::from_all(NEWEST));
+    match command.level() {
+        Level::Isolated => {
+            let network: &[&str] = if command.network { &mounts::NETWORK } else { &[] };
+            let folders = [mounts::SYSTEM.as_slice(), &mounts::STORES, &mounts::SETTINGS, network];
+            for path in folders.into_iter().flat_map(mounts::present) {
+                rules = allow(rules, path, read)?;
+            }
+            for path in &workshop.settings.read_only {
+                rules = allow(rules, path, read)?;
+            }
+            for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
+                rules = allow(rules, Path::new(device), all)?;
+            }
+        }
+        Level::Host => {
+            for path in all_but(&workshop.settings.hidden) {
+                rules = allow(rules, &path, all)?;
+            }
+        }
+    }
+    rules = allow(rules, &folder.path().join("files"), read)?;
+    rules = allow(rules, &folder.path().join("work"), all)?;
+    for bind in &command.binds {
+        rules = allow(rules, &bind.host, if bind.writable { all } else { read })?;
+    }
+    Ok(rules)
+}
+
+/// Allows what is there; a path that is not there needs no rule.
+fn allow(
+    rules: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(handle) = PathFd::new(path) else { return Ok(rules) };
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    rules.add_rule(PathBeneath::new(handle, access))
+}
+
+/// Returns paths that together hold everything but the hidden folders: Landlock can allow, but not except.
+fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
+    fn walk(folder: &Path, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
+        if hidden.iter().any(|hidden| folder == hidden) {
+            return;
+        }
+        if !hidden.iter().any(|hidden| hidden.starts_with(folder)) {
+            found.push(folder.to_owned());
+            return;
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // A link is followed to a place that has its own rule, or none.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                walk(&entry.path(), hidden, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(Path::new("/"), hidden, &mut found);
+    found
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
+fn process_of(command: &Command, directory: &Path) -> Result<Process, SandboxError> {
+    let name = command.argv.first().cloned().unwrap_or_default();
+    // The path is looked up here: the search of the standard library would use the server's own.
+    let program = find(command, Path::new(&name))
+        .ok_or_else(|| SandboxError::MissingProgram(name.to_string_lossy().into_owned()))?;
+    let mut process = Process::new(program);
+    process.arg0(&name).args(command.argv.iter().skip(1)).env_clear().current_dir(directory);
+    process.envs(command.env.iter().map(|(name, value)| (name, value)));
+    Ok(process)
+}
+
+fn find(command: &Command, name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return Some(name.to_owned());
+    }
+    let path = command.variable("PATH")?;
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+#[expect(unsafe_code, reason = "the closure runs between fork and exec and makes system calls only")]
+fn confine(process: &mut Process, confinement: Confinement) {
+    // SAFETY: `enter` neither allocates nor locks: everything it needs was made before the fork.
+    unsafe { process.pre_exec(move || confinement.enter()) };
+}
+
+fn not_started(command: &Command, error: io::Error) -> SandboxError {
+    if error.kind() == io::ErrorKind::NotFound {
+        let name = command.argv.first().cloned().unwrap_or_default();
+        return SandboxError::MissingProgram(name.to_string_lossy().into_owned());
+    }
+    SandboxError::System { doing: "start a process", source: error }
+}

@@ -1,0 +1,30 @@
+//! Runs one process confined: in a namespace of its own, without network, with limits, and gone at the end.
+//!
+//! The only crate that starts processes, and the only one with `unsafe`. It knows nothing of tools: a
+//! [`Command`] says what runs and how it is confined, [`Sandbox::run`] tells what happened.
+//!
+//! What it does not do: choose the confinement (its caller does), or run anything unconfined. Where an engine
+//! cannot give what was asked for, the answer is an error.
+
+mod capture;
+mod cgroup;
+mod command;
+mod ending;
+mod engine;
+mod error;
+mod fds;
+mod running;
+mod sandbox;
+mod seccomp;
+mod self_test;
+mod settings;
+mod spawner;
+
+pub use capture::{Captured, Stream};
+pub use command::{Bind, Command, File, Input, Level, Limits, Place};
+pub use ending::{Ending, Finished, Limit};
+pub use error::SandboxError;
+pub use running::{Running, StdinOf};
+pub use sandbox::Sandbox;
+pub use self_test::{Probe, Verdict};
+pub use settings::{EngineName, Settings};

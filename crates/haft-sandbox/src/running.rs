@@ -1,0 +1,158 @@
+//! A process that runs confined, and the power to end it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::runtime::Handle;
+
+use crate::cgroup::Group;
+use crate::ending::{Ending, Limit};
+use crate::engine::{Folder, Removal};
+use crate::error::SandboxError;
+use crate::settings::EngineName;
+
+/// What the caller holds of a process's standard input.
+#[derive(Debug)]
+pub enum StdinOf {
+    /// The end of a pipe that is written.
+    Pipe(ChildStdin),
+    /// The other end of a socket.
+    Socket(UnixStream),
+}
+
+/// A process that runs confined. Dropping it ends the process and all that it started.
+#[derive(Debug)]
+pub struct Running {
+    /// Its standard input, where the command asked for a pipe or a socket.
+    pub stdin: Option<StdinOf>,
+    /// Its standard output.
+    pub stdout: Option<ChildStdout>,
+    /// Its standard error.
+    pub stderr: Option<ChildStderr>,
+    pub(crate) started: Instant,
+    pub(crate) engine: EngineName,
+    /// Taken when the process has ended and was waited for.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// What is cleaned up after a process.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) child: Child,
+    pub(crate) hold: Hold,
+    /// Dropped after the process has ended, in this order.
+    pub(crate) group: Option<Group>,
+    #[expect(dead_code, reason = "removed from disk when dropped")]
+    pub(crate) folder: Option<Folder>,
+}
+
+/// How a whole tree of processes is ended, and its end is told.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// The first process of the tree's own namespace: the kernel ends the others with it. The pipe tells whether
+    /// the program was started at all.
+    Namespace { init: OwnedFd, status: pipe::Receiver },
+    /// A supervisor beside the tree ends it when this pipe is closed.
+    Supervisor { lifeline: Option<OwnedFd> },
+    /// A container is removed by its name.
+    Container(Removal),
+}
+
+impl Hold {
+    fn kill(&mut self) {
+        match self {
+            // It has ended already where this fails.
+            Hold::Namespace { init, .. } => drop(pidfd_send_signal(init, Signal::KILL)),
+            Hold::Supervisor { lifeline } => drop(lifeline.take()),
+            Hold::Container(removal) => removal.start(),
+        }
+    }
+}
+
+/// The end of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) ending: Ending,
+    pub(crate) processes_met: bool,
+}
+
+impl Running {
+    /// Ends the process and all that it started; [`Running::wait`] then tells when they are gone.
+    pub fn kill(&mut self) {
+        if let Some(rest) = &mut self.rest {
+            rest.hold.kill();
+        }
+    }
+
+    /// Waits until the process has ended. By then everything that it started is gone, too.
+    pub async fn wait(&mut self) -> Result<Ending, SandboxError> {
+        self.end().await.map(|end| end.ending)
+    }
+
+    pub(crate) async fn end(&mut self) -> Result<End, SandboxError> {
+        let engine = self.engine;
+        let gone =
+            || SandboxError::Engine { engine, message: "the process was waited for before".to_owned() };
+        let rest = self.rest.as_mut().ok_or_else(gone)?;
+        let status = rest.child.wait().await.map_err(SandboxError::system("wait for a process"))?;
+        let ran = rest.hold.ran(status).await;
+        let mut rest = self.rest.take().ok_or_else(gone)?;
+        if let Hold::Container(removal) = &mut rest.hold {
+            removal.forget();
+        }
+        let group = rest.group.take();
+        let code = ran.map_err(|()| SandboxError::Engine { engine, message: String::new() })?;
+        let mut ending = Ending::from_code(code);
+        let killed = matches!(ending, Ending::Signalled(libc::SIGKILL));
+        // A process that was killed for memory and ended by itself afterwards has told its own story.
+        if killed && group.as_ref().is_some_and(Group::memory_met) {
+            ending = Ending::Stopped(Limit::Memory);
+        }
+        Ok(End { ending, processes_met: group.as_ref().is_some_and(Group::processes_met) })
+    }
+}
+
+impl Hold {
+    /// Returns the code of the program, or an error where the engine never came to start it.
+    async fn ran(&mut self, status: ExitStatus) -> Result<i32, ()> {
+        use std::os::unix::process::ExitStatusExt as _;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(libc::SIGKILL));
+        match self {
+            Hold::Namespace { status: pipe, .. } => {
+                let mut told = Vec::new();
+                // The writer has ended, so this meets the end of the pipe.
+                let read = pipe.read_to_end(&mut told).await.unwrap_or_default();
+                // Killed from outside, the engine tells nothing; else it tells a code if the program ran.
+                if read > 0 || code == 128 + libc::SIGKILL { Ok(code) } else { Err(()) }
+            }
+            // Docker and Podman have 125 for themselves.
+            Hold::Container(_) if code == 125 => Err(()),
+            Hold::Supervisor { .. } | Hold::Container(_) => Ok(code),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(mut rest) = self.rest.take() else { return };
+        rest.hold.kill();
+        // The pipes are closed first: a process that writes must not keep the cleaning up waiting.
+        drop((self.stdin.take(), self.stdout.take(), self.stderr.take()));
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                let waited: io::Result<ExitStatus> = rest.child.wait().await;
+                if let Err(error) = waited {
+                    tracing::warn!(%error, "failed to wait for a process that was ended");
+                }
+                drop(rest);
+            });
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The one place where processes are run.
+
+use std::convert::Infallible;
+use std::mem;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::OnceCell;
+
+use crate::capture::{Capture, Ended, Stream};
+use crate::command::{Command, Input, Level, Place};
+use crate::ending::{Ending, Finished, Limit};
+use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, Workshop};
+use crate::error::SandboxError;
+use crate::running::{Running, StdinOf};
+use crate::self_test::{self, Verdict};
+use crate::settings::{EngineName, Settings};
+
+/// Runs processes confined. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    workshop: Workshop,
+    bubblewrap: OnceCell<Bubblewrap>,
+    landlock: OnceCell<Landlock>,
+    docker: OnceCell<Container>,
+    podman: OnceCell<Container>,
+    verdicts: [OnceCell<Verdict>; EngineName::ALL.len()],
+}
+
+impl Sandbox {
+    /// Prepares; engines are looked for when they are first needed. Needs a tokio runtime, which watches the
+    /// processes.
+    pub fn open(settings: Settings) -> Result<Self, SandboxError> {
+        let inner = Inner {
+            workshop: Workshop::open(settings)?,
+            bubblewrap: OnceCell::new(),
+            landlock: OnceCell::new(),
+            docker: OnceCell::new(),
+            podman: OnceCell::new(),
+            verdicts: [const { OnceCell::const_new() }; EngineName::ALL.len()],
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns what the settings ask for.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.workshop.settings
+    }
+
+    /// Says in words what limits memory and processes here.
+    pub fn limiter(&self) -> &'static str {
+        self.inner.workshop.control.describe()
+    }
+
+    /// Returns what real probes found about an engine; the first caller waits for them.
+    pub async fn verdict(&self, engine: EngineName) -> &Verdict {
+        let [bubblewrap, landlock, docker, podman] = &self.inner.verdicts;
+        let verdict = match engine {
+            EngineName::Bubblewrap => bubblewrap,
+            EngineName::Landlock => landlock,
+            EngineName::Docker => docker,
+            EngineName::Podman => podman,
+        };
+        verdict.get_or_init(|| Box::pin(self_test::examine(self, engine))).await
+    }
+
+    /// Makes the place for one process. Containers cannot show the machine's files, so a process that shall see
+    /// them runs under bubblewrap there.
+    pub fn place(&self, level: Level, engine: Option<EngineName>) -> Result<Place, SandboxError> {
+        let settings = self.settings();
+        let engine = match (engine.unwrap_or(settings.engine), level) {
+            (EngineName::Docker | EngineName::Podman, Level::Host) => EngineName::Bubblewrap,
+            (engine, _) => engine,
+        };
+        let on_disk = engine != EngineName::Bubblewrap;
+        let folder = on_disk.then(|| Folder::make(&settings.scratch)).transpose()?;
+        if let Some(folder) = &folder {
+            folder.sub("work")?;
+            folder.sub("files")?;
+        }
+        let base = match (&folder, engine, level) {
+            (Some(folder), EngineName::Landlock, _) => Some(folder.path()),
+            (_, EngineName::Bubblewrap, Level::Host) => Some(settings.scratch.as_path()),
+            _ => None,
+        };
+        let (work, files) = match base {
+            Some(base) => (base.join("work"), base.join("files")),
+            None => (engine::WORK.into(), engine::FILES.into()),
+        };
+        Ok(Place { engine, level, work, files, folder })
+    }
+
+    /// Runs a process to its end, or to its limits, and tells what happened. Dropping the future ends it.
+    pub async fn run(
+        &self,
+        command: Command,
+        watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> Result<Finished, SandboxError> {
+        let engine = command.place.engine;
+        self.verdict(engine).await.check(engine)?;
+        self.run_unexamined(command, watch).await
+    }
+
+    pub(crate) async fn run_unexamined(
+        &self,
+        mut command: Command,
+        watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> Result<Finished, SandboxError> {
+        let limits = command.limits.clone();
+        let input =
+            if let Input::Bytes(bytes) = &mut command.input { mem::take(bytes) } else { Bytes::new() };
+        let mut running = self.start_unexamined(command).await?;
+        let (Some(stdout), Some(stderr)) = (running.stdout.take(), running.stderr.take()) else {
+            return Err(SandboxError::Engine { engine: running.engine, message: "no output".to_owned() });
+        };
+        let stdin = running.stdin.take();
+        let feed = async move {
+            // A process that does not read its input has its reasons.
+            if let Some(StdinOf::Pipe(mut pipe)) = stdin {
+                drop(pipe.write_all(&input).await);
+            }
+            std::future::pending::<Infallible>().await
+        };
+        let mut capture = Capture::new(limits.output);
+        let read = async {
+            let ended = tokio::select! {
+                ended = capture.read(stdout, stderr, watch) => ended,
+                never = feed => match never {},
+            };
+            let flooded = matches!(ended, Ok(Ended::Flooded));
+            if flooded {
+                running.kill();
+            }
+            running.end().await.map(|end| (end, flooded.then_some(Limit::Output)))
+        };
+        let told = if let Ok(told) = tokio::time::timeout(limits.wall, read).await {
+            told
+        } else {
+            running.kill();
+            running.end().await.map(|end| (end, Some(Limit::Wall)))
+        };
+        capture.finish();
+        let (end, stopped) = told.map_err(|error| explain(error, &capture))?;
+        Ok(Finished {
+            ending: stopped.map_or(end.ending, Ending::Stopped),
+            stdout: capture.stdout,
+            stderr: capture.stderr,
+            took: running.started.elapsed(),
+            processes_met: end.processes_met,
+        })
+    }
+
+    /// Starts a process that goes on until it ends, or is dropped. The caller minds the time and the output.
+    pub async fn start(&self, command: Command) -> Result<Running, SandboxError> {
+        let engine = command.place.engine;
+        self.verdict(engine).await.check(engine)?;
+        self.start_unexamined(command).await
+    }
+
+    pub(crate) async fn start_unexamined(&self, mut command: Command) -> Result<Running, SandboxError> {
+        engine::check(&command)?;
+        let (inner, workshop) = (&*self.inner, &self.inner.workshop);
+        let folder = command.place.folder.take();
+        let missing =
+            || SandboxError::Engine { engine: command.place.engine, message: "no folder".to_owned() };
+        match command.place.engine {
+            EngineName::Bubblewrap => {
+                let engine = inner.bubblewrap.get_or_try_init(|| Bubblewrap::open(workshop)).await?;
+                engine.start(workshop, &command).await
+            }
+            EngineName::Landlock => {
+                let engine = inner.landlock.get_or_try_init(|| async { Landlock::open() }).await?;
+                engine.start(workshop, &command, folder.ok_or_else(missing)?).await
+            }
+            name @ (EngineName::Docker | EngineName::Podman) => {
+                let cell = if name == EngineName::Docker { &inner.docker } else { &inner.podman };
+                let engine = cell.get_or_try_init(|| Container::open(name, workshop)).await?;
+                engine.start(workshop, &command, folder.ok_or_else(missing)?).await
+            }
+        }
+    }
+}
+
+/// Completes an engine's failure with what the engine wrote.
+fn explain(error: SandboxError, capture: &Capture) -> SandboxError {
+    match error {
+        SandboxError::Engine { engine: EngineName::Bubblewrap, message } if message.is_empty() => {
+            engine::engine_failure(&capture.stderr.text())
+        }
+        SandboxError::Engine { engine, message } if message.is_empty() => {
+            let message = capture.stderr.text().trim().chars().take(500).collect();
+            SandboxError::Engine { engine, message }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,84 @@
+//! The one thread that starts processes.
+//!
+//! A child is told to die with the *thread* that started it, so that thread must live as long as the sandbox:
+//! workers of an async runtime come and go. Having one thread also means that descriptors which a child shall
+//! inherit are inheritable in no other child.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use tokio::process::Child;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::fds;
+
+/// Starts processes, one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Spawner {
+    orders: mpsc::Sender<Order>,
+}
+
+struct Order {
+    command: Command,
+    inherited: Vec<OwnedFd>,
+    on_drop: OnDrop,
+    answer: oneshot::Sender<io::Result<Child>>,
+}
+
+/// What happens to a child whose handle is dropped.
+enum OnDrop {
+    Kill,
+    /// It is a supervisor, and has its own way to learn that it shall end: killed, it could not end its tree.
+    Leave,
+}
+
+impl Spawner {
+    /// Starts the thread. Its children are watched by the runtime of the caller.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        let runtime = Handle::current();
+        thread::Builder::new().name("haft-spawner".to_owned()).spawn(move || {
+            let _inside = runtime.enter();
+            for order in inbox {
+                // A caller that went away meanwhile gets no process.
+                if !order.answer.is_closed() {
+                    let child = spawn(order.command, order.inherited, &order.on_drop);
+                    drop(order.answer.send(child));
+                }
+            }
+        })?;
+        Ok(Self { orders })
+    }
+
+    /// Starts a process that inherits these descriptors besides its standard ones.
+    pub(crate) async fn spawn(&self, command: Command, inherited: Vec<OwnedFd>) -> io::Result<Child> {
+        self.order(command, inherited, OnDrop::Kill).await
+    }
+
+    /// Starts a process that ends by itself when its caller goes away.
+    pub(crate) async fn spawn_supervised(&self, command: Command) -> io::Result<Child> {
+        self.order(command, Vec::new(), OnDrop::Leave).await
+    }
+
+    async fn order(&self, command: Command, inherited: Vec<OwnedFd>, on_drop: OnDrop) -> io::Result<Child> {
+        let (answer, child) = oneshot::channel();
+        let gone = || io::Error::other("the thread that starts processes has ended");
+        self.orders.send(Order { command, inherited, on_drop, answer }).map_err(|_| gone())?;
+        child.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn(command: Command, inherited: Vec<OwnedFd>, on_drop: &OnDrop) -> io::Result<Child> {
+    for fd in &inherited {
+        fds::inherit(fd)?;
+    }
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(matches!(on_drop, OnDrop::Kill));
+    let child = command.spawn();
+    drop(inherited);
+    child
+}

@@ -1,0 +1,171 @@
+//! What a process is given, and what is told of it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use haft_sandbox::{Captured, Ending, File, Input, Level, Limit, Limits, SandboxError, Stream};
+
+use crate::rig::{ENGINES, Rig, small};
+
+#[tokio::test]
+async fn an_engine_that_serves_has_passed_its_probes() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let verdict = rig.sandbox.verdict(engine).await;
+        assert!(verdict.holds(), "{engine}: {:?}", verdict.reason());
+        let names: Vec<&str> = verdict.probes.iter().map(|probe| probe.name).collect();
+        assert_eq!(
+            names,
+            [
+                "starts a program",
+                "network refused",
+                "file outside refused",
+                "writing outside refused",
+                "fork bomb stopped",
+                "memory stopped"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn output_code_and_errors_are_told() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let finished = rig.isolated("echo out; echo err >&2; exit 7").await;
+        let told = (finished.ending, finished.stdout.text(), finished.stderr.text());
+        assert_eq!(told, (Ending::Exited(7), "out\n".into(), "err\n".into()), "{engine}");
+        assert_eq!(rig.isolated("kill -9 $$").await.ending, Ending::Signalled(9), "{engine}");
+    }
+}
+
+#[tokio::test]
+async fn input_is_empty_or_what_was_given() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        assert_eq!(rig.isolated("cat; echo end").await.stdout.text(), "end\n", "{engine}");
+        let mut command = rig.bash(Level::Isolated, "wc -c");
+        command.input = Input::Bytes(Bytes::from(vec![0; 300_000]));
+        assert_eq!(rig.run(command).await.stdout.text().trim(), "300000", "{engine}");
+        // A process that does not read is no trouble.
+        let mut command = rig.bash(Level::Isolated, "echo done");
+        command.input = Input::Bytes(Bytes::from(vec![0; 3_000_000]));
+        assert_eq!(rig.run(command).await.stdout.text(), "done\n", "{engine}");
+    }
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given_and_nothing_else() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        for level in [Level::Isolated, Level::Host] {
+            let place = rig.sandbox.place(level, None).unwrap();
+            let command = haft_sandbox::Command::new(place, ["/usr/bin/env"])
+                .env("ONE", "1")
+                .env("TEXT", "a\n'\"$(x) ä");
+            let finished = rig.run(command).await;
+            let mut lines: Vec<String> = finished.stdout.text().lines().map(str::to_owned).collect();
+            // bubblewrap tells the folder in which the process starts.
+            lines.retain(|line| !line.starts_with("PWD="));
+            assert_eq!(
+                lines,
+                ["ONE=1", "TEXT=a", "'\"$(x) ä"],
+                "{engine} {level:?} {}",
+                finished.stderr.text()
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_private_folder_is_where_it_works_and_its_files_are_found() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        for level in [Level::Isolated, Level::Host] {
+            let mut command =
+                rig.bash(level, "pwd; echo x > y; cat y; cat \"$FILES/script\"; touch \"$FILES/n\"");
+            let (work, files) = (command.place.work().to_owned(), command.place.files().to_owned());
+            command.files.push(File { name: "script", content: Bytes::from_static(b"text") });
+            let command = command.env("FILES", files);
+            let finished = rig.run(command).await;
+            let expected = format!("{}\nx\ntext", work.display());
+            assert_eq!(finished.stdout.text(), expected, "{engine} {level:?} {}", finished.stderr.text());
+        }
+        let left: Vec<_> = std::fs::read_dir(rig.home.path().join("run")).unwrap().flatten().collect();
+        let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
+        assert_eq!(left, ["self-test"], "{engine}: nothing is left on disk");
+    }
+}
+
+#[tokio::test]
+async fn output_is_streamed_and_cut() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let mut command = rig.bash(Level::Isolated, "head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2");
+        command.limits.output = 10;
+        let mut seen = [0_usize; 2];
+        let watch = &mut |stream, chunk: &[u8]| match stream {
+            Stream::Stdout => seen[0] += chunk.len(),
+            Stream::Stderr => seen[1] += chunk.len(),
+        };
+        let finished = rig.sandbox.run(command, watch).await.unwrap();
+        let kept = Captured { bytes: vec![0; 10], left_out: 99_990 };
+        assert_eq!((finished.stdout, finished.stderr, seen), (kept.clone(), kept, [100_000; 2]), "{engine}");
+    }
+}
+
+#[tokio::test]
+async fn limits_are_met_and_named() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let second = Duration::from_secs(1);
+        let cases: [(&str, Limits, Limit); 6] = [
+            ("sleep 100", Limits { wall: second, ..small() }, Limit::Wall),
+            ("trap '' TERM; sleep 100; sleep 100", Limits { wall: second, ..small() }, Limit::Wall),
+            ("(setsid sleep 100 &) ; sleep 100", Limits { wall: second, ..small() }, Limit::Wall),
+            ("while :; do :; done", Limits { cpu: second, ..small() }, Limit::Cpu),
+            ("exec dd if=/dev/zero of=/dev/null bs=256M count=1", small(), Limit::Memory),
+            ("exec cat /dev/zero", Limits { output: 1000, ..small() }, Limit::Output),
+        ];
+        for (script, limits, limit) in cases {
+            let mut command = rig.bash(Level::Isolated, script);
+            command.limits = limits;
+            let finished = rig.run(command).await;
+            assert_eq!(
+                finished.ending,
+                Ending::Stopped(limit),
+                "{engine} {script}: {}",
+                finished.stderr.text()
+            );
+        }
+        let mut command =
+            rig.bash(Level::Isolated, "head -c 2000000 /dev/zero > big; echo $?; stat -c %s big");
+        command.limits = small();
+        assert_eq!(rig.run(command).await.stdout.text(), "153\n1048576\n", "{engine}: the size of a file");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_said() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let place = || rig.sandbox.place(Level::Isolated, None).unwrap();
+        let command = |argv: &[&str]| haft_sandbox::Command::new(place(), argv).env("PATH", "/usr/bin");
+        let cases = [
+            (command(&["no-such-program"]), "the program `no-such-program` was not found in the sandbox"),
+            (command(&["/no/such"]), "the program `/no/such` was not found in the sandbox"),
+            (command(&[]), "the command is empty"),
+            (command(&["echo", "a\0b"]), "argument 1 contains a NUL character"),
+            (command(&["true"]).env("A", "\0"), "the variable `A` contains a NUL character"),
+            (command(&["true"]).env("A=B", "x"), "the variable `A=B` has no name that a process takes"),
+            (
+                command(&["true"]).env("A", "x".repeat(131_072)),
+                "the variable `A` is longer than 128 KiB, the most that a process takes",
+            ),
+        ];
+        for (command, expected) in cases {
+            let error: SandboxError = rig.sandbox.run(command, &mut |_, _| {}).await.unwrap_err();
+            assert_eq!(error.to_string(), expected, "{engine}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Real processes in a real sandbox, in every engine that this machine can run.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
+
+mod basics;
+mod rig;

@@ -1,0 +1,45 @@
+//! A sandbox on a temporary folder, and a short way to run something in it.
+
+use haft_sandbox::{Command, EngineName, Finished, Level, Limits, Sandbox, Settings};
+use tempfile::TempDir;
+
+/// The engines that need no service and no image.
+pub(crate) const ENGINES: [EngineName; 2] = [EngineName::Bubblewrap, EngineName::Landlock];
+
+/// The folders of a server, with something secret in them.
+pub(crate) struct Rig {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) home: TempDir,
+}
+
+impl Rig {
+    pub(crate) fn new(engine: EngineName) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("haft.db"), "the server's database").unwrap();
+        let settings = Settings {
+            engine,
+            hidden: vec![home.path().to_owned()],
+            ..Settings::new(home.path().join("run"))
+        };
+        Self { sandbox: Sandbox::open(settings).unwrap(), home }
+    }
+
+    /// Makes a command that runs a bash script with the usual environment.
+    pub(crate) fn bash(&self, level: Level, script: &str) -> Command {
+        let place = self.sandbox.place(level, None).unwrap();
+        Command::new(place, ["bash", "-c", script]).env("PATH", "/usr/local/bin:/usr/bin:/bin")
+    }
+
+    pub(crate) async fn run(&self, command: Command) -> Finished {
+        self.sandbox.run(command, &mut |_, _| {}).await.unwrap()
+    }
+
+    pub(crate) async fn isolated(&self, script: &str) -> Finished {
+        self.run(self.bash(Level::Isolated, script)).await
+    }
+}
+
+/// Small limits, so that meeting them is quick.
+pub(crate) fn small() -> Limits {
+    Limits { memory: 64 << 20, processes: 16, file_size: 1 << 20, work: 4 << 20, ..Limits::default() }
+}
