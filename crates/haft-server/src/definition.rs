@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::{AuthorText, FileForm};
+use haft_core::catalog::{AuthorText, FileForm, Unreadable};
 use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
@@ -26,6 +26,13 @@ impl Place {
     /// The definition replaces this one.
     pub(crate) fn of(spec: &ToolSpec) -> Self {
         Self { name: Some(spec.name.to_string()), version: Some(spec.version.to_string()) }
+    }
+
+    /// The definition replaces the text of a file that could not be read; the name of the file may say its version.
+    pub(crate) fn of_file(file: &Unreadable) -> Self {
+        let stem = file.path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(stem, _)| stem);
+        let version = stem.and_then(|stem| stem.split_once('@')).map(|(_, version)| version.to_owned());
+        Self { name: Some(file.name.clone()), version }
     }
 }
 

@@ -4,7 +4,7 @@
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
-use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
 
 use crate::engine::fault;
@@ -183,10 +183,8 @@ impl Session<'_> {
         }
         self.collect_tools(&mut changes).await?;
         for path in std::mem::take(&mut self.paths) {
-            let sql = AssertSqlSafe(format!("{} WHERE path = $1", rows::UNREADABLE));
-            let row = sqlx::query(sql).bind(&path).fetch_optional(&mut *self.tx).await?;
-            changes.push(match row {
-                Some(row) => Change::Unreadable(rows::unreadable(&row)?),
+            changes.push(match self.unreadable(&path).await? {
+                Some(file) => Change::Unreadable(file),
                 None => Change::UnreadableGone(path),
             });
         }

@@ -173,6 +173,90 @@ fn an_edit_is_stored_or_kept() {
 }
 
 #[test]
+fn a_definition_has_a_past() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["tool", "add", &file]));
+        fails(&haft.run(&["tool", "diff", "weather"]), 0, "revisions 1 and 1 are equal");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let changed = haft.write(
+            "new.yaml",
+            &text.replace("Current weather", "Weather").replace("    type: integer\n", ""),
+        );
+        ok(&haft.run(&["tool", "edit", "weather", "--from", &changed]));
+        let diff = haft.run(&["tool", "diff", "weather", "--from", "1", "--to", "2"]);
+        insta::allow_duplicates! {
+                insta::assert_snapshot!(ok(&diff), @r"
+        revision 1 to 2
+
+        description
+          - Current weather of a city
+          + Weather of a city
+
+        input_schema.properties.days.type
+          - integer
+        ");
+        }
+        fails(&haft.run(&["tool", "diff", "weather", "--from", "7"]), 3, "there is no revision `7`");
+
+        ok(&haft.run(&["tool", "publish", "weather"]));
+        fails(
+            &haft.run(&["tool", "restore", "weather", "1"]),
+            0,
+            "restored revision 1 of `user-created:weather@1.0.0` as revision 3",
+        );
+        fails(&haft.run(&["tool", "restore", "weather", "9"]), 3, "there is no revision `9`");
+        fails(
+            &haft.run(&["tool", "version", "weather", "2.0.0"]),
+            0,
+            "`weather` is now `user-created:weather@2.0.0`",
+        );
+        fails(&haft.run(&["tool", "version", "weather", "two"]), 8, "expected X.Y.Z, such as `1.2.0`");
+        let shown = ok(&haft.run(&["tool", "revisions", "weather"])).to_owned();
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["REVISION", "VERSION", "MADE", "PUBLISHED", "HASH", "DESCRIPTION"]);
+        let told: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1], row[4], row[6])).collect();
+        assert_eq!(
+            told,
+            [
+                ("4", "2.0.0", "no", "Current"),
+                ("3", "1.0.0", "no", "Current"),
+                ("2", "1.0.0", "yes", "Weather"),
+                ("1", "1.0.0", "no", "Current")
+            ]
+        );
+        assert_eq!(haft.json(&["tool", "revisions", "weather"])["total"], 4);
+        fails(&haft.run(&["tool", "revisions", "nothing"]), 3, "nothing");
+    }
+}
+
+#[test]
+fn a_file_that_never_parsed_is_mended_in_the_editor() {
+    for (haft, _server) in homes() {
+        let broken = "# Work in progress.\nname: later\ndescription: [\nimplementation: {type: http, url: https://api.example.com/}\n";
+        haft.write("home/skills/user-created/later.yaml", broken);
+        // A server needs a moment to find it.
+        let start = std::time::Instant::now();
+        while !haft.run(&["tool", "list"]).stdout.contains("user-created:later") {
+            assert!(start.elapsed().as_secs() < 20, "the file is not listed");
+        }
+        assert_eq!(ok(&haft.run(&["tool", "show", "later", "--source"])).trim_end(), broken.trim_end());
+        let edit = |editor: &str| {
+            let mut command = haft.command(&["tool", "edit", "later"]);
+            command.env("EDITOR", editor).env("TMPDIR", haft.path(""));
+            haft.finish(command.output().unwrap())
+        };
+        fails(&edit("sed -i 's/type: http/type: htp/'"), 8, "your text is kept in");
+        fails(&edit("sed -i 's/: \\[/: Comes later/'"), 0, "changed `user-created:later@1.0.0`");
+        let text = std::fs::read_to_string(haft.home().join("skills/user-created/later.yaml")).unwrap();
+        assert_eq!(text, broken.replace(": [", ": Comes later"));
+        let shown = haft.json(&["tool", "show", "later"]);
+        assert_eq!((&shown["ready"], &shown["description"]), (&json!(true), &json!("Comes later")));
+        assert!(!haft.run(&["tool", "list"]).stdout.contains(" no "), "nothing is left broken");
+    }
+}
+
+#[test]
 fn switches_decide_what_runs() {
     for (haft, _server) in homes() {
         let file = definition(&haft);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_core::catalog::Unreadable;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
@@ -94,7 +95,11 @@ impl Snapshot {
             })
         };
         let Some(first) = fitting().map(|entry| entry.tool.source).min() else {
-            return Err(self.unreadable_named(tenant, reference).unwrap_or_else(not_found));
+            let unreadable = |file: &Arc<Unreadable>| ResolveError::Unreadable {
+                name: reference.to_string(),
+                error: file.error.clone(),
+            };
+            return Err(self.unreadable_named(tenant, reference).map_or_else(not_found, unreadable));
         };
         let best = || fitting().filter(|entry| entry.tool.source == first);
         let newest =
@@ -107,11 +112,11 @@ impl Snapshot {
         Ok(newest)
     }
 
-    fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<ResolveError> {
+    /// Finds the file that cannot be read and whose name is the one that a reference says.
+    pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<Unreadable>> {
         let ToolRef::Name { bundle, name, .. } = reference else { return None };
-        let file = self.unreadable(tenant).find(|file| {
+        self.unreadable(tenant).find(|file| {
             file.name == name.as_str() && bundle.as_ref().is_none_or(|bundle| file.bundle == *bundle)
-        })?;
-        Some(ResolveError::Unreadable { name: reference.to_string(), error: file.error.clone() })
+        })
     }
 }

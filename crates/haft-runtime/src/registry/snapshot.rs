@@ -62,7 +62,10 @@ impl Snapshot {
     }
 
     /// Returns the files of a tenant that cannot be read, by path.
-    pub fn unreadable<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Unreadable>> {
+    pub fn unreadable<'a, 't>(
+        &'a self,
+        tenant: &'t TenantId,
+    ) -> impl Iterator<Item = &'a Arc<Unreadable>> + use<'a, 't> {
         self.unreadable.values().filter(move |file| file.tenant == *tenant)
     }
 

@@ -22,7 +22,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::routes::bundles;
+use crate::routes::{broken_file, bundles};
 use crate::view::ToolView;
 
 /// Finds the tool that a path names, or says which names are near.
@@ -67,6 +67,9 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
+    if let Some(file) = broken_file::find(&app, &identity, &reference) {
+        return broken_file::put(&app, &identity, &file, &body).await;
+    }
     let entry = find(&app, &identity, &reference)?;
     let tool = &entry.tool;
     bundles::require_open(&app, &identity, &entry)?;
@@ -173,6 +176,9 @@ pub(crate) async fn source(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
+    if let Some(file) = broken_file::find(&app, &identity, &reference) {
+        return broken_file::source(&app, &identity, &file).await;
+    }
     let entry = find(&app, &identity, &reference)?;
     let asked = params.choice("format", form, "`skill`, `yaml`, `json`")?;
     let tool = &entry.tool;

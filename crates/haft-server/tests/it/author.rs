@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, send};
+use crate::harness::{Server, code, send};
 
 const YAML: &str = "# Asked for by the pilots.\nname: weather\ndescription: Current weather of a city   # short\n\
                     params:\n  - {name: city, type: string, required: true}\nimplementation:\n  type: http\n  url: \
@@ -96,4 +96,37 @@ async fn a_change_with_status_and_switch_is_one_change() {
     let server = server.restart().await;
     let again = server.get("/api/tools/weather").await.1["data"].clone();
     assert_eq!(again["modified_at"], after["modified_at"]);
+}
+
+#[tokio::test]
+async fn a_broken_file_is_shown_to_editors_and_mended_by_put() {
+    let server = Server::start().await;
+    let path = server.home.path().join("skills/user-created/later.yaml");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "name: later\ntoken: hunter2\ndescription: [\n").unwrap();
+    let server = server.restart().await;
+    let (status, answer) = server.get("/api/tools/later").await;
+    assert_eq!((status, code(&answer)), (409, "not_ready"));
+    let (_, answer) = server.get("/api/tools/user-created:later/source").await;
+    assert_eq!(
+        answer["data"],
+        json!({"text": "name: later\ntoken: hunter2\ndescription: [\n", "form": "yaml",
+               "path": "skills/user-created/later.yaml"})
+    );
+    let (_, answer) = server.post("/api/tokens", json!({"name": "reader", "role": "viewer"})).await;
+    let viewer = answer["data"]["token"].as_str().unwrap().to_owned();
+    for (method, path) in [(Method::GET, "/api/tools/later/source"), (Method::PUT, "/api/tools/later")] {
+        let (status, answer) = send(server.bare(method, path).bearer_auth(&viewer).body("{}")).await;
+        assert_eq!((status, code(&answer)), (403, "forbidden"), "{answer}");
+        assert!(!answer.to_string().contains("hunter2"));
+    }
+    let text = YAML.replace("name: weather\n", "");
+    let tool = send_text(&server, Method::PUT, "/api/tools/later", "application/yaml", &text).await;
+    assert_eq!(
+        (&tool["name"], &tool["ready"], &tool["revision"]),
+        (&json!("later"), &json!(true), &json!(1))
+    );
+    assert_eq!(file(&server, &tool), text);
+    let (_, answer) = server.get("/api/tools?filter=skills").await;
+    assert_eq!((&answer["data"]["total"], &answer["data"]["failed"]), (&json!(1), &json!(0)));
 }

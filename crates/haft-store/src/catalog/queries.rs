@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
+use haft_core::catalog::Unreadable;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
@@ -145,6 +146,13 @@ impl Session<'_> {
             .fetch_optional(&mut *self.tx)
             .await?;
         row.as_ref().map(rows::tool).transpose()
+    }
+
+    /// Finds a file that cannot be read.
+    pub(crate) async fn unreadable(&mut self, path: &str) -> Result<Option<Unreadable>> {
+        let sql = AssertSqlSafe(format!("{} WHERE path = $1", rows::UNREADABLE));
+        let row = sqlx::query(sql).bind(path).fetch_optional(&mut *self.tx).await?;
+        row.as_ref().map(rows::unreadable).transpose()
     }
 
     /// Returns every `<bundle, name, version>` that is stored.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use haft_core::Timestamp;
 use haft_core::catalog::{AuthorText, Backup, FileForm, StoreError};
+use haft_core::id::ToolId;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Tool;
@@ -103,25 +104,44 @@ impl Session<'_> {
             .flatten();
         let free = |target: &String| std::fs::symlink_metadata(files.at(target)).is_err();
         let to = target.filter(free).unwrap_or_else(|| path.to_owned());
+        let written = self.put_file(path, to, content).await?;
+        if written.path.as_deref() != Some(path) {
+            self.learn_file(path.to_owned(), None);
+        }
+        self.know_file(&written, tool.id);
+        Ok(written)
+    }
+
+    /// Writes a file in the place of another, of which a backup is kept.
+    pub(crate) async fn put_file(
+        &mut self,
+        from: &str,
+        to: String,
+        content: Content<'_>,
+    ) -> Result<Filed, StoreError> {
+        let Some(files) = self.inner.files.clone() else { return Ok(Filed::default()) };
         let Rendered { text, enabled } = content.render(&to)?;
-        let (from, target, now) = (path.to_owned(), to.clone(), self.inner.now());
+        let (old, new, now) = (from.to_owned(), to.clone(), self.inner.now());
         let (stamp, undo) = files
-            .run(format!("write `{path}`"), move |home| {
-                let Taken { mut undo, mode, .. } = take(home, &from, Backup::Keep, None, now)?;
-                write::write(&home.join(&target), text.as_bytes(), Existing::Replace, mode)?;
-                if target != from {
-                    undo.append(Undo::remove(home.join(&target)));
-                    write::remove(&home.join(&from))?;
+            .run(format!("write `{from}`"), move |home| {
+                let Taken { mut undo, mode, .. } = take(home, &old, Backup::Keep, None, now)?;
+                write::write(&home.join(&new), text.as_bytes(), Existing::Replace, mode)?;
+                if new != old {
+                    undo.append(Undo::remove(home.join(&new)));
+                    write::remove(&home.join(&old))?;
                 }
-                Ok((Stamp::of(&std::fs::symlink_metadata(home.join(&target))?), undo))
+                Ok((Stamp::of(&std::fs::symlink_metadata(home.join(&new))?), undo))
             })
             .await?;
         self.undo_with(undo);
-        if to != path {
-            self.learn_file(path.to_owned(), None);
-        }
-        self.learn_file(to.clone(), Some(KnownFile { stamp: stamp.clone(), tool: Some(tool.id) }));
         Ok(Filed { path: Some(to), stamp: Some(stamp), enabled })
+    }
+
+    /// Remembers which tool a file has, once the change stands.
+    pub(crate) fn know_file(&mut self, filed: &Filed, tool: ToolId) {
+        if let (Some(path), Some(stamp)) = (&filed.path, &filed.stamp) {
+            self.learn_file(path.clone(), Some(KnownFile { stamp: stamp.clone(), tool: Some(tool) }));
+        }
     }
 
     /// Replaces the file where only the author's words differ: comments, order, layout. That is no revision.

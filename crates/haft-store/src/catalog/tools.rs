@@ -4,7 +4,7 @@ use haft_core::catalog::{Backup, Change, FileForm, NewTool, StoreError, ToolChan
 use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
 use haft_core::problem::Problem;
-use haft_core::tool::{Status, Tool};
+use haft_core::tool::{Source, Status, Tool};
 
 use super::bundles::check_open;
 use super::queries::{Fresh, hash};
@@ -12,7 +12,7 @@ use super::tool_files::Content;
 use crate::engine::{fault, is_conflict};
 use crate::files::layout;
 use crate::session::Session;
-use crate::store::{Inner, KnownFile};
+use crate::store::{Inner, Store};
 use crate::time;
 
 const LOOK: &str = "look for the tool";
@@ -42,18 +42,33 @@ impl Inner {
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         let content = Content { spec: &spec, text: text.as_ref(), enabled };
         let filed = session.write_new(&folder, form, content).await?;
-        if let (Some(path), Some(stamp)) = (&filed.path, &filed.stamp) {
-            session.learn_file(path.clone(), Some(KnownFile { stamp: stamp.clone(), tool: Some(id) }));
+        let (status, at) = (Status::Draft, self.now());
+        let fresh = Fresh { id, bundle: &bundle, spec: &spec, status, enabled, source, filed, at };
+        session.enter_new(fresh).await?;
+        announced(session.finish().await?, id)
+    }
+
+    /// Makes a tool of a file that could not be read, by writing it anew.
+    async fn mend_file(&self, path: &str, change: ToolChange) -> Result<Tool, StoreError> {
+        let ToolChange { spec, text, enabled, .. } = change;
+        let mut session = self.session().await?;
+        let found = session.unreadable(path).await.map_err(fault(LOOK))?;
+        let file = found.ok_or_else(|| StoreError::not_found("file that cannot be read", path))?;
+        if layout::form_of(path.rsplit('/').next().unwrap_or(path)).is_none() {
+            return Err(StoreError::Conflict(file.error));
         }
-        let at = self.now();
-        let fresh =
-            Fresh { id, bundle: &bundle, spec: &spec, status: Status::Draft, enabled, source, filed, at };
-        session.insert_tool(fresh).await.map_err(|error| {
-            if is_conflict(&error) {
-                return taken(&bundle.slug, &spec.name, &spec.version);
-            }
-            fault(STORE)(error)
-        })?;
+        let bundle = session.ensure_bundle(&file.tenant, &file.bundle).await?;
+        if session.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(LOOK))?.is_some() {
+            return Err(taken(&bundle.slug, &spec.name, &spec.version));
+        }
+        let enabled = enabled.unwrap_or(true);
+        let content = Content { spec: &spec, text: text.as_ref(), enabled };
+        let filed = session.put_file(path, path.to_owned(), content).await?;
+        session.forget_unreadable(path).await?;
+        let id = ToolId(time::new_id(&*self.clock));
+        let (status, source, at) = (Status::Draft, Source::User, self.now());
+        let fresh = Fresh { id, bundle: &bundle, spec: &spec, status, enabled, source, filed, at };
+        session.enter_new(fresh).await?;
         announced(session.finish().await?, id)
     }
 
@@ -121,7 +136,27 @@ impl Inner {
     }
 }
 
+impl Store {
+    /// Writes the file of an [`Unreadable`](haft_core::catalog::Unreadable) anew, which makes it a tool; the text
+    /// that could not be read is kept in the history.
+    pub async fn mend_file(&self, path: String, change: ToolChange) -> Result<Tool, StoreError> {
+        self.run(|inner| async move { inner.mend_file(&path, change).await }).await
+    }
+}
+
 impl Session<'_> {
+    /// Enters a new tool, whose file is written.
+    async fn enter_new(&mut self, fresh: Fresh<'_>) -> Result<(), StoreError> {
+        self.know_file(&fresh.filed, fresh.id);
+        let (bundle, spec) = (fresh.bundle, fresh.spec);
+        self.insert_tool(fresh).await.map_err(|error| {
+            if is_conflict(&error) {
+                return taken(&bundle.slug, &spec.name, &spec.version);
+            }
+            fault(STORE)(error)
+        })
+    }
+
     pub(crate) async fn tool(&mut self, id: ToolId) -> Result<Tool, StoreError> {
         let found = self.find_tool(id).await.map_err(fault(LOOK))?;
         found.ok_or_else(|| StoreError::not_found("tool", id))

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_core::catalog::{AuthorText, Catalog as _, FileForm, NewTool, ToolChange, Transition};
+use haft_core::catalog::{AuthorText, Catalog as _, FileForm, NewTool, StoreError, ToolChange, Transition};
 use haft_core::dialect::{self, Defaults};
 use haft_core::name::Version;
 use haft_core::tool::Tool;
@@ -154,4 +154,37 @@ async fn a_new_label_keeps_the_text() {
         harness.assert_consistent().await;
         assert_eq!(harness.store.reindex().await.unwrap().changed, 0);
     }
+}
+
+#[tokio::test]
+async fn a_file_that_never_could_be_read_is_mended_in_its_place() {
+    let harness = Harness::sqlite().await;
+    harness.write("skills/web/weather@3.0.0.yaml", "name: [");
+    harness.store.reindex().await.unwrap();
+    let path = "skills/web/weather@3.0.0.yaml".to_owned();
+    let announced = harness.sink.announced();
+    let mut wanted = change(YAML, FileForm::Yaml);
+    wanted.spec.version = Version::new("3.0.0").unwrap();
+    let tool = harness.store.mend_file(path.clone(), wanted.clone()).await.unwrap();
+    assert_eq!(
+        (tool.path.as_deref(), tool.qualified().as_str(), file(&harness, &tool).as_str()),
+        (Some(path.as_str()), "web:weather@3.0.0", YAML)
+    );
+    assert_eq!(
+        (harness.mirror().unreadable.len(), harness.sink.announced() - announced, backups(&harness)),
+        (0, 1, 1)
+    );
+    harness.assert_consistent().await;
+    // It is no longer broken, and nothing else can be written this way.
+    for path in [path, "skills/web/bundle.yaml".to_owned(), "../haft.toml".to_owned()] {
+        let error = harness.store.mend_file(path.clone(), wanted.clone()).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("there is no file that cannot be read `{path}`"));
+    }
+    // A second file of the same pair stays as it is.
+    harness.write("skills/web/other.yaml", "name: [");
+    harness.store.reindex().await.unwrap();
+    let taken = harness.store.mend_file("skills/web/other.yaml".to_owned(), wanted).await;
+    assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+    assert_eq!(fs::read_to_string(harness.path("skills/web/other.yaml")).unwrap(), "name: [");
+    harness.assert_consistent().await;
 }

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{add, call, edit, list, rm, show, switch, test, validate};
+use super::{add, call, diff, edit, list, restore, revisions, rm, show, switch, test, validate, version};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -32,6 +32,14 @@ pub(crate) enum Command {
     Publish(switch::Arguments),
     /// Let a tool run on, with a warning to its callers
     Deprecate(switch::Arguments),
+    /// List every state that a definition has had, newest first
+    Revisions(revisions::Arguments),
+    /// Show what differs between two revisions
+    Diff(diff::Arguments),
+    /// Make an earlier revision the newest one
+    Restore(restore::Arguments),
+    /// Give a tool a new version label
+    Version(version::Arguments),
     /// Let a tool run
     Enable(switch::Arguments),
     /// Keep a tool from running
@@ -52,6 +60,10 @@ impl Command {
             Self::Validate(arguments) => validate::run(arguments, context).await,
             Self::Publish(arguments) => switch::run(arguments, switch::Step::Publish, context).await,
             Self::Deprecate(arguments) => switch::run(arguments, switch::Step::Deprecate, context).await,
+            Self::Revisions(arguments) => revisions::run(arguments, context).await,
+            Self::Diff(arguments) => diff::run(arguments, context).await,
+            Self::Restore(arguments) => restore::run(arguments, context).await,
+            Self::Version(arguments) => version::run(arguments, context).await,
             Self::Enable(arguments) => switch::run(arguments, switch::Step::Enable, context).await,
             Self::Disable(arguments) => switch::run(arguments, switch::Step::Disable, context).await,
         }

@@ -5,13 +5,17 @@ mod arguments;
 mod call;
 mod command;
 mod definition;
+mod diff;
 mod edit;
 mod list;
+mod restore;
+mod revisions;
 mod rm;
 mod show;
 mod switch;
 mod test;
 mod validate;
+mod version;
 
 pub(crate) use arguments::read_mode;
 pub(crate) use command::Command;

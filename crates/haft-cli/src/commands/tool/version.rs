@@ -1,0 +1,29 @@
+//! `haft tool version`: gives a tool a new version label.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::client::{Request, segment};
+use crate::context::Context;
+use crate::error::CliError;
+use crate::view;
+
+/// Give a tool a new version label
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tool
+    tool: String,
+    /// The label, as in `1.2.0`
+    #[arg(value_name = "X.Y.Z")]
+    version: String,
+}
+
+/// Runs the command.
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
+    let path = format!("/api/tools/{}/version", segment(&arguments.tool));
+    let data = context.ask(Request::post(path, json!({})).query("new_version", &arguments.version)).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("`{}` is now `{}`", arguments.tool, view::qualified(&data)));
+        Ok(())
+    })
+}
