@@ -4,6 +4,7 @@
 //! Templates, functions and servers are checked by those who know them.
 
 mod http;
+mod scripts;
 mod templates;
 mod words;
 
@@ -16,6 +17,7 @@ use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
 use crate::spec::{ToolSpec, Validation};
+use crate::template::is_variable;
 
 /// The most bytes of a definition, as canonical JSON.
 pub const MAX_SPEC: usize = 1024 * 1024;
@@ -203,7 +205,10 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
             }
         }
         Implementation::Function(function) => named(&function.function, "function", checked),
-        Implementation::Script(script) => named(&script.body, "body", checked),
+        Implementation::Script(script) => {
+            named(&script.body, "body", checked);
+            scripts::script(spec, script, checked);
+        }
         Implementation::Wasm(wasm) => {
             if wasm.file.is_none() == wasm.base64.is_none() {
                 checked.error(
@@ -219,7 +224,7 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
                 let field = format!("implementation.env.{}", excerpt(name, 60));
                 checked.error(field, "invalid_value", "is not the name of an environment variable");
             }
-            go_templates(spec, checked);
+            scripts::command(spec, exec, checked);
         }
         Implementation::FileRead(file) => {
             named(&file.path, "path", checked);
@@ -262,12 +267,6 @@ fn named(text: &str, field: &str, checked: &mut Checked) {
     if text.trim().is_empty() {
         checked.error(format!("implementation.{field}"), "missing_field", "is empty");
     }
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn mcp(mcp: &Mcp, checked: &mut Checked) {

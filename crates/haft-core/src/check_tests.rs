@@ -192,3 +192,23 @@ fn the_dot_of_go_is_noticed() {
     // With `${name}` two braces mean nothing.
     assert_eq!(findings(http(json!({ "url": "https://a.example/{{.city}}" }))), "");
 }
+
+#[test]
+fn commands_and_scripts_are_compiled() {
+    let check = |implementation: serde_json::Value| {
+        findings(json!({
+            "name": "weather-report", "description": "Current weather for a city", "implementation": implementation,
+            "input_schema": { "type": "object", "properties": { "city": {}, "PATH": {} } },
+        }))
+    };
+    let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
+    assert_eq!(exec("curl -s '{{city}}' | jq ."), "");
+    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` is not supported in a command template that has values; write a script");
+    insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
+    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] `${API_KEY}` stands in single quotes, where the shell does not fill it in; use double quotes");
+    let script = |body: &str| check(json!({ "type": "script", "runtime": "python", "body": body }));
+    insta::assert_snapshot!(script("t = \"${city}\"; u = ${city}"), @r#"
+! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"
+? input_schema.properties.PATH [reserved_argument] `PATH` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name
+"#);
+}

@@ -20,6 +20,18 @@ impl SyntaxError {
     }
 }
 
+/// Makes an error that counts characters, and lines where there are several.
+pub(super) fn at(text: &str, at: usize, message: String) -> SyntaxError {
+    let before = text.get(..at).unwrap_or_default();
+    let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
+    if !text.trim_end().contains('\n') {
+        return SyntaxError { column, message };
+    }
+    let line = before.matches('\n').count() + 1;
+    let place = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    SyntaxError { column, message: format!("{message} (line {line}, character {place})") }
+}
+
 /// Says why a template could not be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {

@@ -17,23 +17,31 @@
 //! A missing required value is an error that names it. A missing optional one takes the default of the
 //! template, then the default of the schema, and otherwise is empty in text and left out of a structure.
 
+mod command;
 mod error;
 mod json_text;
 mod parse;
 mod place;
+mod python;
 mod reference;
+mod scripts;
 mod structure;
 mod text;
 mod url_text;
+mod variables;
 mod xml_text;
 
 pub use crate::implementation::Notation;
+pub use command::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
 pub use error::{RenderError, SyntaxError};
 pub use place::Place;
+pub use python::PythonTemplate;
 pub use reference::{Scope, Values};
+pub use scripts::script_secrets;
 pub use structure::{FieldError, ValueTemplate};
 pub use text::{Rendered, Template};
 pub use url_text::{percent_encode, percent_encode_into};
+pub use variables::{SecretName, is_variable, reserved_variable};
 pub(crate) use xml_text::xml_escape;
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl Scanner<'_> {
 }
 
 /// Finds the `}}` that ends an expression: not inside quotes, not inside a JSON default.
-fn closing(inner: &str) -> Option<usize> {
+pub(super) fn closing(inner: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     let mut chars = inner.char_indices().peekable();
     while let Some((at, c)) = chars.next() {

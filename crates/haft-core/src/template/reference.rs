@@ -37,6 +37,11 @@ impl Scope {
         self.steps.insert(name.to_owned());
     }
 
+    /// Tells whether an argument of that name is declared.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.arguments.contains_key(name)
+    }
+
     /// Finds the declared argument that a dotted text names, or walks into.
     pub(super) fn argument(&self, text: &str) -> Option<Reference> {
         let (name, path) = if self.arguments.contains_key(text) {

@@ -51,6 +51,11 @@ impl Template {
         names.into_iter()
     }
 
+    /// Tells whether an argument of the call or the value of a step may go into it.
+    pub(super) fn takes_values(&self) -> bool {
+        takes_values(&self.parts)
+    }
+
     /// Returns the text before the first value or condition.
     pub fn literal_prefix(&self) -> &str {
         match self.parts.first() {
@@ -185,6 +190,14 @@ fn json_start(parts: &[Part], start: &mut Start) -> bool {
         }
     }
     false
+}
+
+fn takes_values(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Literal(_) => false,
+        Part::Value(reference) => reference.secret().is_none(),
+        Part::If { then, otherwise, .. } => takes_values(then) || takes_values(otherwise),
+    })
 }
 
 fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {

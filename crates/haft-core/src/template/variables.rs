@@ -1,0 +1,243 @@
+//! The names of environment variables: which belong to shells, loaders and interpreters.
+
+/// Variables that bash sets or reads, that change how a program is loaded, or that an interpreter obeys.
+const RESERVED: [&str; 103] = [
+    "ALL_PROXY",
+    "BASH",
+    "BASHOPTS",
+    "BASHPID",
+    "CDPATH",
+    "CHILD_MAX",
+    "COLUMNS",
+    "COPROC",
+    "CURL_CA_BUNDLE",
+    "CURL_HOME",
+    "DIRSTACK",
+    "DYLD_INSERT_LIBRARIES",
+    "EMACS",
+    "ENV",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EUID",
+    "EXECIGNORE",
+    "FCEDIT",
+    "FIGNORE",
+    "FTP_PROXY",
+    "FUNCNAME",
+    "FUNCNEST",
+    "GCONV_PATH",
+    "GETCONF_DIR",
+    "GLIBC_TUNABLES",
+    "GLOBIGNORE",
+    "GROUPS",
+    "HOME",
+    "HOSTALIASES",
+    "HOSTFILE",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "IFS",
+    "IGNOREEOF",
+    "INPUTRC",
+    "INSIDE_EMACS",
+    "JAVA_OPTS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LANG",
+    "LANGUAGE",
+    "LINENO",
+    "LINES",
+    "LOCALDOMAIN",
+    "LOCPATH",
+    "LOGNAME",
+    "LUA_INIT",
+    "MACHTYPE",
+    "MAIL",
+    "MAILCHECK",
+    "MAILPATH",
+    "MAPFILE",
+    "NIS_PATH",
+    "NLSPATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NO_PROXY",
+    "OLDPWD",
+    "OPENSSL_CONF",
+    "OPTARG",
+    "OPTERR",
+    "OPTIND",
+    "OSTYPE",
+    "PATH",
+    "PIPESTATUS",
+    "POSIXLY_CORRECT",
+    "PPID",
+    "PROMPT_COMMAND",
+    "PROMPT_DIRTRIM",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS3",
+    "PS4",
+    "PWD",
+    "RANDOM",
+    "READLINE_LINE",
+    "REPLY",
+    "RESOLV_HOST_CONF",
+    "RES_OPTIONS",
+    "SECONDS",
+    "SHELL",
+    "SHELLOPTS",
+    "SHLVL",
+    "SRANDOM",
+    "SSH_ASKPASS",
+    "TERM",
+    "TERMINFO",
+    "TERMINFO_DIRS",
+    "TIMEFORMAT",
+    "TMOUT",
+    "TMPDIR",
+    "TZ",
+    "TZDIR",
+    "UID",
+    "USER",
+    "WGETRC",
+    "_",
+    "auto_resume",
+    "histchars",
+];
+
+/// The beginnings of such names.
+const RESERVED_PREFIXES: [&str; 17] = [
+    "BASH_",
+    "COMP_",
+    "GIT_",
+    "HAFT_",
+    "HIST",
+    "LC_",
+    "LD_",
+    "LUA_",
+    "MALLOC_",
+    "OPENSSL_",
+    "PERL",
+    "PYTHON",
+    "RUBY",
+    "SSL_CERT_",
+    "GEM_",
+    "READLINE_",
+    "DYLD_",
+];
+
+/// Variables that people and programs set for themselves, and that nobody means as a secret.
+const COMMON: [&str; 6] = ["DISPLAY", "EDITOR", "PAGER", "VISUAL", "HOST", "NF"];
+
+/// Tells whether an argument of that name must not become an environment variable: it is no name of a variable,
+/// or a shell, a loader or an interpreter would obey it.
+pub fn reserved_variable(name: &str) -> bool {
+    let lower_proxy = name.ends_with("_proxy");
+    !is_variable(name)
+        || lower_proxy
+        || RESERVED.contains(&name)
+        || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Tells whether a text is the name of an environment variable that every shell can read.
+pub fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Tells whether a variable that nothing assigns is taken for a secret, in any spelling.
+pub(super) fn may_be_secret(name: &str) -> bool {
+    !reserved_variable(name) && !COMMON.contains(&name)
+}
+
+/// Tells whether a name has the spelling of a secret in a script: capitals, digits and `_`.
+pub(super) fn is_capital(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// A secret that a command or a script reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretName {
+    /// Its name, which is also the name of the variable that carries it.
+    pub name: String,
+    /// Whether nothing runs without it; `false` where the text has a fallback, such as `${NAME:-x}`.
+    pub required: bool,
+}
+
+/// Adds a use of a secret to those that are known.
+pub(super) fn add_secret(names: &mut Vec<SecretName>, name: &str, required: bool) {
+    match names.iter_mut().find(|known| known.name == name) {
+        Some(known) => known.required |= required,
+        None => names.push(SecretName { name: name.to_owned(), required }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_change_how_a_program_runs_are_reserved() {
+        for name in [
+            "PATH",
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "LD_PRELOAD",
+            "BASH_ENV",
+            "ENV",
+            "SHELLOPTS",
+            "BASHOPTS",
+            "IFS",
+            "PS1",
+            "PS4",
+            "PROMPT_COMMAND",
+            "CDPATH",
+            "GLOBIGNORE",
+            "PYTHONPATH",
+            "PYTHONSTARTUP",
+            "GCONV_PATH",
+            "GLIBC_TUNABLES",
+            "MALLOC_CHECK_",
+            "NLSPATH",
+            "LOCPATH",
+            "RES_OPTIONS",
+            "HOSTALIASES",
+            "TMPDIR",
+            "TZ",
+            "TERMINFO",
+            "NODE_OPTIONS",
+            "PERL5LIB",
+            "RUBYOPT",
+            "JAVA_TOOL_OPTIONS",
+            "GIT_SSH_COMMAND",
+            "SSL_CERT_FILE",
+            "http_proxy",
+            "HTTPS_PROXY",
+            "HAFT_ARGS",
+            "HAFT_V1",
+            "UID",
+            "EUID",
+            "PPID",
+            "RANDOM",
+            "a-b",
+            "a.b",
+            "1a",
+            "",
+            "größe",
+            "a b",
+            "x=y",
+        ] {
+            assert!(reserved_variable(name), "{name}");
+        }
+        for name in
+            ["city", "text", "url", "path", "home", "SLACK_WEBHOOK", "API_KEY", "x1", "_private", "env"]
+        {
+            assert!(!reserved_variable(name), "{name}");
+        }
+    }
+}
