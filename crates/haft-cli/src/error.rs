@@ -330,6 +330,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::HttpStatus
         | ErrorCode::InvalidResponse
         | ErrorCode::InvalidOutput
+        | ErrorCode::SandboxUnavailable
         | ErrorCode::ExecutionFailed
         | ErrorCode::Panicked => Exit::CallFailed,
         ErrorCode::MethodNotAllowed | ErrorCode::Internal => Exit::Failed,

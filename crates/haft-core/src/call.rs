@@ -57,6 +57,31 @@ impl CallStatus {
     }
 }
 
+/// What a tool's process left besides its value: for the operator, never for the model.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// The code with which it ended, where it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The limit at which it was stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// The end of what it wrote to its standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// How many bytes of its standard output were left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 /// One recorded invocation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
@@ -82,6 +107,9 @@ pub struct CallRecord {
     /// The error, where it ended with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
+    /// What the process of the tool left besides its value, where it ran one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessRecord>,
     /// Who called: the name of a token.
     pub caller: String,
     /// Through which surface: `rest`, `cli`, `mcp`, …

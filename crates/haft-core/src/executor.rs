@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::Work;
+use crate::call::ProcessRecord;
 use crate::id::CallId;
 use crate::implementation::Kind;
 use crate::name::TenantId;
@@ -21,6 +22,11 @@ pub trait Executor: Send + Sync {
     /// Tells, cheaply, whether what the definition names is there; [`Executor::prepare`] looks at everything.
     fn available(&self, _spec: &ToolSpec) -> Result<(), Problem> {
         Ok(())
+    }
+    /// Looks at what takes more than a moment, such as the syntax of a script; asked when a definition is written
+    /// or checked, never when it is called.
+    fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
     /// Compiles everything that does not depend on a call; says all that is wrong with the definition.
     fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
@@ -61,12 +67,22 @@ pub struct CallContext {
     pub events: Option<Arc<dyn EventSink>>,
     secrets: Arc<dyn SecretSource>,
     exposed: Mutex<Vec<Secret>>,
+    process: Mutex<Option<ProcessRecord>>,
 }
 
 impl CallContext {
     /// Makes the context of a call.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
-        Self { id, tenant, deadline, attempt: 0, events: None, secrets, exposed: Mutex::default() }
+        Self {
+            id,
+            tenant,
+            deadline,
+            attempt: 0,
+            events: None,
+            secrets,
+            exposed: Mutex::default(),
+            process: Mutex::default(),
+        }
     }
 
     /// Returns a secret, and remembers to keep it out of the outcome.
@@ -94,6 +110,16 @@ impl CallContext {
     /// Returns every secret that the call has seen.
     pub fn exposed(&self) -> Vec<Secret> {
         self.exposed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what a process left besides its value, for the record of the call.
+    pub fn report_process(&self, process: ProcessRecord) {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+    }
+
+    /// Takes what a process left.
+    pub fn take_process(&self) -> Option<ProcessRecord> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Tells those who watch.

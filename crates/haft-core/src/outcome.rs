@@ -94,6 +94,8 @@ codes! {
     InvalidResponse = "invalid_response", retry false;
     /// The output does not fit the output schema.
     InvalidOutput = "invalid_output", retry false;
+    /// What would confine the tool's process is missing or does not hold.
+    SandboxUnavailable = "sandbox_unavailable", retry false;
     /// The tool ran and failed.
     ExecutionFailed = "execution_failed", retry false;
     /// The tool's function panicked.

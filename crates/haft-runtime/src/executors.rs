@@ -27,6 +27,14 @@ impl Executors {
         self.executor(spec)?.available(spec)
     }
 
+    /// Looks at what takes more than a moment; a kind without an executor has nothing to say.
+    pub async fn examine(&self, spec: &ToolSpec) -> Vec<Problem> {
+        match self.executor(spec) {
+            Ok(executor) => executor.examine(spec).await,
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Compiles a tool.
     pub fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         self.executor(spec).map_err(|problem| vec![problem])?.prepare(spec)

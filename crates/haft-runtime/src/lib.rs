@@ -6,11 +6,14 @@
 pub mod clock;
 pub mod egress;
 pub mod events;
+pub mod exec;
 pub mod executors;
 pub mod function;
 pub mod http;
 mod limits;
 pub mod pipeline;
+pub mod process;
 pub mod registry;
 pub mod retry;
+pub mod script;
 pub mod stages;

@@ -263,6 +263,7 @@ impl Pipeline {
             args,
             value: None,
             error: None,
+            process: None,
             caller: request.caller.name.to_string(),
             surface: request.surface.to_owned(),
             idempotency_key: request.idempotency_key,

@@ -7,16 +7,16 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::command::Limits;
 
-/// Where groups are made on this machine.
-#[derive(Debug, Clone)]
+/// Where groups are made on this machine; found out when the first one is needed.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Control {
-    places: Arc<Places>,
+    places: Arc<OnceLock<Places>>,
     next: Arc<AtomicU64>,
 }
 
@@ -30,30 +30,24 @@ struct Places {
 }
 
 impl Control {
-    /// Looks where groups can be made, by making one, and removes what a server that was killed left behind.
-    pub(crate) fn probe() -> Self {
-        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let places = unified(&groups, &mounts).unwrap_or_else(|| separate(&groups, &mounts));
-        for place in places.folders() {
-            sweep(place);
-        }
-        Self { places: Arc::new(places), next: Arc::default() }
+    fn places(&self) -> &Places {
+        self.places.get_or_init(probe)
     }
 
     /// Tells whether memory and processes of a whole sandbox can be limited.
     pub(crate) fn limits_memory(&self) -> bool {
-        self.places.memory.is_some()
+        self.places().memory.is_some()
     }
 
     /// Tells whether the number of processes of a whole sandbox can be limited.
     pub(crate) fn limits_processes(&self) -> bool {
-        self.places.pids.is_some()
+        self.places().pids.is_some()
     }
 
     /// Says in words what limits sandboxes here.
     pub(crate) fn describe(&self) -> &'static str {
-        match (&self.places.memory, &self.places.pids, self.places.unified) {
+        let places = self.places();
+        match (&places.memory, &places.pids, places.unified) {
             (Some(_), Some(_), true) => "cgroup v2",
             (Some(_), Some(_), false) => "cgroup v1",
             (None, None, _) => "rlimits",
@@ -65,7 +59,7 @@ impl Control {
     pub(crate) fn group(&self, limits: &Limits) -> io::Result<Group> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", std::process::id());
-        let places = &self.places;
+        let places = self.places();
         let at = |place: &Option<PathBuf>| place.as_ref().map(|place| place.join(&name));
         let mut group = Group { memory: at(&places.memory), pids: at(&places.pids), cpu: at(&places.cpu) };
         let set = if places.unified { set_unified } else { set_separate };
@@ -75,6 +69,17 @@ impl Control {
         }
         Ok(group)
     }
+}
+
+/// Looks where groups can be made, by making one, and removes what a server that was killed left behind.
+fn probe() -> Places {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let places = unified(&groups, &mounts).unwrap_or_else(|| separate(&groups, &mounts));
+    for place in places.folders() {
+        sweep(place);
+    }
+    places
 }
 
 /// How the folder of a group begins; then come the process that made it, and a number.

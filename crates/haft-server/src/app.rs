@@ -15,12 +15,16 @@ use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, EgressRules, RulesError};
+use haft_runtime::exec::ExecExecutor;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::pipeline::{Parts, Pipeline};
+use haft_runtime::process::Processes;
 use haft_runtime::registry::Registry;
+use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
+use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
 use uuid::Uuid;
 
@@ -50,6 +54,9 @@ pub enum StartError {
     /// The egress rules are wrong.
     #[error(transparent)]
     Egress(#[from] RulesError),
+    /// The sandbox cannot be prepared.
+    #[error("prepare the sandbox")]
+    Sandbox(#[from] SandboxError),
     /// The store cannot be opened.
     #[error("open the store")]
     Store(#[from] StoreError),
@@ -76,6 +83,7 @@ pub struct App {
     tokens: Tokens,
     local_token: Secret,
     metrics: Arc<Metrics>,
+    sandbox: Sandbox,
 }
 
 impl App {
@@ -89,9 +97,12 @@ impl App {
         make_home(&settings)?;
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let processes = processes(&settings)?;
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(extensions.functions)))
-            .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))));
+            .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))))
+            .with(Arc::new(ScriptExecutor::new(processes.clone())))
+            .with(Arc::new(ExecExecutor::new(processes.clone())));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
@@ -123,6 +134,7 @@ impl App {
             tokens: Tokens::default(),
             local_token,
             metrics,
+            sandbox: processes.sandbox().clone(),
         });
         app.reload_tokens().await?;
         Ok(app)
@@ -180,6 +192,10 @@ impl App {
 
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     pub(crate) fn tokens(&self) -> &Tokens {
@@ -270,6 +286,19 @@ fn egress(settings: &Settings) -> Result<Egress, RulesError> {
         allowed_hosts: settings.egress.allowed_hosts.clone(),
         private_hosts: settings.egress.private_hosts.clone(),
     })
+}
+
+/// Prepares the sandbox. Nothing of the home folder, with its keys and its database, is ever seen in it.
+fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
+    let sandbox = &settings.sandbox;
+    let sandbox = Sandbox::open(haft_sandbox::Settings {
+        engine: sandbox.engine,
+        scratch: settings.home.join("run"),
+        hidden: vec![settings.home.clone()],
+        read_only: sandbox.read_only.clone(),
+        image: sandbox.image.clone(),
+    })?;
+    Ok(Processes::new(sandbox, settings.sandbox.processes.clone()))
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

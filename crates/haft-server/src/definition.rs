@@ -82,13 +82,13 @@ pub(crate) struct Checked {
 }
 
 /// Puts masked values back and makes every check that a definition has to pass.
-pub(crate) fn check(
+pub(crate) async fn check(
     app: &App,
     mut reading: Reading,
     earlier: Option<&ToolSpec>,
 ) -> Result<Checked, ApiError> {
     let lost = redact::restore(&mut reading.spec, earlier);
-    let mut verdict = judge(app, &reading.spec);
+    let mut verdict = judge(app, &reading.spec).await;
     verdict.errors.extend(lost.into_iter().map(|field| {
         Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
     }));
@@ -101,7 +101,7 @@ pub(crate) fn check(
 }
 
 /// Says everything that is wrong or doubtful about a definition, its executor's view included.
-pub(crate) fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
+pub(crate) async fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
     let mut verdict = check::definition(spec);
     let spec = Arc::new(spec.clone());
     // A definition whose executor or function is not here now is kept, and is not ready.
@@ -111,6 +111,10 @@ pub(crate) fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
         verdict
             .errors
             .extend(problems.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
+    }
+    // What is wrong already needs no process to tell.
+    if verdict.errors.is_empty() {
+        verdict.errors = app.registry().executors().examine(&spec).await;
     }
     verdict
 }

@@ -126,6 +126,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::HttpStatus
         | ErrorCode::InvalidResponse
         | ErrorCode::InvalidOutput
+        | ErrorCode::SandboxUnavailable
         | ErrorCode::ExecutionFailed
         | ErrorCode::Panicked
         | ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+pub use haft_runtime::process::ProcessSettings;
+pub use haft_sandbox::EngineName;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// How calls are kept.
     pub ledger: LedgerSettings,
+    /// What confines the processes of tools.
+    pub sandbox: SandboxSettings,
 }
 
 /// The HTTP server.
@@ -70,6 +74,30 @@ pub struct LedgerSettings {
     pub keep_days: u32,
 }
 
+/// What confines the processes of tools, and what each of them may use.
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    /// The engine.
+    pub engine: EngineName,
+    /// The image of container engines, where a tool names none.
+    pub image: Option<String>,
+    /// Further folders that isolated processes may read.
+    pub read_only: Vec<PathBuf>,
+    /// Where programs are found, what each process may use, and how many run at once.
+    pub processes: ProcessSettings,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            engine: EngineName::Bubblewrap,
+            image: None,
+            read_only: Vec::new(),
+            processes: ProcessSettings::default(),
+        }
+    }
+}
+
 impl Settings {
     /// Returns the defaults for a home folder.
     pub fn for_home(home: PathBuf) -> Self {
@@ -84,6 +112,7 @@ impl Settings {
             egress: EgressSettings::default(),
             secrets: SecretSettings::default(),
             ledger: LedgerSettings::default(),
+            sandbox: SandboxSettings::default(),
         }
     }
 }

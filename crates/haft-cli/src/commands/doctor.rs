@@ -170,13 +170,39 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
         Ok(client) => client,
         Err(error) => return vec![Check::new(database, State::Failed, error.message())],
     };
-    let mut checks = vec![match client.send(Request::get("/readyz")).await {
-        Ok(_) => Check::new(database, State::Ok, format!("answers, {}", client.place())),
-        Err(error) => Check::new(database, State::Failed, error.message()),
-    }];
+    let mut checks = match client.send(Request::get("/readyz")).await {
+        Ok(answer) => {
+            let mut checks = vec![Check::new(database, State::Ok, format!("answers, {}", client.place()))];
+            checks.extend(check_sandbox(&answer));
+            checks
+        }
+        Err(error) => vec![Check::new(database, State::Failed, error.message())],
+    };
     checks.extend(check_definitions(&client).await);
     client.close().await;
     checks
+}
+
+/// Says which engine confines tools, and what its probes found.
+fn check_sandbox(ready: &Value) -> Vec<Check> {
+    let Some(sandbox) = ready.get("sandbox") else { return Vec::new() };
+    let (engine, limits) = (view::text(sandbox, "engine"), view::text(sandbox, "limits"));
+    let name = format!("sandbox ({engine})");
+    let probes = view::list(sandbox, "probes");
+    let failed: Vec<Check> = probes
+        .iter()
+        .filter(|probe| !view::is(probe, "ok"))
+        .map(|probe| {
+            let message = format!("{}: {}", view::text(probe, "name"), view::text(probe, "failure"));
+            Check::new(&name, State::Failed, message)
+                .hint("tools that run programs are refused until it holds")
+        })
+        .collect();
+    if !failed.is_empty() {
+        return failed;
+    }
+    let held: Vec<String> = probes.iter().map(|probe| view::text(probe, "name")).collect();
+    vec![Check::new(name, State::Ok, format!("holds, limits by {limits}: {}", held.join(", ")))]
 }
 
 async fn check_definitions(client: &Client) -> Vec<Check> {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::Settings;
+use haft_server::settings::{EngineName, Settings};
 use tracing_subscriber::EnvFilter;
 
 use super::value::{Value, Wrong};
@@ -169,6 +169,64 @@ pub(crate) const KEYS: &[Key] = &[
         let days = value.number(0..=36_500)?;
         to.settings.ledger.keep_days = u32::try_from(days).unwrap_or(u32::MAX);
         Ok(())
+    }),
+    key(
+        "sandbox.engine",
+        "\"bubblewrap\"",
+        "What confines the processes of tools: `bubblewrap`, `landlock`, `docker` or `podman`.",
+        |to, value| {
+            let choices = EngineName::ALL.map(|engine| (engine.as_str(), engine));
+            value.choice(&choices).map(|engine| to.settings.sandbox.engine = engine)
+        },
+    ),
+    key(
+        "sandbox.image",
+        "\"\"",
+        "The image in which `docker` and `podman` run tools, where a tool names none.",
+        |to, value| {
+            let image = value.text()?;
+            to.settings.sandbox.image = (!image.is_empty()).then(|| image.to_owned());
+            Ok(())
+        },
+    ),
+    key(
+        "sandbox.read_only",
+        "[]",
+        "Further folders that tools with `sandbox: true` may read, as in `/opt/models`.",
+        |to, value| {
+            let folders = value.list()?;
+            if let Some(relative) = folders.iter().find(|folder| !folder.starts_with('/')) {
+                return Err(Wrong(format!("has `{relative}`, which does not begin with a slash")));
+            }
+            to.settings.sandbox.read_only = folders.into_iter().map(Into::into).collect();
+            Ok(())
+        },
+    ),
+    key(
+        "sandbox.path",
+        "\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"",
+        "Where tools find programs.",
+        |to, value| {
+            value.text()?.clone_into(&mut to.settings.sandbox.processes.path);
+            Ok(())
+        },
+    ),
+    key("sandbox.at_once", "64", "The most processes of tools at once; further calls wait.", |to, value| {
+        value.size(1..=100_000).map(|most| to.settings.sandbox.processes.at_once = most)
+    }),
+    key("sandbox.memory_bytes", "536870912", "The memory of one tool's processes.", |to, value| {
+        value.number(8 << 20..=1 << 40).map(|bytes| to.settings.sandbox.processes.limits.memory = bytes)
+    }),
+    key("sandbox.processes", "128", "The processes and threads of one tool.", |to, value| {
+        let most = value.number(8..=100_000)?;
+        to.settings.sandbox.processes.limits.processes = u32::try_from(most).unwrap_or(u32::MAX);
+        Ok(())
+    }),
+    key("sandbox.file_bytes", "67108864", "The size of one file that a tool writes.", |to, value| {
+        value.number(1 << 16..=1 << 40).map(|bytes| to.settings.sandbox.processes.limits.file_size = bytes)
+    }),
+    key("sandbox.work_bytes", "134217728", "The size of a tool's private folders.", |to, value| {
+        value.number(1 << 16..=1 << 40).map(|bytes| to.settings.sandbox.processes.limits.work = bytes)
     }),
     key(
         "log.level",

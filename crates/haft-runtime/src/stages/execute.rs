@@ -24,6 +24,10 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     let args = record.args.as_object().unwrap_or(&empty);
     let mut outcome = attempts(call, &mut context, args).await;
     keep_secrets_out(&mut outcome, &context);
+    call.record.process = context.take_process().map(|mut process| {
+        scrub_text(&mut process.stderr, &context.exposed());
+        process
+    });
     outcome
 }
 

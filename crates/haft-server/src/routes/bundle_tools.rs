@@ -91,7 +91,7 @@ pub(crate) async fn put(
     }
     definition::refuse_published(reading.status, None)?;
     let text = definition::author_text(&body, &reading);
-    let checked = definition::check(&app, reading, None)?;
+    let checked = definition::check(&app, reading, None).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

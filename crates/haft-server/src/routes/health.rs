@@ -19,7 +19,8 @@ pub(crate) async fn healthz() -> Json<serde_json::Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }
 
-/// The server can take requests: its store answers.
+/// The server can take requests: its store answers. A sandbox that does not hold is told, and only keeps tools
+/// that need it from running.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation", security(()),
     responses((status = 200, body = Object), (status = 503, body = Object))
@@ -28,10 +29,23 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let store = app.store().ping().await.is_ok();
     let tools = app.registry().snapshot().len();
     let status = if store { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let checks = json!({"store": if store { "ok" } else { "not available" }});
+    let engine = app.sandbox().settings().engine;
+    let verdict = app.sandbox().verdict(engine).await;
+    let checks = json!({
+        "store": if store { "ok" } else { "not available" },
+        "sandbox": verdict.reason().unwrap_or_else(|| "ok".to_owned()),
+    });
     let word = if store { "ready" } else { "not ready" };
-    (status, Json(json!({"status": word, "mode": app.settings().mode, "tools": tools, "checks": checks})))
-        .into_response()
+    let sandbox = json!({
+        "engine": engine.as_str(),
+        "limits": app.sandbox().limiter(),
+        "probes": verdict.probes.iter().map(|probe| {
+            json!({"name": probe.name, "ok": probe.failure.is_none(), "failure": probe.failure})
+        }).collect::<Vec<_>>(),
+    });
+    let mode = app.settings().mode;
+    let body = json!({"status": word, "mode": mode, "tools": tools, "checks": checks, "sandbox": sandbox});
+    (status, Json(body)).into_response()
 }
 
 /// Counters and times, in the text form of Prometheus.

@@ -108,7 +108,7 @@ pub(crate) async fn create(
         super::bundles::refuse_disabled(&existing)?;
     }
     let text = definition::author_text(&body, &reading);
-    let checked = definition::check(&app, reading, None)?;
+    let checked = definition::check(&app, reading, None).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

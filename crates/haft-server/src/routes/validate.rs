@@ -75,15 +75,20 @@ pub(crate) async fn run(
     };
     let verdict = match sent {
         Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
-        Some(Ok(reading)) => judge(&app, &reading.spec, reading.warnings, &wanted),
-        None => stored(&app, &identity, &reference, &wanted)?,
+        Some(Ok(reading)) => judge(&app, &reading.spec, reading.warnings, &wanted).await,
+        None => stored(&app, &identity, &reference, &wanted).await?,
     };
     Ok(success(verdict).into_response())
 }
 
-fn stored(app: &App, identity: &Identity, reference: &str, wanted: &Wanted) -> Result<Verdict, ApiError> {
+async fn stored(
+    app: &App,
+    identity: &Identity,
+    reference: &str,
+    wanted: &Wanted,
+) -> Result<Verdict, ApiError> {
     let entry = super::tool::find(app, identity, reference)?;
-    let mut verdict = judge(app, &entry.tool.spec, Vec::new(), wanted);
+    let mut verdict = judge(app, &entry.tool.spec, Vec::new(), wanted).await;
     if let Some(fault) = &entry.tool.fault {
         verdict.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
         verdict.valid = false;
@@ -91,8 +96,8 @@ fn stored(app: &App, identity: &Identity, reference: &str, wanted: &Wanted) -> R
     Ok(verdict)
 }
 
-fn judge(app: &App, spec: &ToolSpec, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
-    let mut found = definition::judge(app, spec);
+async fn judge(app: &App, spec: &ToolSpec, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
+    let mut found = definition::judge(app, spec).await;
     found.warnings.splice(0..0, warnings);
     let keep = |problem: &Problem| {
         let of_schema =

@@ -10,6 +10,7 @@ mod hostile;
 mod life_cycle;
 mod operation;
 mod postgres;
+mod scripts;
 mod search;
 mod seeds;
 mod tools;

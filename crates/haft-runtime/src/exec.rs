@@ -1,0 +1,78 @@
+//! The `exec` executor: command templates, confined.
+//!
+//! No value is ever part of the text that the shell reads: values travel as variables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::implementation::{Implementation, Kind};
+use haft_core::outcome::{CallError, Outcome};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+use haft_core::template::{CommandTemplate, Scope, Values};
+use serde_json::{Map, Value};
+
+use crate::process::{Environment, Job, Processes};
+
+/// Runs command templates.
+pub struct ExecExecutor {
+    processes: Processes,
+}
+
+impl ExecExecutor {
+    /// Makes the executor of commands.
+    pub fn new(processes: Processes) -> Self {
+        Self { processes }
+    }
+}
+
+impl Executor for ExecExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Exec
+    }
+
+    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let Implementation::Exec(exec) = &spec.implementation else {
+            return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `exec`")]);
+        };
+        let template = CommandTemplate::compile(&exec.command, &exec.env, &Scope::of(&spec.input_schema))?;
+        Ok(Arc::new(Ready { spec: Arc::clone(spec), template, processes: self.processes.clone() }))
+    }
+}
+
+struct Ready {
+    spec: Arc<ToolSpec>,
+    template: CommandTemplate,
+    processes: Processes,
+}
+
+impl Ready {
+    async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let mut secrets = BTreeMap::new();
+        for secret in self.template.secrets() {
+            if let Some(value) = call.secret(&secret.name).await? {
+                secrets.insert(secret.name.as_str(), value);
+            }
+        }
+        let values =
+            Values { args, steps: &Map::new(), secrets: &secrets, version: self.spec.version.as_str() };
+        let command = self.template.render(&values).map_err(CallError::from)?;
+        let place = self.processes.place(&self.spec, None)?;
+        let mut environment = Environment::new(&self.processes.settings().path, &place);
+        for (name, value) in &command.env {
+            environment.add(name, value.expose())?;
+        }
+        let command_line = ["bash", "--noprofile", "--norc", "-c", command.script].map(Into::into).to_vec();
+        let env = environment.variables;
+        let job = Job { spec: &self.spec, place, command_line, env, files: Vec::new(), missing: Vec::new() };
+        self.processes.run(call, job).await
+    }
+}
+
+impl Prepared for Ready {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+        Box::pin(self.call(call, args))
+    }
+}

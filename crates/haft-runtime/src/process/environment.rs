@@ -1,0 +1,135 @@
+//! The environment of a tool's process: a few fixed variables, the arguments, and the secrets that the tool names.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use bytes::Bytes;
+use haft_core::executor::CallContext;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::spec::ToolSpec;
+use haft_core::template::{SecretName, reserved_variable};
+use haft_sandbox::{File, Place};
+use serde_json::{Map, Value};
+
+/// The most bytes of one variable, its name included: what Linux passes to a process.
+const LONGEST: usize = 131_072;
+
+/// The file in which a process finds all its arguments, whatever their size.
+const ARGS_FILE: &str = "args.json";
+
+/// The variables of one process.
+pub(crate) struct Environment {
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// All arguments as JSON.
+    pub(crate) args: String,
+}
+
+impl Environment {
+    /// Starts with what every process gets.
+    pub(crate) fn new(path: &str, place: &Place) -> Self {
+        let mut environment = Self { variables: Vec::with_capacity(12), args: String::new() };
+        environment.set("PATH", path);
+        environment.set("HOME", place.work());
+        environment.set("TMPDIR", place.work());
+        environment.set("LANG", "C.UTF-8");
+        environment
+    }
+
+    fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<Path>) {
+        self.variables.push((name.into(), value.as_ref().as_os_str().to_owned()));
+    }
+
+    /// Adds a variable of the tool's own.
+    pub(crate) fn add(&mut self, name: &str, value: &str) -> Result<(), CallError> {
+        refuse_nul(name, value)?;
+        if name.len() + value.len() + 1 >= LONGEST {
+            let message = format!("`{name}` is longer than the 128 KiB that a variable can hold");
+            return Err(CallError::new(ErrorCode::TooLarge, message));
+        }
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.into(), value.into()));
+        Ok(())
+    }
+
+    /// Adds the declared arguments: each as a variable, unless its name would change how the interpreter runs, and
+    /// all of them as JSON in `HAFT_ARGS` and in the file that `HAFT_ARGS_FILE` names. A tool that reads the file
+    /// may be given more than a variable holds.
+    pub(crate) fn add_arguments(
+        &mut self,
+        spec: &ToolSpec,
+        args: &Map<String, Value>,
+        place: &Place,
+        reads_file: bool,
+    ) -> Result<File, CallError> {
+        let declared: Vec<(&str, &Value)> = declared(spec, args).collect();
+        let all: Map<String, Value> =
+            declared.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect();
+        self.args = Value::Object(all).to_string();
+        for (name, value) in declared {
+            let text = text_of(value);
+            refuse_nul(name, &text)?;
+            if reserved_variable(name) || value.is_null() {
+                continue;
+            }
+            match self.add(name, &text) {
+                Err(_) if reads_file => {}
+                Err(error) => {
+                    let hint =
+                        format!("{}; let the tool read it from the file in HAFT_ARGS_FILE", error.message);
+                    return Err(CallError { message: hint, ..error });
+                }
+                Ok(()) => {}
+            }
+        }
+        if self.args.len() + 10 < LONGEST {
+            let args = self.args.clone();
+            self.set("HAFT_ARGS", args);
+        }
+        self.set("HAFT_ARGS_FILE", place.files().join(ARGS_FILE));
+        Ok(File { name: ARGS_FILE, content: Bytes::from(self.args.clone()) })
+    }
+
+    /// Adds the secrets that a tool names; returns the names of those that are not stored.
+    pub(crate) async fn add_secrets(
+        &mut self,
+        call: &CallContext,
+        names: &[SecretName],
+    ) -> Result<Vec<String>, CallError> {
+        let mut missing = Vec::new();
+        for SecretName { name, .. } in names {
+            match call.secret(name).await? {
+                Some(secret) => self.add(name, secret.expose())?,
+                None => missing.push(name.clone()),
+            }
+        }
+        Ok(missing)
+    }
+}
+
+/// Returns the declared arguments that have a value, from the call or from the schema's default.
+pub(crate) fn declared<'a>(
+    spec: &'a ToolSpec,
+    args: &'a Map<String, Value>,
+) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().filter_map(|(name, schema)| {
+        let value = args.get(name).or_else(|| schema.get("default"))?;
+        Some((name.as_str(), value))
+    })
+}
+
+/// Returns an argument as a variable holds it: a text as it is, everything else as JSON.
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn refuse_nul(name: &str, value: &str) -> Result<(), CallError> {
+    if value.contains('\0') {
+        let message = format!("`{name}` contains a NUL character, which no process can be given");
+        return Err(CallError::new(ErrorCode::InvalidArguments, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! What all tools that run a process share: the environment, the limits, and the way back to an outcome.
+
+mod environment;
+mod lines;
+mod outcome;
+mod runner;
+
+pub(crate) use environment::Environment;
+pub(crate) use lines::Lines;
+pub(crate) use outcome::{End, Spoken, outcome};
+pub(crate) use runner::Job;
+pub use runner::{ProcessSettings, Processes};

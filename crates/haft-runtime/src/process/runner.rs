@@ -1,0 +1,147 @@
+//! Runs one process of a call.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_core::executor::CallContext;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::spec::ToolSpec;
+use haft_sandbox::{
+    Command, EngineName, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Stream,
+};
+use tokio::sync::Semaphore;
+
+use super::{End, Lines, Spoken, outcome};
+
+/// How much earlier than the call a process has to end, so that there is time to tell what it left.
+const MARGIN: Duration = Duration::from_millis(100);
+
+/// What an installation settles about the processes of tools.
+#[derive(Debug, Clone)]
+pub struct ProcessSettings {
+    /// Where programs are found.
+    pub path: String,
+    /// What a process may use; time and output come from the tool.
+    pub limits: Limits,
+    /// The most processes of tools at once; further calls wait for their turn.
+    pub at_once: usize,
+}
+
+impl Default for ProcessSettings {
+    fn default() -> Self {
+        Self {
+            path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+            limits: Limits::default(),
+            at_once: 64,
+        }
+    }
+}
+
+/// The processes of tools. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Processes {
+    sandbox: Sandbox,
+    settings: Arc<ProcessSettings>,
+    places: Arc<Semaphore>,
+}
+
+/// One process to run for a call.
+pub(crate) struct Job<'a> {
+    pub(crate) spec: &'a ToolSpec,
+    pub(crate) place: Place,
+    pub(crate) command_line: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) files: Vec<File>,
+    /// Secrets that the tool names and that are not stored.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Processes {
+    /// Makes the processes of tools run in this sandbox.
+    pub fn new(sandbox: Sandbox, settings: ProcessSettings) -> Self {
+        let places = Arc::new(Semaphore::new(settings.at_once.max(1)));
+        Self { sandbox, settings: Arc::new(settings), places }
+    }
+
+    /// Returns the sandbox.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    pub(crate) fn settings(&self) -> &ProcessSettings {
+        &self.settings
+    }
+
+    /// Waits for a turn: a machine runs only so many processes at once.
+    pub(crate) async fn turn(&self) -> Result<tokio::sync::OwnedSemaphorePermit, CallError> {
+        let turn = Arc::clone(&self.places).acquire_owned().await;
+        turn.map_err(|_| CallError::new(ErrorCode::Cancelled, "the program is stopping"))
+    }
+
+    /// Makes the place in which a tool's process runs.
+    pub(crate) fn place(&self, spec: &ToolSpec, engine: Option<EngineName>) -> Result<Place, CallError> {
+        let level = if spec.sandbox { Level::Isolated } else { Level::Host };
+        self.sandbox.place(level, engine).map_err(|error| refused(&error))
+    }
+
+    /// Returns what a process of a call may use.
+    pub(crate) fn limits(&self, spec: &ToolSpec, call: &CallContext) -> Limits {
+        let left = call.deadline.saturating_duration_since(Instant::now());
+        let wall = left.saturating_sub(MARGIN.min(left / 10));
+        let output = usize::try_from(spec.execution.limits.max_response_bytes).unwrap_or(usize::MAX);
+        // All processors at once could use no more than this.
+        let cpu = wall.max(Duration::from_secs(1));
+        Limits { wall, cpu, output, ..self.settings.limits.clone() }
+    }
+
+    /// Runs a process and says what it came to.
+    pub(crate) async fn run(&self, call: &CallContext, job: Job<'_>) -> Outcome {
+        let _turn = self.turn().await?;
+        let files = job.place.files().to_string_lossy().into_owned();
+        let mut command = Command::new(job.place, job.command_line);
+        command.env = job.env;
+        command.files = job.files;
+        command.network = job.spec.network;
+        command.limits = self.limits(job.spec, call);
+        let finished = self.watch(call, command).await?;
+        let end = End {
+            ending: finished.ending,
+            stdout: &finished.stdout,
+            stderr: &finished.stderr,
+            allowed: job.spec.deadline(),
+            files: &files,
+            missing: &job.missing,
+        };
+        outcome(call, &end, Spoken::Output)
+    }
+
+    async fn watch(&self, call: &CallContext, command: Command) -> Result<Finished, CallError> {
+        let (mut out, mut err) = (Lines::new(call), Lines::new(call));
+        let mut watch = |stream, chunk: &[u8]| match stream {
+            Stream::Stdout => out.take(chunk),
+            Stream::Stderr => err.take(chunk),
+        };
+        let finished = self.sandbox.run(command, &mut watch).await;
+        out.flush();
+        err.flush();
+        finished.map_err(|error| refused(&error))
+    }
+}
+
+/// Turns what kept a process from running to an error of the call.
+pub(crate) fn refused(error: &SandboxError) -> CallError {
+    use std::error::Error as _;
+    let message = error.source().map_or(error.to_string(), |source| format!("{error}: {source}"));
+    match error {
+        SandboxError::Argument { .. } => CallError::new(ErrorCode::InvalidArguments, message),
+        SandboxError::MissingProgram(_) => CallError::new(ErrorCode::NotReady, message),
+        SandboxError::Unavailable { .. } | SandboxError::Unsupported { .. } => {
+            CallError::new(ErrorCode::SandboxUnavailable, message)
+                .for_model("this tool cannot run on this server at present")
+        }
+        SandboxError::Engine { .. } | SandboxError::Prepare { .. } | SandboxError::System { .. } => {
+            CallError::new(ErrorCode::SandboxUnavailable, message).for_model("the tool could not be started")
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which language a body is in.
+
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::executor::{Executor, Prepared};
+use haft_core::implementation::{Implementation, Kind, Script, ScriptRuntime};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+
+use super::bash::{self, Bash};
+use crate::process::Processes;
+
+/// Runs script bodies.
+pub struct ScriptExecutor {
+    processes: Processes,
+}
+
+impl ScriptExecutor {
+    /// Makes the executor of scripts.
+    pub fn new(processes: Processes) -> Self {
+        Self { processes }
+    }
+}
+
+impl Executor for ScriptExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Script
+    }
+
+    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+        Box::pin(async move {
+            match &spec.implementation {
+                Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {
+                    bash::examine(body, &self.processes).await
+                }
+                _ => Vec::new(),
+            }
+        })
+    }
+
+    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let wrong = |code, message| vec![Problem::new("implementation.type", code, message)];
+        let Implementation::Script(script) = &spec.implementation else {
+            return Err(wrong("wrong_type", "expected `script`"));
+        };
+        match script.runtime {
+            ScriptRuntime::Bash => Ok(Arc::new(Bash::prepare(spec, &script.body, &self.processes))),
+            ScriptRuntime::Python => Err(wrong("no_executor", "this program does not run python bodies")),
+        }
+    }
+}
