@@ -12,7 +12,7 @@ use crate::implementation::Kind;
 use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
 use crate::problem::Problem;
-use crate::secret::{Secret, SecretSource};
+use crate::secret::{RefreshTokens, Secret, SecretSource};
 use crate::spec::ToolSpec;
 
 /// Runs tools of one kind.
@@ -95,6 +95,11 @@ impl CallContext {
             self.hide(secret.clone());
         }
         Ok(found)
+    }
+
+    /// Returns where refresh tokens are kept.
+    pub fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
+        self.secrets.refresh_tokens()
     }
 
     /// Keeps a text and its escaped forms out of the outcome, as if it had come from [`CallContext::secret`].

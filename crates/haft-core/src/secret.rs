@@ -1,6 +1,7 @@
 //! Values that must never be seen.
 
 use std::fmt;
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
@@ -72,6 +73,45 @@ pub trait SecretSource: Send + Sync {
         tenant: &'a TenantId,
         name: &'a str,
     ) -> Work<'a, Result<Option<Secret>, SecretError>>;
+
+    /// Returns where refresh tokens are kept; nothing means: no longer than the process lives.
+    fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
+        None
+    }
+}
+
+/// What tokens are asked for with, told from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantId {
+    /// For whom.
+    pub tenant: TenantId,
+    /// A digest of everything that the definition and the credentials say.
+    pub key: String,
+    /// The credential that holds the first refresh token; empty where it is not just one.
+    pub credential: String,
+}
+
+/// The turn of one process to use the refresh token of a grant.
+#[derive(Debug, Clone)]
+pub struct RefreshTurn {
+    /// The token that was kept last; without it, the configured one is the newest.
+    pub token: Option<Secret>,
+    /// Tells this turn from others.
+    pub number: i64,
+}
+
+/// Keeps the refresh tokens that servers give out in place of the configured ones, beyond the process. A token
+/// that was used once may be worth nothing: whoever uses one waits for its turn.
+pub trait RefreshTokens: Send + Sync {
+    /// Waits for the turn.
+    fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>>;
+    /// Keeps what is the newest token now, or forgets that there was one, and ends the turn.
+    fn end<'a>(
+        &'a self,
+        grant: &'a GrantId,
+        turn: i64,
+        token: Option<&'a Secret>,
+    ) -> Work<'a, Result<(), SecretError>>;
 }
 
 /// Replaces every occurrence of the given secrets in all strings (keys too) of a value.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_core::Work;
 use haft_core::name::TenantId;
-use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 use haft_store::Store;
 
 /// The stored credentials, then the named part of the environment.
@@ -25,5 +25,9 @@ impl SecretSource for Secrets {
             let stored = self.store.secret(tenant, name).await?;
             Ok(stored.or_else(|| self.environment.get(name).cloned()))
         })
+    }
+
+    fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
+        Some(Arc::clone(&self.store) as _)
     }
 }

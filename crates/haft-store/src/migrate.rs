@@ -6,7 +6,8 @@ use sqlx::{Any, Row as _, Transaction};
 use crate::engine::{self, Engine, fault};
 
 /// Every script, in order. A script that was released is never edited; a change is a new script.
-const SCRIPTS: [&str; 1] = [include_str!("../migrations/0001_first.sql")];
+const SCRIPTS: [&str; 2] =
+    [include_str!("../migrations/0001_first.sql"), include_str!("../migrations/0002_refresh_tokens.sql")];
 
 const DOING: &str = "bring the database to the newest schema";
 

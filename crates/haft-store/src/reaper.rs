@@ -37,6 +37,7 @@ impl Store {
 
 impl Inner {
     pub(crate) async fn reap(&self) -> Result<Reaped, StoreError> {
+        self.reap_refresh_tokens().await.map_err(fault("remove old refresh tokens"))?;
         Ok(Reaped { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
     }
 

@@ -1,14 +1,16 @@
 //! Fetching access tokens from an authorisation server.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::executor::CallContext;
 use haft_core::implementation::OAuth2;
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
-use haft_core::secret::{Secret, scrub_text};
+use haft_core::secret::{GrantId, RefreshTokens, Secret, scrub_text};
 use haft_core::template::{Place, Template, Values, percent_encode};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
@@ -48,13 +50,15 @@ pub(super) struct OAuthPlan {
 /// Everything that a token is asked for with.
 #[derive(Clone)]
 pub(super) struct Grant {
-    tenant: String,
+    tenant: TenantId,
     token_url: Url,
     client_id: Secret,
     client_secret: Secret,
     refresh_token: Option<Secret>,
     scope: String,
     audience: String,
+    keeper: Option<Arc<dyn RefreshTokens>>,
+    credential: String,
 }
 
 impl OAuthPlan {
@@ -93,7 +97,7 @@ impl OAuthPlan {
         let scopes: Result<Vec<_>, CallError> = self.scopes.iter().map(text).collect();
         let scopes: Vec<String> = scopes?.iter().map(|scope| scope.expose().to_owned()).collect();
         Ok(Grant {
-            tenant: call.tenant.as_str().to_owned(),
+            tenant: call.tenant.clone(),
             token_url: Url::parse(&url.text).map_err(|error| {
                 CallError::new(ErrorCode::Template, format!("`{FIELD}.token_url` is not a URL: {error}"))
             })?,
@@ -105,7 +109,18 @@ impl OAuthPlan {
                 Some(audience) => text(audience)?.expose().to_owned(),
                 None => String::new(),
             },
+            keeper: call.refresh_tokens().filter(|_| self.refresh_token.is_some()),
+            credential: self.credential(),
         })
+    }
+
+    /// Returns the credential that holds the refresh token, where it is just one.
+    fn credential(&self) -> String {
+        let mut names = self.refresh_token.iter().flat_map(Template::secrets);
+        match (names.next(), names.next()) {
+            (Some(name), None) => name.to_owned(),
+            _ => String::new(),
+        }
     }
 }
 
@@ -114,7 +129,7 @@ impl Grant {
     pub(super) fn key(&self) -> [u8; 32] {
         let refresh = self.refresh_token.as_ref().map_or("", Secret::expose);
         let parts = [
-            &self.tenant,
+            self.tenant.as_str(),
             self.token_url.as_str(),
             self.client_id.expose(),
             self.client_secret.expose(),
@@ -128,6 +143,13 @@ impl Grant {
             hash.update(part.as_bytes());
         }
         hash.finalize().into()
+    }
+
+    /// Returns who keeps the refresh tokens that the server gives out, and under what.
+    pub(super) fn keeper(&self) -> Option<(Arc<dyn RefreshTokens>, GrantId)> {
+        let keeper = self.keeper.clone()?;
+        let (tenant, credential) = (self.tenant.clone(), self.credential.clone());
+        Some((keeper, GrantId { tenant, key: haft_core::hash::hex(&self.key()), credential }))
     }
 
     /// Asks for a token; `rotated` is the refresh token that the server gave out last.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use haft_core::outcome::CallError;
-use haft_core::secret::Secret;
+use haft_core::secret::{Secret, SecretError};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::oauth::Grant;
@@ -52,8 +52,37 @@ struct Entry {
 struct Slot {
     token: Option<Token>,
     refresh: Option<Secret>,
+    /// Whether that one could not be kept beyond the process.
+    unsaved: bool,
     /// The last failure: those who waited for that attempt share it instead of repeating it.
     failure: Option<(Instant, CallError)>,
+}
+
+impl Slot {
+    /// Asks for a token with the newest refresh token, and keeps the next one before anybody else may ask.
+    async fn fetch(&mut self, egress: &Egress, grant: &Grant) -> Result<Token, FetchError> {
+        let Some((keeper, id)) = grant.keeper() else {
+            return grant.fetch(egress, self.refresh.as_ref()).await;
+        };
+        let fault = |error: SecretError| CallError::internal(format!("{error}: {}", error.source));
+        let turn = keeper.begin(&id).await.map_err(fault)?;
+        if !self.unsaved {
+            self.refresh = turn.token;
+        }
+        let fetched = grant.fetch(egress, self.refresh.as_ref()).await;
+        let newest = match &fetched {
+            Ok(token) => token.refresh.as_ref(),
+            Err(FetchError { rejected: true, .. }) => None,
+            Err(_) => self.refresh.as_ref(),
+        };
+        let kept = keeper.end(&id, turn.number, newest).await;
+        self.unsaved = kept.is_err();
+        if let Err(error) = kept {
+            let why = &error.source;
+            tracing::error!(%error, %why, "a rotated refresh token is known to this process only");
+        }
+        fetched
+    }
 }
 
 impl Default for TokenCache {
@@ -77,8 +106,7 @@ impl TokenCache {
         let (egress, grant) = (egress.clone(), grant.clone());
         // A task of its own: a caller that gives up must not lose a refresh token that the server just rotated.
         let fetching = tokio::spawn(async move {
-            let refresh = slot.refresh.clone();
-            match grant.fetch(&egress, refresh.as_ref()).await {
+            match slot.fetch(&egress, &grant).await {
                 Ok(token) => {
                     slot.failure = None;
                     slot.refresh.clone_from(&token.refresh);

@@ -8,6 +8,7 @@ mod calls;
 mod harness;
 mod hostile;
 mod life_cycle;
+mod oauth;
 mod operation;
 mod postgres;
 mod scripts;

@@ -11,6 +11,7 @@ use haft_core::{Timestamp, Work};
 use sqlx::Row as _;
 
 use super::key::{KeySource, Missing};
+use super::refresh;
 use crate::engine::fault;
 use crate::rows;
 use crate::session::bump;
@@ -139,14 +140,25 @@ impl Inner {
         Ok(())
     }
 
-    fn wrong_key(&self) -> String {
+    /// A key may be made only while there is nothing that a lost one would open.
+    pub(super) fn missing_key(&self) -> Missing {
+        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
+        if opened.values.is_empty() && opened.shut.is_empty() { Missing::Make } else { Missing::Fail }
+    }
+
+    fn is_stored(&self, tenant: &TenantId, name: &str, value: &Secret) -> bool {
+        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
+        opened.values.get(&(tenant.clone(), name.to_owned())) == Some(value)
+    }
+
+    pub(super) fn wrong_key(&self) -> String {
         let key = self.vault.key.describe();
         format!(
             "{key} is not the one it was encrypted with; put the right key back, or store the credential anew"
         )
     }
 
-    async fn cipher(&self, missing: Missing) -> Result<super::cipher::Cipher, String> {
+    pub(super) async fn cipher(&self, missing: Missing) -> Result<super::cipher::Cipher, String> {
         let source = self.vault.key.clone();
         match tokio::task::spawn_blocking(move || source.cipher(missing)).await {
             Ok(Ok(cipher)) => Ok(cipher),
@@ -163,12 +175,10 @@ impl Inner {
     ) -> Result<(), StoreError> {
         let doing = format!("store the credential `{name}`");
         let mut state = self.state.lock().await;
-        let empty = {
-            let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-            opened.values.is_empty() && opened.shut.is_empty()
-        };
-        let missing = if empty { Missing::Make } else { Missing::Fail };
-        let cipher = self.cipher(missing).await.map_err(|why| StoreError::unavailable(doing.clone(), why))?;
+        let cipher = self
+            .cipher(self.missing_key())
+            .await
+            .map_err(|why| StoreError::unavailable(doing.clone(), why))?;
         let sealed = cipher
             .seal(tenant.as_str(), &name, &value)
             .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
@@ -186,6 +196,10 @@ impl Inner {
         .execute(&mut *tx)
         .await
         .map_err(fault(&doing))?;
+        // The same value once more says nothing new.
+        if !self.is_stored(&tenant, &name, &value) {
+            refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
+        }
         self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
         let generation = bump(&mut tx).await.map_err(fault(&doing))?;
         tx.commit().await.map_err(fault(&doing))?;
@@ -209,6 +223,7 @@ impl Inner {
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("credential", name));
         }
+        refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
         self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
         let generation = bump(&mut tx).await.map_err(fault(&doing))?;
         tx.commit().await.map_err(fault(&doing))?;

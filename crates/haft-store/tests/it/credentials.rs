@@ -2,7 +2,7 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
-use haft_core::secret::{Secret, SecretSource as _};
+use haft_core::secret::{GrantId, RefreshTokens as _, Secret, SecretSource as _};
 
 use crate::harness::{Harness, on_both};
 
@@ -10,6 +10,8 @@ on_both![
     a_credential_is_stored_replaced_and_deleted,
     names_and_values_are_checked,
     tenants_do_not_see_each_others,
+    a_rotated_refresh_token_is_kept_with_its_credential,
+    one_at_a_time_uses_a_refresh_token,
 ];
 
 fn tenant() -> TenantId {
@@ -108,4 +110,67 @@ async fn a_wrong_or_lost_key_is_said_and_loses_nothing() {
     std::fs::write(harness.path("key"), key).unwrap();
     harness.restart().await;
     assert_eq!(harness.store.secret(&tenant(), "KEY").await.unwrap(), Some(secret("value")));
+}
+
+fn grant(key: &str) -> GrantId {
+    GrantId { tenant: tenant(), key: key.into(), credential: "REFRESH".into() }
+}
+
+/// Takes a turn, leaves a token, and returns the one that was there.
+async fn rotate(harness: &Harness, key: &str, next: Option<&str>) -> Option<Secret> {
+    let turn = harness.store.begin(&grant(key)).await.unwrap();
+    harness.store.end(&grant(key), turn.number, next.map(secret).as_ref()).await.unwrap();
+    turn.token
+}
+
+async fn a_rotated_refresh_token_is_kept_with_its_credential(mut harness: Harness) {
+    let put = async |harness: &Harness, value: &str| {
+        harness.store.put_credential(tenant(), "REFRESH".into(), secret(value)).await.unwrap();
+    };
+    put(&harness, "refresh-0").await;
+    assert_eq!(rotate(&harness, "a", Some("refresh-1")).await, None);
+    assert_eq!(rotate(&harness, "a", Some("refresh-2")).await, Some(secret("refresh-1")));
+    assert_eq!(rotate(&harness, "b", None).await, None, "another grant has its own");
+    harness.restart().await;
+    assert_eq!(rotate(&harness, "a", Some("refresh-2")).await, Some(secret("refresh-2")));
+    if harness.is_embedded() {
+        harness.store.close().await;
+        let database = std::fs::read(harness.path("haft.db")).unwrap();
+        assert!(!database.windows(9).any(|part| part == b"refresh-2"), "it is sealed");
+        harness.reopen().await;
+    }
+    // What is stored once more stays; another value, and no value, are the end of what came of it.
+    put(&harness, "refresh-0").await;
+    assert_eq!(rotate(&harness, "a", Some("refresh-3")).await, Some(secret("refresh-2")));
+    put(&harness, "from-a-new-login").await;
+    assert_eq!(rotate(&harness, "a", Some("refresh-4")).await, None);
+    harness.store.delete_credential(tenant(), "REFRESH".into()).await.unwrap();
+    assert_eq!(rotate(&harness, "a", Some("refresh-5")).await, None);
+    // The server turned it down.
+    assert_eq!(rotate(&harness, "a", None).await, Some(secret("refresh-5")));
+    assert_eq!(rotate(&harness, "a", Some("refresh-6")).await, None);
+    harness.clock.advance(24 * 401);
+    harness.store.reap().await.unwrap();
+    assert_eq!(rotate(&harness, "a", None).await, None, "nobody wanted it for long");
+}
+
+async fn one_at_a_time_uses_a_refresh_token(harness: Harness) {
+    let (other, _) = harness.another().await;
+    let mine = harness.store.begin(&grant("a")).await.unwrap();
+    let waiting = tokio::spawn({
+        let other = std::sync::Arc::clone(&other);
+        async move { other.begin(&grant("a")).await.unwrap() }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "its turn has not come");
+    harness.store.end(&grant("a"), mine.number, Some(&secret("newest"))).await.unwrap();
+    let theirs = waiting.await.unwrap();
+    assert_eq!(theirs.token, Some(secret("newest")));
+    // One that died within its turn stops nobody, and comes too late with what it had.
+    harness.clock.advance(1);
+    let next = harness.store.begin(&grant("a")).await.unwrap();
+    other.end(&grant("a"), theirs.number, Some(&secret("stale"))).await.unwrap();
+    harness.store.end(&grant("a"), next.number, Some(&secret("fresh"))).await.unwrap();
+    assert_eq!(rotate(&harness, "a", None).await, Some(secret("fresh")));
+    other.close().await;
 }
