@@ -61,6 +61,7 @@ pub fn definition(spec: &ToolSpec) -> Checked {
     schemas(spec, &mut checked);
     execution(spec, &mut checked);
     implementation(spec, &mut checked);
+    image(spec, &mut checked);
     templates::check(spec, &mut checked);
     checked
 }
@@ -183,6 +184,30 @@ fn not_enforced(spec: &ToolSpec, checked: &mut Checked) {
             "`coerce` is kept but not enforced in this version: arguments are checked as with `strict`",
         );
     }
+}
+
+/// An image is a word on the command line of a container engine: it must not look like an option.
+fn image(spec: &ToolSpec, checked: &mut Checked) {
+    let Some(image) = &spec.image else { return };
+    if !is_image(image) {
+        let shown = excerpt(image, 60);
+        let message =
+            format!("`{shown}` is not the name of a container image; write it like `python:3.13-slim`");
+        checked.error("image", "invalid_value", message);
+    }
+    if !spec.sandbox {
+        checked.error(
+            "image",
+            "conflicting_fields",
+            "a tool in a container sees nothing of the host; set `sandbox: true`",
+        );
+    }
+}
+
+/// Tells whether a text can name a container image.
+pub fn is_image(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    text.len() <= 256 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
 
 fn timeout(millis: Option<u64>, field: &str, checked: &mut Checked) {

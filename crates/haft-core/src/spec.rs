@@ -50,6 +50,9 @@ pub struct ToolSpec {
     /// Whether its processes may use the network.
     #[serde(default, skip_serializing_if = "is_false")]
     pub network: bool,
+    /// The container image of its processes; `None` is the one of the configuration, or no container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// How its results are shown, highest priority first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renderers: Vec<Renderer>,
@@ -73,6 +76,7 @@ impl ToolSpec {
             requires_confirmation: false,
             sandbox: false,
             network: false,
+            image: None,
             renderers: Vec::new(),
         }
     }

@@ -59,7 +59,7 @@ impl Ready {
         let values =
             Values { args, steps: &Map::new(), secrets: &secrets, version: self.spec.version.as_str() };
         let command = self.template.render(&values).map_err(CallError::from)?;
-        let place = self.processes.place(&self.spec, None)?;
+        let place = self.processes.place(&self.spec)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         for (name, value) in &command.env {
             environment.add(name, value.expose())?;

@@ -70,6 +70,19 @@ impl Sandbox {
         verdict.get_or_init(|| Box::pin(self_test::examine(self, engine))).await
     }
 
+    /// Returns the engine that runs images: the configured one where it does, else the one that is installed.
+    pub fn container_engine(&self) -> EngineName {
+        match self.settings().engine {
+            engine @ (EngineName::Docker | EngineName::Podman) => engine,
+            _ if Container::is_installed(EngineName::Podman)
+                && !Container::is_installed(EngineName::Docker) =>
+            {
+                EngineName::Podman
+            }
+            _ => EngineName::Docker,
+        }
+    }
+
     /// Makes the place for one process. Containers cannot show the machine's files, so a process that shall see
     /// them runs under bubblewrap there.
     pub fn place(&self, level: Level, engine: Option<EngineName>) -> Result<Place, SandboxError> {

@@ -45,6 +45,9 @@ pub(crate) struct ToolView {
     requires_confirmation: bool,
     sandbox: bool,
     network: bool,
+    /// The container image of its processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
     #[schema(value_type = Vec<Object>)]
     renderers: Vec<Renderer>,
     status: &'static str,
@@ -107,6 +110,7 @@ impl From<&Entry> for ToolView {
             requires_confirmation: spec.requires_confirmation,
             sandbox: spec.sandbox,
             network: spec.network,
+            image: spec.image,
             renderers: spec.renderers,
             status: tool.status.as_str(),
             enabled: tool.enabled,
@@ -152,6 +156,7 @@ impl From<&Unreadable> for ToolView {
             requires_confirmation: false,
             sandbox: false,
             network: false,
+            image: None,
             renderers: Vec::new(),
             status: "draft",
             enabled: true,

@@ -85,6 +85,7 @@ impl Draft {
         let requires_confirmation = fields.flag("requires_confirmation").unwrap_or_default();
         let sandbox = fields.flag("sandbox").unwrap_or_default();
         let network = fields.flag("network").unwrap_or_default();
+        let image = fields.text("image");
         let renderers = execution::renderers(&mut fields);
         let execution = self.execution(&mut fields);
         let enabled = fields.flag("enabled").or(self.enabled);
@@ -117,6 +118,7 @@ impl Draft {
                 requires_confirmation,
                 sandbox,
                 network,
+                image,
                 renderers,
             },
             enabled,

@@ -50,6 +50,7 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     keys.put("requires_confirmation", flag(spec.requires_confirmation));
     keys.put("sandbox", json!(spec.sandbox));
     keys.put("network", json!(spec.network));
+    keys.put("image", json!(spec.image));
     match spec.execution.timeout_ms {
         Some(millis) if millis % 1000 == 0 => keys.put("timeout_secs", json!(millis / 1000)),
         Some(millis) => keys.time("timeout", "timeout_ms", millis),
@@ -144,6 +145,7 @@ impl Keys {
         self.put("requires_confirmation", flag(spec.requires_confirmation));
         self.put("sandbox", flag(spec.sandbox));
         self.put("network", flag(spec.network));
+        self.put("image", json!(spec.image));
     }
 
     fn end(&mut self, spec: &ToolSpec, enabled: Option<bool>) {

@@ -355,6 +355,7 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
                 requires_confirmation,
                 sandbox,
                 network,
+                image: (sandbox && network).then(|| "python:3.13-slim".to_owned()),
                 renderers,
             }
         })

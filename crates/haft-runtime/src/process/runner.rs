@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{
-    Command, EngineName, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Stream,
-};
+use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Stream};
 use tokio::sync::Semaphore;
 
 use super::{End, Lines, Spoken, outcome};
@@ -80,8 +78,9 @@ impl Processes {
     }
 
     /// Makes the place in which a tool's process runs.
-    pub(crate) fn place(&self, spec: &ToolSpec, engine: Option<EngineName>) -> Result<Place, CallError> {
+    pub(crate) fn place(&self, spec: &ToolSpec) -> Result<Place, CallError> {
         let level = if spec.sandbox { Level::Isolated } else { Level::Host };
+        let engine = spec.image.as_ref().map(|_| self.sandbox.container_engine());
         self.sandbox.place(level, engine).map_err(|error| refused(&error))
     }
 
@@ -103,6 +102,7 @@ impl Processes {
         command.env = job.env;
         command.files = job.files;
         command.network = job.spec.network;
+        command.image.clone_from(&job.spec.image);
         command.limits = self.limits(job.spec, call);
         let finished = self.watch(call, command).await?;
         let end = End {

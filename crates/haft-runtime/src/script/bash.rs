@@ -41,7 +41,7 @@ impl Bash {
     }
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
-        let place = self.processes.place(&self.spec, None)?;
+        let place = self.processes.place(&self.spec)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         let all = environment.add_arguments(&self.spec, args, &place, self.reads_file)?;
         let missing = environment.add_secrets(call, &self.secrets).await?;

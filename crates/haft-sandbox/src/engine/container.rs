@@ -28,6 +28,11 @@ pub(crate) struct Container {
 }
 
 impl Container {
+    /// Tells whether the program is there.
+    pub(crate) fn is_installed(name: EngineName) -> bool {
+        shared::find_program(name.as_str()).is_some()
+    }
+
     /// Finds the program, and removes containers that a server which was killed left behind.
     pub(crate) async fn open(name: EngineName, workshop: &Workshop) -> Result<Self, SandboxError> {
         let unavailable = |reason| SandboxError::Unavailable { engine: name, reason };
@@ -71,6 +76,12 @@ impl Container {
         let image = command.image.as_ref().or(workshop.settings.image.as_ref());
         let what = "run without an image; set `sandbox.image`, or `image` in the tool";
         let image = image.ok_or(SandboxError::Unsupported { engine: self.name, what })?;
+        if !image.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            return Err(SandboxError::Argument {
+                what: format!("the image `{image}`"),
+                why: "looks like an option",
+            });
+        }
         for file in &command.files {
             let path = folder.path().join("files").join(file.name);
             fs::write(&path, &file.content).map_err(|source| SandboxError::Prepare { path, source })?;
