@@ -4,6 +4,7 @@
 //! `haft-bench` runs everything; `haft-bench serve-plain` and `serve-haft` are the servers it starts.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
+mod confined;
 mod load;
 mod process;
 mod servers;
@@ -20,6 +21,7 @@ fn main() -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => tables::run_all(),
+        ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),
         ["serve-plain"] => servers::plain(),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
         _ => bail!("usage: haft-bench"),

@@ -17,7 +17,8 @@ pub fn run_all() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         calls().await?;
         streamed().await?;
-        many_tools().await
+        many_tools().await?;
+        crate::confined::run().await
     })
 }
 

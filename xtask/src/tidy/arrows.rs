@@ -66,7 +66,7 @@ const HOUSE: &[Room] = &[
     ),
     // Beside the house: nothing stands on these.
     room("haft-testkit", "what tests of several crates need", &["haft-core"]),
-    room("haft-bench", "benchmarks of haft next to its peers", &["haft-server", "haft-core"]),
+    room("haft-bench", "benchmarks of haft next to its peers", &["haft-server", "haft-core", "haft-sandbox"]),
     room("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
     room("xtask", "checks of the repository", &[]),
 ];

@@ -1,0 +1,200 @@
+//! Confined processes next to bare ones and to other ways of confining, in one run.
+
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use haft_sandbox::{Command, Ending, EngineName, Level, Sandbox, Settings};
+use tokio::task::JoinSet;
+
+/// How often each way is measured; interleaved, so that a noisy moment hits all of them.
+const ROUNDS: usize = 200;
+/// How many processes run at once, and how many one after another, to see what is left behind.
+const AT_ONCE: usize = 200;
+const IN_ALL: usize = 1000;
+
+/// Runs everything.
+pub async fn run() -> Result<()> {
+    let home = tempfile::tempdir()?;
+    let sandbox = open(home.path())?;
+    for engine in [EngineName::Bubblewrap, EngineName::Landlock] {
+        let verdict = sandbox.verdict(engine).await;
+        ensure!(verdict.holds(), "{engine}: {:?}", verdict.reason());
+    }
+    println!("\n## One process, confined\n");
+    println!("| way | p50 ms | p99 ms | of bare |\n| --- | ---: | ---: | ---: |");
+    speeds(&sandbox).await?;
+    println!("\n## Many processes, confined by bubblewrap\n");
+    println!("| processes | errors | seconds | memory before MB | after MB | left behind |");
+    println!("| --- | ---: | ---: | ---: | ---: | --- |");
+    many(&sandbox, home.path(), AT_ONCE, AT_ONCE).await?;
+    many(&sandbox, home.path(), IN_ALL, 8).await
+}
+
+fn open(home: &Path) -> Result<Sandbox> {
+    Ok(Sandbox::open(Settings { hidden: vec![home.to_owned()], ..Settings::new(home.join("run")) })?)
+}
+
+/// A way to run a program.
+enum Way {
+    Bare(Vec<&'static str>),
+    Confined(EngineName, Level, Vec<&'static str>),
+}
+
+async fn speeds(sandbox: &Sandbox) -> Result<()> {
+    let isolated = |engine, argv: &[&'static str]| Way::Confined(engine, Level::Isolated, argv.to_vec());
+    let (bwrap, landlock) = (EngineName::Bubblewrap, EngineName::Landlock);
+    let plain = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"];
+    let mut ways = vec![
+        ("`true`, bare", Way::Bare(vec!["true"])),
+        ("`bash -c true`, bare", Way::Bare(vec!["bash", "-c", "true"])),
+        ("`true`, plain bwrap", Way::Bare(plain.to_vec())),
+        ("`true`, haft, bubblewrap, `sandbox: true`", isolated(bwrap, &["true"])),
+        ("`bash -c true`, haft, bubblewrap, `sandbox: true`", isolated(bwrap, &["bash", "-c", "true"])),
+        (
+            "`bash -c true`, haft, bubblewrap, `sandbox: false`",
+            Way::Confined(bwrap, Level::Host, vec!["bash", "-c", "true"]),
+        ),
+        ("`true`, haft, landlock, `sandbox: true`", isolated(landlock, &["true"])),
+        ("`bash -c true`, haft, landlock, `sandbox: true`", isolated(landlock, &["bash", "-c", "true"])),
+    ];
+    let bundle = runc_bundle();
+    if bundle.is_some() {
+        ways.push(("`true`, runc", Way::Bare(vec!["runc"])));
+    }
+    let mut times: Vec<Vec<Duration>> = ways.iter().map(|_| Vec::with_capacity(ROUNDS)).collect();
+    for round in 0..ROUNDS {
+        for ((_, way), times) in ways.iter().zip(&mut times) {
+            let started = Instant::now();
+            match way {
+                Way::Bare(argv) if argv == &["runc"] => {
+                    runc(bundle.as_ref().context("no bundle")?.path(), round)?
+                }
+                Way::Bare(argv) => bare(argv)?,
+                Way::Confined(engine, level, argv) => confined(sandbox, *engine, *level, argv).await?,
+            }
+            times.push(started.elapsed());
+        }
+    }
+    let mut base = None;
+    for ((name, _), times) in ways.iter().zip(&mut times) {
+        times.sort();
+        let at =
+            |share: usize| times.get(times.len() * share / 100).map_or(0.0, |time| time.as_secs_f64() * 1e3);
+        let base = *base.get_or_insert(at(50));
+        println!("| {name} | {:.2} | {:.2} | {:.1} |", at(50), at(99), at(50) / base);
+    }
+    Ok(())
+}
+
+fn bare(argv: &[&str]) -> Result<()> {
+    let (program, rest) = argv.split_first().context("no program")?;
+    let status =
+        Process::new(program).args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).output()?.status;
+    ensure!(status.success(), "{argv:?}: {status}");
+    Ok(())
+}
+
+async fn confined(sandbox: &Sandbox, engine: EngineName, level: Level, argv: &[&str]) -> Result<()> {
+    let command = Command::new(sandbox.place(level, Some(engine))?, argv).env("PATH", "/usr/bin:/bin");
+    let finished = sandbox.run(command, &mut |_, _| {}).await?;
+    ensure!(finished.ending == Ending::Exited(0), "{engine} {argv:?}: {finished:?}");
+    Ok(())
+}
+
+/// A bundle for runc with the machine's programs, where runc is installed.
+fn runc_bundle() -> Option<tempfile::TempDir> {
+    let folder = tempfile::tempdir().ok()?;
+    let made = Process::new("runc").args(["spec", "--bundle"]).arg(folder.path()).status().ok()?;
+    if !made.success() {
+        return None;
+    }
+    let path = folder.path().join("config.json");
+    let mut spec: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+    *spec.pointer_mut("/process/terminal")? = false.into();
+    *spec.pointer_mut("/process/args")? = serde_json::json!(["/usr/bin/true"]);
+    *spec.pointer_mut("/root/path")? = "/".into();
+    std::fs::write(path, spec.to_string()).ok()?;
+    runc(folder.path(), ROUNDS).ok()?;
+    Some(folder)
+}
+
+fn runc(bundle: &Path, round: usize) -> Result<()> {
+    let name = format!("haft-bench-{}-{round}", std::process::id());
+    let output = Process::new("runc").args(["run", "--bundle"]).arg(bundle).arg(name).output()?;
+    ensure!(output.status.success(), "runc: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// Runs many processes and looks at what is left.
+async fn many(sandbox: &Sandbox, home: &Path, count: usize, at_once: usize) -> Result<()> {
+    let (before, mounts) = (resident_megabytes()?, mounts()?);
+    let started = Instant::now();
+    let (mut running, mut errors, mut begun) = (JoinSet::new(), 0, 0);
+    while begun < count || !running.is_empty() {
+        while begun < count && running.len() < at_once {
+            let sandbox = sandbox.clone();
+            running.spawn(async move {
+                // Something stays behind, as far as the tool is concerned.
+                let script = ["bash", "-c", "echo x > y; (setsid sleep 1000 &) ; true"];
+                confined(&sandbox, EngineName::Bubblewrap, Level::Isolated, &script).await
+            });
+            begun += 1;
+        }
+        if let Some(ended) = running.join_next().await {
+            errors += usize::from(ended?.is_err());
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let left = [
+        ("processes", children()?),
+        ("mounts", self::mounts()?.saturating_sub(mounts)),
+        ("control groups", groups()),
+        (
+            "files",
+            std::fs::read_dir(home.join("run"))?.flatten().filter(|entry| entry.path().is_dir()).count(),
+        ),
+    ];
+    let left: Vec<String> =
+        left.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect();
+    let left = if left.is_empty() { "nothing".to_owned() } else { left.join(", ") };
+    let after = resident_megabytes()?;
+    println!("| {count}, {at_once} at once | {errors} | {seconds:.1} | {before:.0} | {after:.0} | {left} |");
+    Ok(())
+}
+
+fn resident_megabytes() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+    Ok(line.split_whitespace().nth(1).context("no number")?.parse::<f64>()? / 1024.0)
+}
+
+fn mounts() -> Result<usize> {
+    Ok(std::fs::read_to_string("/proc/self/mounts")?.lines().count())
+}
+
+/// Counts the processes that this one has, ended ones that nobody waited for included.
+fn children() -> Result<usize> {
+    let mut count = 0;
+    for task in std::fs::read_dir("/proc/self/task")?.flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        count += text.split_whitespace().count();
+    }
+    Ok(count)
+}
+
+/// Counts the control groups that this process made and that are still there.
+fn groups() -> usize {
+    fn below(folder: &Path, own: &str, depth: usize) -> usize {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| {
+                let ours = entry.file_name().to_string_lossy().starts_with(own);
+                usize::from(ours) + if depth > 0 { below(&entry.path(), own, depth - 1) } else { 0 }
+            })
+            .sum()
+    }
+    below(Path::new("/sys/fs/cgroup"), &format!("haft-sandbox-{}-", std::process::id()), 4)
+}
