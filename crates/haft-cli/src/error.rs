@@ -325,6 +325,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::Cancelled
         | ErrorCode::Template
         | ErrorCode::SecretMissing
+        | ErrorCode::PathEscapes
         | ErrorCode::EgressRefused
         | ErrorCode::Network
         | ErrorCode::HttpStatus

@@ -84,6 +84,8 @@ codes! {
     Template = "template", retry false;
     /// A secret that the tool names does not exist.
     SecretMissing = "secret_missing", retry false;
+    /// A path leads out of the folder that the tool may use.
+    PathEscapes = "path_escapes", retry false;
     /// The egress guard refused the destination.
     EgressRefused = "egress_refused", retry false;
     /// The other side could not be reached, or the connection broke.

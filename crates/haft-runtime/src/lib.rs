@@ -1,13 +1,14 @@
 //! The call pipeline of haft: the registry, the stages, and one executor per module.
 //!
-//! Every call, from whatever surface, runs through [`pipeline::Pipeline`]. Nothing here knows HTTP servers,
-//! SQL, or files.
+//! Every call, from whatever surface, runs through [`pipeline::Pipeline`]. Nothing here knows HTTP servers
+//! or SQL.
 
 pub mod clock;
 pub mod egress;
 pub mod events;
 pub mod exec;
 pub mod executors;
+pub mod files;
 pub mod function;
 pub mod http;
 mod limits;

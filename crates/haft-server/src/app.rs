@@ -17,6 +17,7 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::exec::ExecExecutor;
 use haft_runtime::executors::Executors;
+use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::pipeline::{Parts, Pipeline};
@@ -57,6 +58,9 @@ pub enum StartError {
     /// The sandbox cannot be prepared.
     #[error("prepare the sandbox")]
     Sandbox(#[from] SandboxError),
+    /// The folders of file tools are wrong.
+    #[error("read the setting `files`: {0}")]
+    Files(#[from] RootsError),
     /// The store cannot be opened.
     #[error("open the store")]
     Store(#[from] StoreError),
@@ -98,11 +102,14 @@ impl App {
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let processes = processes(&settings)?;
+        let files = files(&settings)?;
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(extensions.functions)))
             .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))))
             .with(Arc::new(ScriptExecutor::new(processes.clone())))
-            .with(Arc::new(ExecExecutor::new(processes.clone())));
+            .with(Arc::new(ExecExecutor::new(processes.clone())))
+            .with(Arc::new(FileReadExecutor::new(files.clone())))
+            .with(Arc::new(FileWriteExecutor::new(files)));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
@@ -299,6 +306,21 @@ fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
         image: sandbox.image.clone(),
     })?;
     Ok(Processes::new(sandbox, settings.sandbox.processes.clone()))
+}
+
+/// The folders of file tools; without any, a workspace in the home folder, made when it is first used.
+fn files(settings: &Settings) -> Result<Files, RootsError> {
+    let given = &settings.files;
+    let mut roots: Vec<Root> =
+        given.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
+    if roots.is_empty() {
+        roots.push(Root { make: true, ..Root::new("workspace", settings.home.join("workspace")) });
+    }
+    for name in &given.read_only {
+        let root = roots.iter_mut().find(|root| root.name == *name);
+        root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
+    }
+    Files::new(roots)
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

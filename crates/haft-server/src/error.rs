@@ -121,6 +121,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::Cancelled
         | ErrorCode::Template
         | ErrorCode::SecretMissing
+        | ErrorCode::PathEscapes
         | ErrorCode::EgressRefused
         | ErrorCode::Network
         | ErrorCode::HttpStatus

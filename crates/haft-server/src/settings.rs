@@ -28,6 +28,8 @@ pub struct Settings {
     pub server: ServerSettings,
     /// Where tools may connect to.
     pub egress: EgressSettings,
+    /// Which folders file tools may use.
+    pub files: FileSettings,
     /// Where `${NAME}` may find values besides the stored credentials.
     pub secrets: SecretSettings,
     /// How calls are kept.
@@ -56,6 +58,15 @@ pub struct EgressSettings {
     pub allowed_hosts: Vec<String>,
     /// Hosts, addresses or networks that may be private or loopback.
     pub private_hosts: Vec<String>,
+}
+
+/// Which folders file tools may use.
+#[derive(Debug, Clone, Default)]
+pub struct FileSettings {
+    /// Names and folders, the first one being the default; empty means `workspace` in the home folder.
+    pub sandboxes: Vec<(String, PathBuf)>,
+    /// The names of those in which nothing may be changed.
+    pub read_only: Vec<String>,
 }
 
 /// Where `${NAME}` may find values besides the stored credentials.
@@ -110,6 +121,7 @@ impl Settings {
             key: None,
             server: ServerSettings::default(),
             egress: EgressSettings::default(),
+            files: FileSettings::default(),
             secrets: SecretSettings::default(),
             ledger: LedgerSettings::default(),
             sandbox: SandboxSettings::default(),

@@ -86,6 +86,8 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("server.shutdown_grace", "\"1m30s\""),
         ("egress.allowed_hosts", "[\"*.example.com\"]"),
         ("egress.private_hosts", "[\"10.0.0.0/8\"]"),
+        ("files.sandboxes", "[\"work=/srv/work\", \"data=/srv/data\"]"),
+        ("files.read_only", "[\"data\"]"),
         ("secrets.environment", "[\"WEATHER_KEY\"]"),
         ("ledger.sync", "\"os\""),
         ("ledger.keep_days", "0"),

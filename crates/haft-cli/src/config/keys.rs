@@ -1,6 +1,7 @@
 //! The one table of everything that can be configured.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
@@ -151,6 +152,15 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.list().map(|list| to.settings.egress.private_hosts = list),
     ),
     key(
+        "files.sandboxes",
+        "[]",
+        "Folders that file tools may use, as in `workspace=/srv/workspace`, the first one being the default; empty means `workspace` in the home folder.",
+        set_sandboxes,
+    ),
+    key("files.read_only", "[]", "Names of those folders in which tools may change nothing.", |to, value| {
+        value.list().map(|list| to.settings.files.read_only = list)
+    }),
+    key(
         "secrets.environment",
         "[]",
         "Names of environment variables that `${NAME}` in a tool may read where no credential is stored.",
@@ -249,6 +259,20 @@ fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
         return Err(Wrong("must be empty or start with `postgres://`".to_owned()));
     }
     to.settings.database_url = (!text.is_empty()).then(|| Secret::new(text.to_owned()));
+    Ok(())
+}
+
+fn set_sandboxes(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
+    let wrong = || {
+        Wrong("must be a list of names and absolute paths, as in [\"workspace=/srv/workspace\"]".to_owned())
+    };
+    let one = |text: String| {
+        let (name, path) = text.split_once('=')?;
+        let path = PathBuf::from(path.trim());
+        path.is_absolute().then(|| (name.trim().to_owned(), path))
+    };
+    let list = value.list().map_err(|_| wrong())?;
+    to.settings.files.sandboxes = list.into_iter().map(one).collect::<Option<_>>().ok_or_else(wrong)?;
     Ok(())
 }
 

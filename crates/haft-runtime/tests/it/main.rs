@@ -1,3 +1,4 @@
 //! The integration tests of haft-runtime.
 
+mod files;
 mod http;

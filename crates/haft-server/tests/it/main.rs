@@ -5,6 +5,7 @@ mod access;
 mod author;
 mod bundles;
 mod calls;
+mod files;
 mod harness;
 mod hostile;
 mod life_cycle;
