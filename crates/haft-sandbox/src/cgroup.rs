@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::command::Limits;
+use crate::owner;
 
 /// Where groups are made on this machine; found out when the first one is needed.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +61,7 @@ impl Control {
     /// Makes a group with these limits.
     pub(crate) fn group(&self, limits: &Limits) -> io::Result<Group> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let name = format!("{PREFIX}{}-{number}", owner::own());
         let places = self.places();
         let at = |place: &Option<PathBuf>| place.as_ref().map(|place| place.join(&name));
         let mut group = Group { memory: at(&places.memory), pids: at(&places.pids), cpu: at(&places.cpu) };
@@ -145,22 +148,41 @@ impl Group {
         counter(&folder.join("pids.events"), "max").is_some_and(|times| times > 0)
     }
 
-    /// Removes the group. The kernel lets go of ended processes a moment after they were waited for.
     fn remove(&mut self) {
-        for folder in self.folders() {
-            for attempt in 0..50 {
-                match fs::remove_dir(folder) {
-                    Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < 49 => {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        tracing::warn!(folder = %folder.display(), %error, "a control group is left behind");
-                        break;
-                    }
-                    _ => break,
+        self.folders().into_iter().for_each(remove);
+    }
+}
+
+/// Removes the folder of a group, and ends what is still in it. The kernel lets go of ended processes a moment
+/// after they were waited for.
+fn remove(folder: &Path) {
+    const ATTEMPTS: u32 = 200;
+    for attempt in 1..=ATTEMPTS {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < ATTEMPTS => {
+                // By now it is not the kernel's slowness, but a process that nothing else has ended.
+                if attempt % 20 == 0 {
+                    end_all(folder);
                 }
+                std::thread::sleep(Duration::from_millis(1));
             }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(folder = %folder.display(), %error, "a control group is left behind");
+                return;
+            }
+            _ => return,
         }
+    }
+}
+
+fn end_all(folder: &Path) {
+    if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    for process in processes.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
+        // It may have ended meanwhile.
+        drop(kill_process(process, Signal::KILL).map_err(io::Error::from));
     }
 }
 
@@ -251,7 +273,7 @@ fn separate(groups: &str, mounts: &str) -> Places {
         })?;
         let base = mount_of(mounts, "cgroup", Some(controller))?.join(own.trim_start_matches('/'));
         // Making a group is the only question whose answer counts.
-        let probe = base.join(format!("{PREFIX}{}-probe", std::process::id()));
+        let probe = base.join(format!("{PREFIX}{}-probe", owner::own()));
         fs::create_dir(&probe).ok()?;
         fs::remove_dir(&probe).ok()?;
         Some(base)
@@ -273,9 +295,8 @@ fn sweep(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let maker = rest.split('-').next().unwrap_or_default();
-        if !Path::new("/proc").join(maker).exists() {
-            drop(fs::remove_dir(entry.path()));
+        if owner::is_gone(rest) {
+            remove(&entry.path());
         }
     }
 }

@@ -13,6 +13,7 @@ mod ending;
 mod engine;
 mod error;
 mod fds;
+mod owner;
 mod running;
 mod sandbox;
 mod seccomp;

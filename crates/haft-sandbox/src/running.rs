@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rustix::process::{Signal, pidfd_send_signal};
 use tokio::io::AsyncReadExt as _;
+use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
@@ -53,12 +54,28 @@ pub(crate) struct Rest {
     pub(crate) folder: Option<Folder>,
 }
 
+impl Rest {
+    /// Waits until the program, and all that it started, has ended.
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        // Bubblewrap passes the program's code on and leaves the rest to the kernel, which takes a moment: the
+        // first process of the namespace ends when all others are gone.
+        if matches!(self.hold, Hold::Namespace { .. }) {
+            self.hold.kill();
+        }
+        if let Hold::Namespace { init, .. } = &self.hold {
+            drop(init.readable().await?);
+        }
+        Ok(status)
+    }
+}
+
 /// How a whole tree of processes is ended, and its end is told.
 #[derive(Debug)]
 pub(crate) enum Hold {
     /// The first process of the tree's own namespace: the kernel ends the others with it. The pipe tells whether
     /// the program was started at all.
-    Namespace { init: OwnedFd, status: pipe::Receiver },
+    Namespace { init: AsyncFd<OwnedFd>, status: pipe::Receiver },
     /// A supervisor beside the tree ends it when this pipe is closed.
     Supervisor { lifeline: Option<OwnedFd> },
     /// A container is removed by its name.
@@ -69,7 +86,7 @@ impl Hold {
     fn kill(&mut self) {
         match self {
             // It has ended already where this fails.
-            Hold::Namespace { init, .. } => drop(pidfd_send_signal(init, Signal::KILL)),
+            Hold::Namespace { init, .. } => drop(pidfd_send_signal(init.get_ref(), Signal::KILL)),
             Hold::Supervisor { lifeline } => drop(lifeline.take()),
             Hold::Container(removal) => removal.start(),
         }
@@ -101,21 +118,30 @@ impl Running {
         let gone =
             || SandboxError::Engine { engine, message: "the process was waited for before".to_owned() };
         let rest = self.rest.as_mut().ok_or_else(gone)?;
-        let status = rest.child.wait().await.map_err(SandboxError::system("wait for a process"))?;
+        let status = rest.wait().await.map_err(SandboxError::system("wait for a process"))?;
         let ran = rest.hold.ran(status).await;
         let mut rest = self.rest.take().ok_or_else(gone)?;
         if let Hold::Container(removal) = &mut rest.hold {
             removal.forget();
         }
-        let group = rest.group.take();
+        let group = rest.group.as_ref();
+        let (memory_met, processes_met) =
+            (group.is_some_and(Group::memory_met), group.is_some_and(Group::processes_met));
+        clean_up(rest).await;
         let code = ran.map_err(|()| SandboxError::Engine { engine, message: String::new() })?;
         let mut ending = Ending::from_code(code);
-        let killed = matches!(ending, Ending::Signalled(libc::SIGKILL));
         // A process that was killed for memory and ended by itself afterwards has told its own story.
-        if killed && group.as_ref().is_some_and(Group::memory_met) {
+        if memory_met && matches!(ending, Ending::Signalled(libc::SIGKILL)) {
             ending = Ending::Stopped(Limit::Memory);
         }
-        Ok(End { ending, processes_met: group.as_ref().is_some_and(Group::processes_met) })
+        Ok(End { ending, processes_met })
+    }
+}
+
+/// Removes what a process has left. A thread that may wait does it: there may be a million files.
+async fn clean_up(rest: Rest) {
+    if tokio::task::spawn_blocking(move || drop(rest)).await.is_err() {
+        tracing::warn!("failed to clean up after a process; the next start will");
     }
 }
 
@@ -147,11 +173,10 @@ impl Drop for Running {
         drop((self.stdin.take(), self.stdout.take(), self.stderr.take()));
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                let waited: io::Result<ExitStatus> = rest.child.wait().await;
-                if let Err(error) = waited {
+                if let Err(error) = rest.wait().await {
                     tracing::warn!(%error, "failed to wait for a process that was ended");
                 }
-                drop(rest);
+                clean_up(rest).await;
             });
         }
     }

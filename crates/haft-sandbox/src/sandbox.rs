@@ -176,8 +176,16 @@ impl Sandbox {
         self.start_unexamined(command).await
     }
 
-    pub(crate) async fn start_unexamined(&self, mut command: Command) -> Result<Running, SandboxError> {
+    /// Starts a process in a task of its own: a caller that goes away in between leaves nothing half done.
+    pub(crate) async fn start_unexamined(&self, command: Command) -> Result<Running, SandboxError> {
         engine::check(&command)?;
+        let engine = command.place.engine;
+        let sandbox = self.clone();
+        let started = tokio::spawn(async move { sandbox.start_now(command).await }).await;
+        started.unwrap_or_else(|error| Err(SandboxError::Engine { engine, message: error.to_string() }))
+    }
+
+    async fn start_now(&self, mut command: Command) -> Result<Running, SandboxError> {
         let (inner, workshop) = (&*self.inner, &self.inner.workshop);
         let folder = command.place.folder.take();
         let missing =

@@ -8,46 +8,103 @@ use std::collections::BTreeMap;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 /// What differs between engines.
-#[expect(clippy::struct_excessive_bools, reason = "each names one thing that is refused or not")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Wishes {
-    /// No sockets at all: for engines that have no network namespace.
-    pub(crate) no_sockets: bool,
-    /// No Unix sockets: for engines that cannot keep those of the machine out of reach.
-    pub(crate) no_unix_sockets: bool,
-    /// Processes stay in their group: for engines that end a tree by its process group.
-    pub(crate) no_new_groups: bool,
+    /// Which sockets there are.
+    pub(crate) sockets: Sockets,
+    /// The processes of the machine are in reach: for engines without a process namespace. A process then stays
+    /// in its group, by which its tree is ended, and arranges nothing but itself.
+    pub(crate) sees_processes: bool,
     /// No signals: for engines that cannot keep them within the sandbox.
     pub(crate) no_signals: bool,
+    /// What changes a file without writing it.
+    pub(crate) metadata: Metadata,
+}
+
+/// Which sockets a process may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sockets {
+    /// Those of networks, and Unix sockets.
+    #[default]
+    All,
+    /// Those of networks: for processes that could reach Unix sockets of the machine.
+    NoUnix,
+    /// None: for engines that have no network namespace.
+    None,
+}
+
+/// Changes of a file's mode, owner, times and attributes, which Landlock does not govern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Metadata {
+    /// As the mounts allow.
+    #[default]
+    Free,
+    /// Only of files that could be opened: those by path are refused.
+    ByDescriptor,
+    /// They do nothing, and say that all is well: too many programs fail without them.
+    Ignored,
 }
 
 /// Returns the filters, to be loaded in this order.
 pub(crate) fn filters(wishes: Wishes) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    let refuse = |rules, errno: i32| {
+    let answer = |rules, errno: i32| {
         let action = SeccompAction::Errno(errno.unsigned_abs());
         SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
             .and_then(BpfProgram::try_from)
             .map_err(seccompiler::Error::from)
     };
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let any = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect::<Vec<_>>();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = any(REFUSED).into_iter().collect();
     rules.insert(libc::SYS_clone, new_namespaces()?);
     rules.insert(libc::SYS_ioctl, terminal_injection()?);
     rules.insert(libc::SYS_personality, vec![none_of(0, &[0, 0xffff_ffff])?]);
-    rules.insert(libc::SYS_socket, sockets(wishes)?);
-    if wishes.no_new_groups {
-        rules.extend([libc::SYS_setsid, libc::SYS_setpgid].map(|call| (call, Vec::new())));
+    rules.insert(libc::SYS_socket, socket_rules(wishes.sockets)?);
+    if wishes.sees_processes {
+        rules.extend(any(&[libc::SYS_setsid, libc::SYS_setpgid]));
+        rules.extend(only_itself()?);
     }
     if wishes.no_signals {
-        rules.extend(SIGNALS.map(|call| (call, Vec::new())));
+        rules.extend(any(&SIGNALS));
+    }
+    if wishes.metadata == Metadata::ByDescriptor {
+        rules.extend(any(CHANGES_BY_PATH));
+        // Without a path it is the descriptor that is meant.
+        rules.insert(libc::SYS_utimensat, vec![none_of_long(1, 0)?]);
     }
     // The flags of clone3 lie in memory, where a filter cannot look; libc then falls back to clone.
-    let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok(vec![refuse(rules, libc::EPERM)?, refuse(absent, libc::ENOSYS)?])
+    let absent = any(&[libc::SYS_clone3]).into_iter().collect();
+    let mut filters = vec![answer(rules, libc::EPERM)?, answer(absent, libc::ENOSYS)?];
+    if wishes.metadata == Metadata::Ignored {
+        let ignored = [CHANGES_BY_PATH, CHANGES_BY_DESCRIPTOR, &[libc::SYS_utimensat]].concat();
+        filters.push(answer(any(&ignored).into_iter().collect(), 0)?);
+    }
+    if cfg!(target_arch = "x86_64") {
+        filters.push(other_table());
+    }
+    Ok(filters)
+}
+
+/// Some kernels know every call by a second number, for programs with pointers of 32 bits, under which no other
+/// rule would find it. All of those numbers have this bit.
+const OTHER_TABLE: u32 = 0x4000_0000;
+
+fn other_table() -> BpfProgram {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_SET: u16 = 0x45;
+    const RETURN: u16 = 0x06;
+    let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
+    vec![
+        // The number of the call is the first word that a filter is given.
+        step(LOAD, 0, 0),
+        step(JUMP_IF_SET, 1, OTHER_TABLE),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
+    ]
 }
 
 /// Returns a filter in the form in which the kernel and bubblewrap take it.
@@ -70,6 +127,41 @@ const SIGNALS: [i64; 6] = [
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_pidfd_send_signal,
 ];
+
+/// Changes of files that are named by a path, or by a descriptor that need not be readable. Some calls are newer
+/// than the names that libc has for them.
+const CHANGES_BY_PATH: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+];
+const FCHMODAT2: i64 = 452;
+const SETXATTRAT: i64 = 463;
+const REMOVEXATTRAT: i64 = 466;
+const FILE_SETATTR: i64 = 469;
+
+/// Changes of files that were opened. Reading is enough for them.
+const CHANGES_BY_DESCRIPTOR: &[i64] =
+    &[libc::SYS_fchmod, libc::SYS_fchown, libc::SYS_fsetxattr, libc::SYS_fremovexattr];
 
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
@@ -100,6 +192,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
     libc::SYS_move_pages,
@@ -174,16 +267,34 @@ fn terminal_injection() -> Rules {
 }
 
 /// All families of sockets but those that programs use; or all.
-fn sockets(wishes: Wishes) -> Rules {
-    if wishes.no_sockets {
-        return Ok(Vec::new());
-    }
+fn socket_rules(sockets: Sockets) -> Rules {
     let mut allowed = vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    if !wishes.no_unix_sockets {
-        allowed.push(libc::AF_UNIX);
+    match sockets {
+        Sockets::None => return Ok(Vec::new()),
+        Sockets::NoUnix => {}
+        Sockets::All => allowed.push(libc::AF_UNIX),
     }
     let allowed: Vec<u64> = allowed.into_iter().map(|family| u64::from(family.unsigned_abs())).collect();
     Ok(vec![none_of(0, &allowed)?])
+}
+
+/// Limits, priorities and processors of other processes, which belong to the same user. Itself is 0.
+fn only_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
+    const IO_PROCESS: u64 = 1;
+    let mut rules = Vec::new();
+    for call in [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ] {
+        rules.push((call, vec![none_of(0, &[0])?]));
+    }
+    // What kind of thing is meant comes first: only a process can be oneself.
+    rules.push((libc::SYS_setpriority, vec![none_of(0, &[libc::PRIO_PROCESS.into()])?, none_of(1, &[0])?]));
+    rules.push((libc::SYS_ioprio_set, vec![none_of(0, &[IO_PROCESS])?, none_of(1, &[0])?]));
+    Ok(rules)
 }
 
 fn none_of(argument: u8, allowed: &[u64]) -> Result<SeccompRule, seccompiler::Error> {
@@ -191,6 +302,43 @@ fn none_of(argument: u8, allowed: &[u64]) -> Result<SeccompRule, seccompiler::Er
     rule(allowed.iter().map(differs).collect::<Result<_, _>>()?)
 }
 
+fn none_of_long(argument: u8, allowed: u64) -> Result<SeccompRule, seccompiler::Error> {
+    rule(vec![SeccompCondition::new(argument, Length::Qword, Op::Ne, allowed)?])
+}
+
 fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, seccompiler::Error> {
     Ok(SeccompRule::new(conditions)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_by_the_other_table_are_unknown() {
+        let steps: Vec<_> = other_table().iter().map(|step| (step.code, step.jt, step.jf, step.k)).collect();
+        assert_eq!(
+            steps,
+            [
+                (0x20, 0, 0, 0),
+                (0x45, 1, 0, 0x4000_0000),
+                (0x06, 0, 0, 0x7fff_0000),
+                (0x06, 0, 0, 0x0005_0026)
+            ]
+        );
+    }
+
+    #[test]
+    fn every_combination_of_wishes_makes_filters() {
+        for sockets in [Sockets::All, Sockets::NoUnix, Sockets::None] {
+            for metadata in [Metadata::Free, Metadata::ByDescriptor, Metadata::Ignored] {
+                for yes in [false, true] {
+                    let wishes = Wishes { sockets, sees_processes: yes, no_signals: yes, metadata };
+                    let filters = filters(wishes).unwrap();
+                    // The kernel takes no longer ones.
+                    assert!(filters.iter().all(|filter| filter.len() <= 4096), "{wishes:?}");
+                }
+            }
+        }
+    }
 }

@@ -84,8 +84,9 @@ enum Expected {
     Refusal,
 }
 
-/// A fork bomb with an end: more processes than the probe is given.
-const FORKS: &str = "i=0; while [ $i -lt 64 ]; do sleep 2 & i=$((i+1)); done; echo got through";
+/// A fork bomb with an end: far more processes than the probe is given. Where only all processes of a user can be
+/// counted, those that end meanwhile make room for as many.
+const FORKS: &str = "i=0; while [ $i -lt 500 ]; do sleep 2 & i=$((i+1)); done; echo got through";
 /// A buffer larger than the probe's memory.
 const MEMORY: &str = "dd if=/dev/zero of=/dev/null bs=256M count=1 2>/dev/null && echo got through";
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
 use tokio::process::Child;
@@ -72,7 +72,13 @@ impl Spawner {
     }
 }
 
+/// Held while a child is started, for there may be several sandboxes in a process: what one marks for its child,
+/// the other would take the mark from, or let its own child inherit.
+static STARTING: Mutex<()> = Mutex::new(());
+
 fn spawn(command: Command, inherited: Vec<OwnedFd>, on_drop: &OnDrop) -> io::Result<Child> {
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    fds::close_others_on_exec();
     for fd in &inherited {
         fds::inherit(fd)?;
     }

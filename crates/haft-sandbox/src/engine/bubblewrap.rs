@@ -24,7 +24,7 @@ use crate::engine::Workshop;
 use crate::error::SandboxError;
 use crate::fds;
 use crate::running::{Hold, Rest, Running, StdinOf};
-use crate::seccomp::{self, Wishes};
+use crate::seccomp::{self, Sockets, Wishes};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Bubblewrap;
@@ -36,6 +36,8 @@ pub(crate) struct Bubblewrap {
     /// What this version can.
     can: Abilities,
     filters: Vec<Vec<u8>>,
+    /// For processes that would reach the machine's Unix sockets.
+    filters_without_unix: Vec<Vec<u8>>,
 }
 
 /// What came with later versions of bubblewrap.
@@ -64,9 +66,14 @@ impl Bubblewrap {
         }
         let can =
             Abilities { disable_userns: help.contains("--disable-userns"), sizes: help.contains("--size") };
-        let filters = seccomp::filters(Wishes::default())
-            .map_err(|error| missing(&format!("no system call filter for this machine: {error}")))?;
-        Ok(Self { program, can, filters: filters.iter().map(seccomp::bytes).collect() })
+        let filters = |sockets| {
+            let filters = seccomp::filters(Wishes { sockets, ..Wishes::default() });
+            let filters = filters
+                .map_err(|error| missing(&format!("no system call filter for this machine: {error}")))?;
+            Ok::<_, SandboxError>(filters.iter().map(seccomp::bytes).collect())
+        };
+        let (filters, filters_without_unix) = (filters(Sockets::All)?, filters(Sockets::NoUnix)?);
+        Ok(Self { program, can, filters, filters_without_unix })
     }
 
     /// Starts a process.
@@ -78,22 +85,35 @@ impl Bubblewrap {
         let system = SandboxError::system;
         let mut inherited = Vec::new();
         let (held_back, let_go) = fds::pipe().map_err(system("open a pipe"))?;
+        // Bubblewrap goes on at the end of the pipe, too: it holds the other end itself, so that there is none
+        // where the server is killed before it has set the limits.
+        let open = let_go.try_clone().map_err(system("open a pipe"))?;
         let (status, tell) = fds::pipe().map_err(system("open a pipe"))?;
         let options =
             self.options(workshop, command, &mut inherited).map_err(system("make an anonymous file"))?;
         let mut options = options;
         options.pair("--block-fd", fds::number(&held_back));
+        options.pair("--sync-fd", fds::number(&open));
         options.pair("--json-status-fd", fds::number(&tell));
         let options = fds::file_of(c"options", &options.bytes).map_err(system("make an anonymous file"))?;
         let mut process = new_process(&self.program);
         process.arg("--args").arg(fds::number(&options)).arg("--").args(&command.argv);
-        inherited.extend([held_back, tell, options]);
+        inherited.extend([held_back, open, tell, options]);
         let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;
         let group = workshop.control.group(&command.limits).map_err(system("make a control group"))?;
         let started = Instant::now();
         let child = workshop.spawner.spawn(process, inherited).await.map_err(system("start `bwrap`"))?;
         let starting = Starting { child, status, let_go, socket, group };
         starting.let_go(workshop, command, started).await
+    }
+
+    /// With the machine's network come its abstract Unix sockets, and with its files those that have a path. An
+    /// isolated process was promised no services of the machine, and one without network none at all.
+    fn filters_of(&self, command: &Command) -> &[Vec<u8>] {
+        match (command.level(), command.network) {
+            (Level::Isolated, true) | (Level::Host, false) => &self.filters_without_unix,
+            (Level::Isolated, false) | (Level::Host, true) => &self.filters,
+        }
     }
 
     fn options(
@@ -112,7 +132,7 @@ impl Bubblewrap {
         if !command.network {
             options.one("--unshare-net");
         }
-        for filter in &self.filters {
+        for filter in self.filters_of(command) {
             let file = fds::file_of(c"filter", filter)?;
             options.pair("--add-seccomp-fd", fds::number(&file));
             inherited.push(file);
@@ -177,11 +197,15 @@ fn host(
         options.triple("--ro-bind", "/sys", "/sys");
     }
     devices(options, command);
-    let settings = &workshop.settings;
-    for folder in settings.hidden.iter().filter(|folder| folder.is_dir()) {
-        options.pair("--tmpfs", folder);
+    for path in workshop.hidden() {
+        if path.is_dir() {
+            options.private(path, 1 << 20);
+        } else {
+            options.triple("--ro-bind", "/dev/null", path);
+        }
     }
-    options.private(&settings.scratch, 1 << 20);
+    // Once more: it may lie in a folder that is hidden as a whole.
+    options.private(&workshop.settings.scratch, 1 << 20);
     options.private(command.place.work(), command.limits.work);
     small_files(options, command, inherited)?;
     binds(options, command);
@@ -278,9 +302,8 @@ impl Starting {
         let Some(pid) = first_process(&mut status).await else {
             return Err(failure(self.child).await);
         };
-        let init = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(io::Error::from)
-            .map_err(system("hold a process"))?;
+        let init = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
+        let init = init.and_then(fds::watch).map_err(system("hold a process"))?;
         shared::limit(pid, &command.limits, &workshop.control).map_err(system("limit a process"))?;
         let number = pid.as_raw_nonzero().get().unsigned_abs();
         self.group.add(number).map_err(system("put a process in a control group"))?;
@@ -327,8 +350,8 @@ async fn failure(child: Child) -> SandboxError {
 pub(crate) fn engine_failure(stderr: &str) -> SandboxError {
     let line = stderr.lines().rev().find_map(|line| line.strip_prefix("bwrap: ")).unwrap_or(stderr).trim();
     match line.strip_prefix("execvp ").and_then(|rest| rest.rsplit_once(": ")) {
-        Some((program, _)) => SandboxError::MissingProgram(program.to_owned()),
-        None => SandboxError::Engine { engine: NAME, message: line.chars().take(500).collect() },
+        Some((program, "No such file or directory")) => SandboxError::MissingProgram(program.to_owned()),
+        _ => SandboxError::Engine { engine: NAME, message: line.chars().take(500).collect() },
     }
 }
 

@@ -79,7 +79,7 @@ impl Confinement {
         }
         // SAFETY: numbers only; rules and filters live in this value.
         unsafe {
-            drop_capabilities();
+            drop_capabilities()?;
             check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             if libc::syscall(libc::SYS_landlock_restrict_self, self.rules.as_raw_fd(), 0) != 0 {
                 return Err(io::Error::last_os_error());
@@ -101,8 +101,8 @@ impl Confinement {
     }
 }
 
-/// Gives up what root may do beyond its own files. Another user has nothing to give up, and is refused.
-unsafe fn drop_capabilities() {
+/// Gives up what root may do beyond its own files. Another user has nothing to give up.
+unsafe fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
     struct Header {
         version: u32,
@@ -113,12 +113,16 @@ unsafe fn drop_capabilities() {
     let none = [0_u32; 6];
     // SAFETY: numbers, and two structures of the kernel's layout that live through the call.
     unsafe {
+        // What may not be dropped here cannot be gained, either: there are no new privileges.
         for capability in 0..64 {
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
         }
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr());
+        if libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
     }
+    Ok(())
 }
 
 /// Waits for the process, ends its group, waits for all that is left, and ends with the code of the process.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::SandboxError;
+use crate::owner;
 
 /// How the folder of a process begins; then come the server that made it, and a number.
 const PREFIX: &str = "run-";
@@ -23,7 +24,7 @@ impl Folder {
     /// Makes a new one.
     pub(crate) fn make(scratch: &Path) -> Result<Self, SandboxError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = scratch.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let path = scratch.join(format!("{PREFIX}{}-{number}", owner::own()));
         make_private(&path)?;
         Ok(Self { path })
     }
@@ -53,27 +54,53 @@ fn make_private(path: &Path) -> Result<(), SandboxError> {
     made.map_err(|source| SandboxError::Prepare { path: path.to_owned(), source })
 }
 
-/// Removes a folder with all that is in it, also where its owner took away his own rights.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            allow(path)?;
-            fs::remove_dir_all(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+/// Removes a folder with all that is in it, however deep, also where its owner took away his own rights. What a
+/// confined process made may be deeper than a stack, a path, or the number of open files allows; so every folder
+/// is moved up into the first one before it is emptied.
+fn remove(first: &Path) -> io::Result<()> {
+    if !first.try_exists()? {
+        return Ok(());
     }
-}
-
-fn allow(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            allow(&entry.path())?;
+    let mut folders = vec![first.to_owned()];
+    let mut patience = 100;
+    while let Some(folder) = folders.last().cloned() {
+        let within = empty(&folder, first)?;
+        if !within.is_empty() {
+            // Then its turn comes again.
+            folders.extend(within);
+            continue;
+        }
+        match fs::remove_dir(&folder) {
+            // Reading a folder while it changes may leave entries out.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && patience > 0 => patience -= 1,
+            Err(error) => return Err(error),
+            Ok(()) => drop(folders.pop()),
         }
     }
     Ok(())
+}
+
+/// Removes the files of a folder; returns the folders that were in it, by where they are now.
+fn empty(folder: &Path, first: &Path) -> io::Result<Vec<PathBuf>> {
+    let open = || fs::Permissions::from_mode(0o700);
+    fs::set_permissions(folder, open())?;
+    let mut within = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            fs::remove_file(entry.path())?;
+        } else if folder == first {
+            within.push(entry.path());
+        } else {
+            // A folder that is moved gets another parent, which takes the right to write it.
+            fs::set_permissions(entry.path(), open())?;
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let moved = first.join(format!("removed-{}-{number}", owner::own()));
+            fs::rename(entry.path(), &moved)?;
+            within.push(moved);
+        }
+    }
+    Ok(within)
 }
 
 /// Removes folders of servers that are no longer there.
@@ -81,9 +108,51 @@ pub(crate) fn sweep(scratch: &Path) {
     for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let maker = rest.split('-').next().unwrap_or_default();
-        if !Path::new("/proc").join(maker).exists() {
-            drop(remove(&entry.path()));
+        if owner::is_gone(rest)
+            && let Err(error) = remove(&entry.path())
+        {
+            tracing::warn!(folder = %entry.path().display(), %error, "a sandbox's folder is left behind");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_deeper_than_any_path_is_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::make(scratch.path()).unwrap();
+        let mut inner = folder.sub("work").unwrap();
+        let name = "x".repeat(200);
+        for level in 0..600 {
+            // Each is made at the top, and what was made before is moved into it.
+            let outer = folder.path().join("work").join(format!("{name}{level}"));
+            fs::create_dir(&outer).unwrap();
+            fs::write(outer.join("file"), "x").unwrap();
+            if level > 0 {
+                fs::rename(&inner, outer.join("inner")).unwrap();
+            }
+            inner = outer;
+        }
+        fs::set_permissions(&inner, fs::Permissions::from_mode(0o000)).unwrap();
+        drop(folder);
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_server_left_is_removed_by_the_next_one() {
+        let scratch = tempfile::tempdir().unwrap();
+        let kept = Folder::make(scratch.path()).unwrap();
+        for name in ["run-1-0-3", "run-4194305-12-0", "other"] {
+            fs::create_dir_all(scratch.path().join(name).join("work")).unwrap();
+        }
+        sweep(scratch.path());
+        let mut left: Vec<_> = fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        left.sort();
+        let mut expected = vec![scratch.path().join("other"), kept.path().to_owned()];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 }

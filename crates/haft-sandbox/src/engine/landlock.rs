@@ -17,13 +17,15 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
 
+use rustix::process::Resource;
+
 use super::child::{self, Confinement};
 use super::{Folder, Workshop, mounts, shared};
 use crate::command::{Command, Level};
 use crate::error::SandboxError;
 use crate::fds;
 use crate::running::{Hold, Rest, Running, StdinOf};
-use crate::seccomp::{self, Wishes};
+use crate::seccomp::{self, Metadata, Sockets, Wishes};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Landlock;
@@ -33,6 +35,15 @@ const NEWEST: ABI = ABI::V7;
 
 /// The first version of Landlock that keeps signals and abstract sockets within.
 const KEEPS_SIGNALS: i32 = 6;
+
+/// The first version that keeps a process from cutting files off which it may not write.
+const KEEPS_LENGTHS: i32 = 3;
+
+/// Where the kernel shows itself. Root may write settings there without any capability, and so leave.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
+/// The devices of every process. Others are disks, terminals, and ways into the kernel.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The engine.
 #[derive(Debug)]
@@ -44,11 +55,13 @@ impl Landlock {
     /// Asks the kernel for its version of Landlock.
     pub(crate) fn open() -> Result<Self, SandboxError> {
         let version = child::landlock_version();
-        if version < 1 {
-            let reason = "the kernel has no Landlock, or it is switched off at boot".to_owned();
-            return Err(SandboxError::Unavailable { engine: NAME, reason });
+        let unavailable =
+            |reason: &str| Err(SandboxError::Unavailable { engine: NAME, reason: reason.to_owned() });
+        match version {
+            ..1 => unavailable("the kernel has no Landlock, or it is switched off at boot"),
+            1..KEEPS_LENGTHS => unavailable("the kernel's Landlock is too old; it takes Linux 6.2 or newer"),
+            KEEPS_LENGTHS.. => Ok(Self { version }),
         }
-        Ok(Self { version })
     }
 
     /// Starts a process whose private folders are in `folder`.
@@ -73,7 +86,7 @@ impl Landlock {
         let confinement = Confinement {
             lifeline: held,
             doors: group.doors().map_err(system("open a control group"))?,
-            limits: shared::limits_of_each(&command.limits, &workshop.control),
+            limits: limits_of(command, workshop),
             rules,
             filters,
         };
@@ -101,11 +114,18 @@ impl Landlock {
 
     fn wishes(&self, command: &Command) -> Wishes {
         Wishes {
-            no_sockets: !command.network,
-            // Landlock does not keep a process from the sockets that lie in folders.
-            no_unix_sockets: command.level() == Level::Isolated,
-            no_new_groups: true,
+            sockets: match (command.network, command.level()) {
+                (false, _) => Sockets::None,
+                // Landlock does not keep a process from the sockets that lie in folders.
+                (true, Level::Isolated) => Sockets::NoUnix,
+                (true, Level::Host) => Sockets::All,
+            },
+            sees_processes: true,
             no_signals: self.version < KEEPS_SIGNALS,
+            metadata: match command.level() {
+                Level::Isolated => Metadata::Ignored,
+                Level::Host => Metadata::ByDescriptor,
+            },
         }
     }
 }
@@ -128,15 +148,21 @@ fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<R
             for path in &workshop.settings.read_only {
                 rules = allow(rules, path, read)?;
             }
-            for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
-                rules = allow(rules, Path::new(device), all)?;
-            }
         }
         Level::Host => {
-            for path in all_but(&workshop.settings.hidden) {
+            for path in KERNEL.map(Path::new) {
+                rules = allow(rules, path, read)?;
+            }
+            rules = allow(rules, Path::new("/dev/shm"), all)?;
+            let apart = KERNEL.into_iter().chain(["/dev"]).map(PathBuf::from);
+            let hidden = workshop.hidden().into_iter().chain(apart).collect::<Vec<_>>();
+            for path in all_but(&hidden) {
                 rules = allow(rules, &path, all)?;
             }
         }
+    }
+    for device in DEVICES.map(Path::new) {
+        rules = allow(rules, device, all)?;
     }
     rules = allow(rules, &folder.path().join("files"), read)?;
     rules = allow(rules, &folder.path().join("work"), all)?;
@@ -144,6 +170,28 @@ fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<R
         rules = allow(rules, &bind.host, if bind.writable { all } else { read })?;
     }
     Ok(rules)
+}
+
+/// Without a namespace, the kernel counts every process and thread of the user: what is there comes on top.
+fn limits_of(command: &Command, workshop: &Workshop) -> Vec<(Resource, u64, u64)> {
+    let mut limits = command.limits.clone();
+    if !workshop.control.limits_processes() {
+        limits.processes = limits.processes.saturating_add(tasks_of_this_user());
+    }
+    shared::limits_of_each(&limits, &workshop.control)
+}
+
+fn tasks_of_this_user() -> u32 {
+    let user = rustix::process::getuid().as_raw();
+    let tasks = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        let value =
+            |name| status.lines().find_map(|line: &str| line.strip_prefix(name)?.split_whitespace().next());
+        (value("Uid:")?.parse() == Ok(user)).then_some(())?;
+        value("Threads:")?.parse::<u32>().ok()
+    };
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| tasks(&folder.path())).sum()
 }
 
 /// Allows what is there; a path that is not there needs no rule.

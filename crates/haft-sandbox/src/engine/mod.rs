@@ -4,6 +4,7 @@ mod bubblewrap;
 mod child;
 mod container;
 mod folder;
+mod hidden;
 mod landlock;
 mod mounts;
 mod shared;

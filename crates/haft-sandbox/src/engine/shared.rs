@@ -6,13 +6,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
+use std::sync::Arc;
 
 use rustix::process::{Pid, Resource, Rlimit};
 
+use super::hidden::Hidden;
 use crate::cgroup::Control;
 use crate::command::{Command, Input, Limits};
 use crate::error::SandboxError;
-use crate::fds;
 use crate::running::StdinOf;
 use crate::settings::Settings;
 use crate::spawner::Spawner;
@@ -21,6 +22,7 @@ use crate::spawner::Spawner;
 #[derive(Debug, Clone)]
 pub(crate) struct Workshop {
     pub(crate) settings: Settings,
+    hidden: Arc<Hidden>,
     pub(crate) spawner: Spawner,
     pub(crate) control: Control,
 }
@@ -31,19 +33,25 @@ impl Workshop {
         std::fs::create_dir_all(&settings.scratch).map_err(failed)?;
         // Mounts and rules are made for the true path.
         settings.scratch = settings.scratch.canonicalize().map_err(failed)?;
-        for hidden in &mut settings.hidden {
-            *hidden = hidden.canonicalize().unwrap_or_else(|_| hidden.clone());
-        }
         super::folder::sweep(&settings.scratch);
-        fds::close_inherited_on_exec();
+        let hidden = Hidden::open(settings.hidden.iter().chain([&settings.scratch]));
         let spawner =
             Spawner::start().map_err(SandboxError::system("start the thread that starts processes"))?;
-        Ok(Self { settings, spawner, control: Control::default() })
+        Ok(Self { settings, hidden: Arc::new(hidden), spawner, control: Control::default() })
+    }
+
+    /// Returns where the folders are now that no process ever sees, among them the one with what lies on disk.
+    pub(crate) fn hidden(&self) -> Vec<PathBuf> {
+        self.hidden.paths()
     }
 }
 
 /// The longest argument or variable that Linux passes to a process, with its closing zero.
 const LONGEST: usize = 131_072;
+/// What arguments and variables may take together. Linux allows a quarter of the stack, which is 2 MiB.
+const MOST: usize = 1 << 20;
+/// How many arguments, and how many variables, a process may have: bubblewrap knows 9,000 words, three for a variable.
+const MOST_WORDS: usize = 2_000;
 
 /// Refuses what no process can be given.
 pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
@@ -68,6 +76,17 @@ pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
         if let Some(why) = flaw(value, name.len() + 1) {
             return refuse(shown, why);
         }
+    }
+    // Each has a closing zero and a pointer; a variable has an equals sign besides.
+    let arguments = command.argv.iter().map(|argument| argument.len() + 9);
+    let variables = command.env.iter().map(|(name, value)| name.len() + value.len() + 10);
+    if arguments.len() > MOST_WORDS || variables.len() > MOST_WORDS {
+        let what = if arguments.len() > MOST_WORDS { "the command" } else { "the environment" };
+        return refuse(what.to_owned(), "has more than 2,000 entries; pass them in a file");
+    }
+    if arguments.chain(variables).sum::<usize>() > MOST {
+        let what = "the arguments and variables together".to_owned();
+        return refuse(what, "are larger than 1 MiB, the most that a process takes; pass them in a file");
     }
     if command.argv.is_empty() { refuse("the command".to_owned(), "is empty") } else { Ok(()) }
 }
@@ -97,7 +116,8 @@ pub(crate) fn limits_of_each(limits: &Limits, control: &Control) -> Vec<(Resourc
         (Resource::Cpu, seconds, seconds.saturating_add(1)),
         (Resource::Fsize, limits.file_size, limits.file_size),
         (Resource::Nofile, limits.open_files, limits.open_files),
-        (Resource::Core, 0, 0),
+        // Not 0: with that, the kernel still runs the program that the machine may have for dumps.
+        (Resource::Core, 1, 1),
     ];
     if !control.limits_memory() {
         each.push((Resource::As, limits.memory, limits.memory));
@@ -105,6 +125,11 @@ pub(crate) fn limits_of_each(limits: &Limits, control: &Control) -> Vec<(Resourc
     if !control.limits_processes() {
         let processes = u64::from(limits.processes);
         each.push((Resource::Nproc, processes, processes));
+    }
+    for (resource, soft, hard) in &mut each {
+        // A server that was given less itself cannot give more.
+        let own = rustix::process::getrlimit(*resource).maximum.unwrap_or(u64::MAX);
+        (*soft, *hard) = ((*soft).min(own), (*hard).min(own));
     }
     each
 }
