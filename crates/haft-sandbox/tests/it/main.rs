@@ -2,4 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail like tests")]
 
 mod basics;
+mod escape;
+mod leftovers;
 mod rig;
+mod tree;
+mod unprivileged;
+mod visible;

@@ -34,6 +34,22 @@ impl Rig {
         self.sandbox.run(command, &mut |_, _| {}).await.unwrap()
     }
 
+    /// Waits until nothing of any call is on disk or in control groups.
+    pub(crate) fn nothing_left(&self) {
+        let left = || {
+            let entries = std::fs::read_dir(self.home.path().join("run")).unwrap().flatten();
+            let entries = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let mut left: Vec<String> = entries.filter(|name| name != "self-test").collect();
+            left.extend(crate::tree::groups_of(std::process::id()));
+            left
+        };
+        let start = std::time::Instant::now();
+        while !left().is_empty() {
+            assert!(start.elapsed().as_secs() < 20, "{:?}", left());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
     pub(crate) async fn isolated(&self, script: &str) -> Finished {
         self.run(self.bash(Level::Isolated, script)).await
     }

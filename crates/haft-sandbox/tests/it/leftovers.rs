@@ -1,0 +1,91 @@
+//! After many calls, everything is as it was.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use haft_sandbox::{Command, Ending, EngineName, Level};
+use tokio::task::JoinSet;
+
+use crate::rig::{ENGINES, Rig};
+use crate::tree::groups_of;
+
+/// What a server holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Holdings {
+    descriptors: usize,
+    threads: usize,
+    children: Vec<String>,
+    groups: Vec<String>,
+    scratch: usize,
+}
+
+fn holdings(rig: &Rig) -> Holdings {
+    let count = |folder: &str| fs::read_dir(folder).unwrap().count();
+    let children = fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        children.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    });
+    Holdings {
+        descriptors: count("/proc/self/fd"),
+        threads: count("/proc/self/task"),
+        children: children.flatten().collect(),
+        groups: groups_of(std::process::id()),
+        scratch: fs::read_dir(rig.home.path().join("run")).unwrap().count(),
+    }
+}
+
+async fn all_run(rig: &Rig, count: usize, at_once: usize) {
+    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(at_once));
+    let mut calls = JoinSet::new();
+    for number in 0..count {
+        let (sandbox, turns) = (rig.sandbox.clone(), turns.clone());
+        calls.spawn(async move {
+            let _turn = turns.acquire().await;
+            let place = sandbox.place(Level::Isolated, None).unwrap();
+            let argv = ["/bin/sh".to_owned(), "-c".to_owned(), format!("echo {number} | tee file")];
+            let command = Command::new(place, argv).env("PATH", "/usr/bin:/bin");
+            let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
+            let told = (finished.ending, finished.stdout.text().into_owned());
+            assert_eq!(told, (Ending::Exited(0), format!("{number}\n")), "{}", finished.stderr.text());
+        });
+    }
+    assert_eq!(calls.join_all().await.len(), count);
+}
+
+fn check(engine: EngineName, count: usize, at_once: usize) {
+    // Threads that wait for work end soon, so that those which stay can be counted.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_keep_alive(Duration::from_millis(50))
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let rig = Rig::new(engine);
+        all_run(&rig, 2, 1).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let before = holdings(&rig);
+        all_run(&rig, count, at_once).await;
+        let start = Instant::now();
+        let mut after = holdings(&rig);
+        while after != before && start.elapsed() < Duration::from_secs(20) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            after = holdings(&rig);
+        }
+        assert_eq!(after, before, "{engine}");
+    });
+}
+
+#[test]
+fn nothing_is_left_after_many_calls() {
+    for engine in ENGINES {
+        check(engine, 300, 8);
+    }
+}
+
+#[test]
+fn two_hundred_calls_at_once_all_end_well() {
+    for engine in ENGINES {
+        check(engine, 200, 200);
+    }
+}
