@@ -149,7 +149,7 @@ fn nothing_is_left_of_a_server_that_is_killed() {
             assert!(!mounts.contains(&home.path().display().to_string()), "{mounts}");
             // What lies on disk and in control groups stays until the next server looks.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { Sandbox::open(Settings::new(home.path())).unwrap() });
+            runtime.block_on(async { Sandbox::open(Settings::new(home.path())).unwrap().limiter() });
             assert_eq!(groups_of(pid), [""; 0], "{engine} {level}");
             let left = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name());
             let left: Vec<_> = left.filter(|name| name != "self-test").collect();
