@@ -16,7 +16,7 @@ use crate::engine::{Engine, fault};
 use crate::files::Files;
 use crate::files::stamp::Stamp;
 use crate::ledger::journal::Journal;
-use crate::ledger::{Group, Ledgers};
+use crate::ledger::{Durability, Group, Ledgers};
 use crate::search::SearchIndex;
 use crate::settings::StoreSettings;
 use crate::vault::Vault;
@@ -94,9 +94,10 @@ impl Store {
         let ledger = match &files {
             None => Ledgers::Group(Group::new()),
             Some(files) => {
-                let (name, sync) = (node.clone(), settings.sync_to_disk);
+                let name = node.clone();
+                let durability = if settings.sync_to_disk { Durability::Disk } else { Durability::System };
                 let doing = "start the call journal".to_owned();
-                let journal = files.run(doing, move |home| Journal::open(home, &name, sync)).await?;
+                let journal = files.run(doing, move |home| Journal::open(home, &name, durability)).await?;
                 Ledgers::Journal(Box::new(journal))
             }
         };

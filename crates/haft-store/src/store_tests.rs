@@ -60,8 +60,8 @@ async fn a_finished_call_is_not_ended_again() {
     let engine = &store.inner.engine;
     let row = |status: CallStatus, record: &str| Row {
         id: CallId(uuid::Uuid::nil()),
-        tenant: "default".into(),
-        tool_id: "t".into(),
+        tenant: haft_core::name::TenantId::default_tenant(),
+        tool_id: haft_core::id::ToolId(uuid::Uuid::nil()),
         status,
         record: record.into(),
     };

@@ -70,8 +70,8 @@ impl Inner {
              WHERE idempotency_key IS NOT NULL DO NOTHING",
         )
         .bind(row.id.to_string())
-        .bind(&row.tenant)
-        .bind(&row.tool_id)
+        .bind(row.tenant.as_str())
+        .bind(row.tool_id.to_string())
         .bind(row.status.as_str())
         .bind(i64::from(row.status.is_final()))
         .bind(&self.node)
@@ -84,7 +84,7 @@ impl Inner {
             return Ok(Reservation::Taken);
         }
         let found = sqlx::query(record::select("WHERE tenant = $1 AND idempotency_key = $2"))
-            .bind(&row.tenant)
+            .bind(row.tenant.as_str())
             .bind(key)
             .fetch_one(&self.engine.pool)
             .await
@@ -96,7 +96,7 @@ impl Inner {
 
     async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
         if let Some(row) = self.waiting(id) {
-            return if row.tenant == tenant.as_str() { row.call().map(Some) } else { Ok(None) };
+            return if row.tenant == *tenant { row.call().map(Some) } else { Ok(None) };
         }
         let found = sqlx::query(record::select("WHERE tenant = $1 AND id = $2"))
             .bind(tenant.as_str())

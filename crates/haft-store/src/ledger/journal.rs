@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,47 +11,46 @@ use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
 use tokio::sync::Notify;
 
+use super::committer::Committer;
 use super::record::Row;
-use super::segment;
-use super::syncer::{Syncer, Written};
+use super::tail::{Durability, Segments, Tail};
 use crate::files::lock;
-use crate::files::write::sync_folder;
 
 /// The folder of the journal.
 pub(crate) const FOLDER: &str = "journal";
 /// More than this waits in memory only while SQLite catches up.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// From here on, the folding is hurried.
-pub(crate) const MANY_ROWS: usize = 2000;
+const MANY_ROWS: usize = 5000;
 /// How long a call waits for SQLite to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The journal.
 pub(crate) struct Journal {
-    folder: PathBuf,
-    node: String,
-    writing: Mutex<Writing>,
-    syncer: Option<Syncer>,
+    core: Arc<Core>,
+    /// Waits for the disk, where anyone does.
+    committer: Option<Committer>,
     /// Signals that rows were moved to SQLite.
-    pub(crate) folded: Notify,
-    /// Signals that there are many rows to move.
-    pub(crate) crowded: Notify,
+    folded: Notify,
     /// One folding at a time.
     pub(crate) folding: tokio::sync::Mutex<()>,
-    /// Held while this process lives.
-    _alive: File,
+    /// The file whose lock says that this process lives; held while it does.
+    alive: (PathBuf, File),
 }
 
-struct Writing {
-    file: Arc<File>,
-    length: u64,
-    segment: u64,
-    /// Something stands in the segment that hides what would follow it.
-    torn: bool,
-    /// Nothing is taken any more.
-    closed: bool,
-    /// Segments whose rows are not in SQLite yet, besides the one that is written.
-    old: Vec<u64>,
+/// What the thread that waits for the disk shares with everybody else.
+struct Core {
+    /// Held while rows are written, and while the disk is waited for.
+    tail: Mutex<Tail>,
+    /// Held for a moment only; taken after `tail` where both are.
+    kept: Mutex<Kept>,
+    /// Signals that there are many rows to move.
+    crowded: Notify,
+}
+
+/// Rows that are durable and not in SQLite yet.
+#[derive(Default)]
+struct Kept {
     rows: Vec<Arc<Row>>,
     bytes: usize,
     latest: HashMap<CallId, Arc<Row>>,
@@ -64,99 +63,86 @@ pub(crate) struct Batch {
     last: u64,
 }
 
-impl Writing {
-    /// Goes on in another segment.
-    fn turn_to(&mut self, file: Arc<File>, number: u64) {
-        self.old.push(self.segment);
-        self.segment = number;
-        self.file = file;
-        self.length = 0;
-        self.torn = false;
+impl Core {
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes rows durable and keeps them for SQLite.
+    fn commit(&self, rows: Vec<Row>) -> io::Result<()> {
+        let mut tail = self.tail();
+        tail.append(&rows)?;
+        // Under the lock of the tail: who turns to another segment finds the rows of the one before.
+        let mut kept = self.kept();
+        for row in rows {
+            let row = Arc::new(row);
+            kept.bytes += row.record.len();
+            kept.latest.insert(row.id, Arc::clone(&row));
+            kept.rows.push(row);
+        }
+        if kept.rows.len() >= MANY_ROWS {
+            self.crowded.notify_one();
+        }
+        Ok(())
     }
 }
 
 impl Journal {
     /// Starts the journal of this process.
-    pub(crate) fn open(home: &Path, node: &str, sync: bool) -> io::Result<Self> {
+    pub(crate) fn open(home: &Path, node: &str, durability: Durability) -> io::Result<Self> {
         let folder = home.join(FOLDER);
         std::fs::create_dir_all(&folder)?;
         // Another process may take this one for dead until the lock is held.
-        let alive = lock::hold(&node_file(&folder, node))?;
-        let file = Arc::new(segment::create(&segment_file(&folder, node, 1))?);
-        sync_folder(&folder)?;
-        let syncer = if sync { Some(Syncer::start()?) } else { None };
-        let writing = Writing {
-            file,
-            length: 0,
-            segment: 1,
-            torn: false,
-            closed: false,
-            old: Vec::new(),
-            rows: Vec::new(),
-            bytes: 0,
-            latest: HashMap::new(),
+        let alive = node_file(&folder, node);
+        let held = lock::hold(&alive)?;
+        let tail = Tail::start(Segments::new(&folder, node), durability)?;
+        let core = Arc::new(Core { tail: Mutex::new(tail), kept: Mutex::default(), crowded: Notify::new() });
+        let committer = match durability {
+            Durability::System => None,
+            Durability::Disk => {
+                let core = Arc::clone(&core);
+                Some(Committer::start(move |rows| core.commit(rows))?)
+            }
         };
         Ok(Self {
-            folder,
-            node: node.to_owned(),
-            writing: Mutex::new(writing),
-            syncer,
+            core,
+            committer,
             folded: Notify::new(),
-            crowded: Notify::new(),
             folding: tokio::sync::Mutex::default(),
-            _alive: alive,
+            alive: (alive, held),
         })
-    }
-
-    fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends a row; it is durable when this returns.
     pub(crate) async fn append(&self, row: Row) -> Result<(), StoreError> {
-        self.wait_for_room().await?;
-        let frame = segment::frame(&row.record).map_err(broken)?;
-        match self.write(row, &frame).map_err(broken)? {
-            Some(written) => written.on_disk().await,
-            None => Ok(()),
+        if self.is_full() {
+            self.wait_for_room().await?;
+        }
+        match &self.committer {
+            Some(committer) => committer.commit(row).await,
+            None => self
+                .core
+                .commit(vec![row])
+                .map_err(|error| StoreError::unavailable("write the call journal", error)),
         }
     }
 
-    fn write(&self, row: Row, frame: &[u8]) -> io::Result<Option<Written>> {
-        let mut writing = self.writing();
-        if writing.closed {
-            return Err(io::Error::other("the store is closed"));
-        }
-        if writing.torn {
-            let (file, number) = self.new_segment(writing.segment)?;
-            writing.turn_to(file, number);
-        }
-        if let Err(error) = (&*writing.file).write_all(frame) {
-            // What was written in part must not hide the records that follow.
-            writing.torn = writing.file.set_len(writing.length).is_err();
-            return Err(error);
-        }
-        writing.length += frame.len() as u64;
-        writing.bytes += frame.len();
-        let row = Arc::new(row);
-        writing.latest.insert(row.id, Arc::clone(&row));
-        writing.rows.push(row);
-        if writing.rows.len() >= MANY_ROWS {
-            self.crowded.notify_one();
-        }
-        let file = Arc::clone(&writing.file);
-        drop(writing);
-        Ok(self.syncer.as_ref().map(|syncer| syncer.wrote(&file)))
+    fn is_full(&self) -> bool {
+        self.core.kept().bytes >= MOST_BYTES
     }
 
     async fn wait_for_room(&self) -> Result<(), StoreError> {
         let wait = async {
             loop {
                 let folded = self.folded.notified();
-                if self.writing().bytes < MOST_BYTES {
+                if !self.is_full() {
                     return;
                 }
-                self.crowded.notify_one();
+                self.core.crowded.notify_one();
                 folded.await;
             }
         };
@@ -165,102 +151,88 @@ impl Journal {
             .map_err(|error| StoreError::unavailable("record a call: the database does not keep up", error))
     }
 
+    /// Waits until there are many rows to move.
+    pub(crate) async fn crowded(&self) {
+        self.core.crowded.notified().await;
+    }
+
     /// Returns the newest state of a call that is not in SQLite yet.
     pub(crate) fn find(&self, id: CallId) -> Option<Arc<Row>> {
-        self.writing().latest.get(&id).cloned()
+        self.core.kept().latest.get(&id).cloned()
     }
 
     /// Starts a new segment and hands out everything that waits. Blocks.
     pub(crate) fn rotate(&self) -> io::Result<Batch> {
-        if self.writing().rows.is_empty() {
+        if self.core.kept().rows.is_empty() {
             return Ok(Batch::default());
         }
         // Made beside those who write: they do not wait for the folder.
-        let before = self.writing().segment;
-        let (file, number) = self.new_segment(before)?;
-        let mut writing = self.writing();
-        if writing.segment == before {
-            writing.turn_to(file, number);
+        let (segments, before, room) = {
+            let tail = self.core.tail();
+            (tail.segments.clone(), tail.segment, tail.room())
+        };
+        let (file, number) = segments.make(before, room)?;
+        let mut tail = self.core.tail();
+        if tail.segment == before {
+            tail.turn_to(file, number);
         } else {
             // A torn segment was left meanwhile; the numbers have to grow.
-            let (file, number) = self.new_segment(writing.segment)?;
-            writing.turn_to(file, number);
+            let (file, number) = segments.make(tail.segment, 0)?;
+            tail.turn_to(file, number);
         }
-        let last = writing.old.last().copied().unwrap_or_default();
-        Ok(Batch { rows: std::mem::take(&mut writing.rows), last })
-    }
-
-    /// Makes the first free segment behind another.
-    fn new_segment(&self, after: u64) -> io::Result<(Arc<File>, u64)> {
-        let mut number = after + 1;
-        let file = loop {
-            match segment::create(&segment_file(&self.folder, &self.node, number)) {
-                Ok(file) => break file,
-                // Left by an attempt that failed halfway.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(error),
-            }
-        };
-        sync_folder(&self.folder)?;
-        Ok((Arc::new(file), number))
+        let last = tail.old.last().copied().unwrap_or_default();
+        Ok(Batch { rows: std::mem::take(&mut self.core.kept().rows), last })
     }
 
     /// The rows are in SQLite: forgets them and their segments. Blocks.
     pub(crate) fn forget(&self, batch: &Batch) {
-        let mut writing = self.writing();
-        let mut bytes = 0;
-        for row in &batch.rows {
-            bytes += row.record.len();
-            if writing.latest.get(&row.id).is_some_and(|latest| Arc::ptr_eq(latest, row)) {
-                writing.latest.remove(&row.id);
+        {
+            let mut kept = self.core.kept();
+            for row in &batch.rows {
+                kept.bytes = kept.bytes.saturating_sub(row.record.len());
+                if kept.latest.get(&row.id).is_some_and(|latest| Arc::ptr_eq(latest, row)) {
+                    kept.latest.remove(&row.id);
+                }
             }
         }
-        // The frames are longer than the records: an empty journal is the moment to count anew.
-        writing.bytes = if writing.rows.is_empty() { 0 } else { writing.bytes.saturating_sub(bytes) };
-        let (moved, old) = std::mem::take(&mut writing.old).into_iter().partition(|at| *at <= batch.last);
-        writing.old = old;
-        drop(writing);
-        let moved: Vec<u64> = moved;
+        let (segments, moved) = {
+            let mut tail = self.core.tail();
+            let (moved, old): (Vec<u64>, Vec<u64>) =
+                std::mem::take(&mut tail.old).into_iter().partition(|at| *at <= batch.last);
+            tail.old = old;
+            (tail.segments.clone(), moved)
+        };
         for number in moved {
-            let _ = std::fs::remove_file(segment_file(&self.folder, &self.node, number));
+            segments.remove(number);
         }
         self.folded.notify_waiters();
     }
 
     /// The rows could not be moved: they wait again.
     pub(crate) fn put_back(&self, batch: Batch) {
-        let mut writing = self.writing();
-        let later = std::mem::replace(&mut writing.rows, batch.rows);
-        writing.rows.extend(later);
+        let mut kept = self.core.kept();
+        let later = std::mem::replace(&mut kept.rows, batch.rows);
+        kept.rows.extend(later);
     }
 
     /// Takes nothing any more.
     pub(crate) fn close(&self) {
-        self.writing().closed = true;
+        self.core.tail().closed = true;
     }
 
     /// Leaves nothing behind. Call it when it is closed and everything is folded.
     pub(crate) fn remove(&self) {
-        let writing = self.writing();
-        if writing.rows.is_empty() && writing.old.is_empty() {
-            let _ = std::fs::remove_file(segment_file(&self.folder, &self.node, writing.segment));
-            let _ = std::fs::remove_file(node_file(&self.folder, &self.node));
+        let tail = self.core.tail();
+        if self.core.kept().rows.is_empty() && tail.old.is_empty() {
+            tail.segments.remove(tail.segment);
+            let _ = std::fs::remove_file(&self.alive.0);
         }
     }
-}
-
-fn broken(error: io::Error) -> StoreError {
-    StoreError::unavailable("write the call journal", error)
 }
 
 /// Returns the file whose lock says that a process lives.
 pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
     folder.join(format!("{node}.node"))
-}
-
-/// Returns the file of a segment.
-fn segment_file(folder: &Path, node: &str, number: u64) -> PathBuf {
-    folder.join(format!("{node}.{number:010}.log"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,28 @@
+use super::super::segment;
 use super::*;
+use futures_util::FutureExt as _;
 use haft_core::call::CallStatus;
+use haft_core::id::ToolId;
+use haft_core::name::TenantId;
 
 fn row(number: u8) -> Row {
     Row {
         id: CallId(uuid::Uuid::from_bytes([number; 16])),
-        tenant: "default".into(),
-        tool_id: "t".into(),
+        tenant: TenantId::default_tenant(),
+        tool_id: ToolId(uuid::Uuid::nil()),
         status: CallStatus::Success,
         record: format!("record {number}"),
     }
 }
 
 fn journal(home: &Path) -> Journal {
-    Journal::open(home, "n", true).unwrap()
+    Journal::open(home, "n", Durability::Disk).unwrap()
+}
+
+/// The file that the journal writes now.
+fn current(journal: &Journal) -> PathBuf {
+    let tail = journal.core.tail();
+    tail.segments.path(tail.segment)
 }
 
 /// Everything that the files of the journal hold, in their order.
@@ -30,7 +40,7 @@ async fn a_segment_that_is_in_the_way_is_stepped_over() {
     let journal = journal(home.path());
     journal.append(row(1)).await.unwrap();
     // As a rotation leaves it that failed after the file was made.
-    segment::create(&segment_file(&journal.folder, "n", 2)).unwrap();
+    segment::create(&Segments::new(&home.path().join(FOLDER), "n").path(2), 0).unwrap();
     for number in 2..4 {
         let batch = journal.rotate().unwrap();
         assert_eq!(batch.rows.len(), 1);
@@ -48,8 +58,8 @@ async fn behind_a_torn_record_a_new_segment_starts() {
     let batch = journal.rotate().unwrap();
     journal.append(row(2)).await.unwrap();
     // A file that can be neither written nor cut.
-    let path = segment_file(&journal.folder, "n", journal.writing().segment);
-    journal.writing().file = Arc::new(File::open(path).unwrap());
+    let path = current(&journal);
+    journal.core.tail().file = File::open(path).unwrap();
     assert!(journal.append(row(3)).await.is_err());
     journal.append(row(4)).await.unwrap();
     // Moving the first batch must not take the segment of the second along.
@@ -87,4 +97,50 @@ async fn a_closed_journal_takes_nothing() {
     journal.remove();
     assert!(journal.append(row(1)).await.is_err());
     assert_eq!(on_disk(home.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn all_who_wait_at_a_moment_are_written_by_one_and_in_order() {
+    for durability in [Durability::Disk, Durability::System] {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::open(home.path(), "n", durability).unwrap();
+        futures_util::future::try_join_all((1..100).map(|number| journal.append(row(number)))).await.unwrap();
+        let all: Vec<String> = (1..100).map(|number| format!("record {number}")).collect();
+        assert_eq!(on_disk(home.path()), all);
+        assert!((1..100).all(|number| journal.find(row(number).id).is_some()));
+    }
+}
+
+#[tokio::test]
+async fn who_goes_away_first_leaves_nobody_waiting() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = journal(home.path());
+    // The first of a group rouses the thread, also where it is given up before it came to that.
+    let mut first = Box::pin(journal.append(row(1)));
+    let mut second = Box::pin(journal.append(row(2)));
+    assert_eq!((&mut first).now_or_never().map(|done| done.is_ok()), None);
+    assert_eq!((&mut second).now_or_never().map(|done| done.is_ok()), None);
+    drop(first);
+    second.await.unwrap();
+    assert_eq!(on_disk(home.path()), ["record 1", "record 2"]);
+}
+
+#[tokio::test]
+async fn the_next_segment_has_the_room_that_the_last_one_needed() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = journal(home.path());
+    let length = || std::fs::metadata(current(&journal)).unwrap().len();
+    for number in 1..=9 {
+        let long = Row { record: "x".repeat(8000), ..row(number) };
+        journal.append(long).await.unwrap();
+    }
+    assert_eq!(length(), 9 * 8012);
+    journal.forget(&journal.rotate().unwrap());
+    assert_eq!(length(), 18 * 4096);
+    journal.append(row(10)).await.unwrap();
+    assert_eq!(length(), 18 * 4096);
+    assert_eq!(on_disk(home.path()), ["record 10"]);
+    // A quiet time needs none.
+    journal.forget(&journal.rotate().unwrap());
+    assert_eq!(length(), 0);
 }

@@ -4,16 +4,18 @@
 //! that wait at a moment share one statement and one commit.
 
 mod api;
+mod committer;
 mod fold;
 mod group;
 pub(crate) mod journal;
 pub(crate) mod record;
 mod recover;
 mod segment;
-mod syncer;
+mod tail;
 
 pub(crate) use group::Group;
 use journal::Journal;
+pub(crate) use tail::Durability;
 
 /// Where a call goes first.
 pub(crate) enum Ledgers {

@@ -5,21 +5,24 @@ use std::collections::HashMap;
 
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
-use haft_core::id::CallId;
+use haft_core::id::{CallId, ToolId};
+use haft_core::name::TenantId;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use crate::engine::Engine;
 
 /// How many rows one statement stores: enough to spread its cost, few enough to keep its text short.
-const ROWS: usize = 100;
+const ROWS: usize = 250;
 const COLUMNS: usize = 7;
+/// What the JSON of a call with few arguments takes.
+const USUAL_BYTES: usize = 768;
 
 /// A call, ready to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) id: CallId,
-    pub(crate) tenant: String,
-    pub(crate) tool_id: String,
+    pub(crate) tenant: TenantId,
+    pub(crate) tool_id: ToolId,
     pub(crate) status: CallStatus,
     /// The call itself, as JSON.
     pub(crate) record: String,
@@ -27,12 +30,14 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(call: &CallRecord) -> Result<Self, StoreError> {
-        let record = serde_json::to_string(call)
-            .map_err(|error| StoreError::unavailable(format!("record the call `{}`", call.id), error))?;
+        let doing = || format!("record the call `{}`", call.id);
+        let mut record = Vec::with_capacity(USUAL_BYTES);
+        serde_json::to_writer(&mut record, call).map_err(|error| StoreError::unavailable(doing(), error))?;
+        let record = String::from_utf8(record).map_err(|error| StoreError::unavailable(doing(), error))?;
         Ok(Self {
             id: call.id,
-            tenant: call.tenant.to_string(),
-            tool_id: call.tool_id.to_string(),
+            tenant: call.tenant.clone(),
+            tool_id: call.tool_id,
             status: call.status,
             record,
         })
@@ -65,6 +70,8 @@ async fn insert_in<R: Borrow<Row>>(
     node: &str,
     rows: &[R],
 ) -> Result<(), sqlx::Error> {
+    // Spelled once for all chunks of a size, which are nearly all.
+    let mut sql = (0, String::new());
     for rows in rows.chunks(ROWS) {
         // PostgreSQL refuses a statement that stores the same row twice.
         let mut last: HashMap<CallId, usize> = HashMap::with_capacity(rows.len());
@@ -78,13 +85,15 @@ async fn insert_in<R: Borrow<Row>>(
             .filter(|(at, row): &(usize, &Row)| last.get(&row.id) == Some(at))
             .map(|(_, row)| row)
             .collect();
-        let sql = statement(&engine.placeholders(newest.len(), COLUMNS));
-        let mut query = sqlx::query(AssertSqlSafe(sql));
+        if sql.0 != newest.len() {
+            sql = (newest.len(), statement(&engine.placeholders(newest.len(), COLUMNS)));
+        }
+        let mut query = sqlx::query(AssertSqlSafe(sql.1.as_str()));
         for row in newest {
             query = query
                 .bind(row.id.to_string())
-                .bind(&row.tenant)
-                .bind(&row.tool_id)
+                .bind(row.tenant.as_str())
+                .bind(row.tool_id.to_string())
                 .bind(row.status.as_str())
                 .bind(i64::from(row.status.is_final()))
                 .bind(node)
@@ -107,7 +116,7 @@ pub(crate) async fn end(engine: &Engine, rows: &[Row]) -> Result<(), sqlx::Error
         )
         .bind(row.status.as_str())
         .bind(&row.record)
-        .bind(&row.tenant)
+        .bind(row.tenant.as_str())
         .bind(row.id.to_string())
         .execute(&mut *tx)
         .await?;

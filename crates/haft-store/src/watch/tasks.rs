@@ -63,7 +63,7 @@ async fn fold_often(inner: Arc<Inner>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(FOLD_EVERY) => {}
-            () = journal.crowded.notified(), if !failing => {}
+            () = journal.crowded(), if !failing => {}
         }
         let result = inner.fold().await;
         if let Err(error) = &result {
