@@ -98,6 +98,14 @@ pub struct Call {
     admission: Admission,
 }
 
+/// A call that may not run.
+struct Refused {
+    error: CallError,
+    /// Where the tool is known.
+    record: Option<CallRecord>,
+    started: Instant,
+}
+
 /// A call that is over, one way or the other.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -164,7 +172,10 @@ impl Pipeline {
     /// Dropping the future cancels the call, unless it has an idempotency key: whoever sends such a call again
     /// wants its outcome.
     pub async fn call(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
-        let call = self.admit(request).await?;
+        let call = match self.admit(request) {
+            Ok(call) => call,
+            Err(refused) => return Err(Box::pin(self.record_refusal(refused)).await),
+        };
         if call.record.idempotency_key.is_none() {
             return self.run(call).await;
         }
@@ -180,7 +191,10 @@ impl Pipeline {
 
     /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
-        let mut call = self.admit(request).await?;
+        let mut call = match self.admit(request) {
+            Ok(call) => call,
+            Err(refused) => return Err(self.record_refusal(refused).await),
+        };
         call.record.status = CallStatus::Pending;
         let (accepted, answer) = oneshot::channel();
         let pipeline = Arc::clone(self);
@@ -203,7 +217,11 @@ impl Pipeline {
         Ok(None)
     }
 
-    async fn run_in_background(&self, mut call: Call, accepted: oneshot::Sender<Result<Answer, CallError>>) {
+    async fn run_in_background(
+        &self,
+        mut call: Box<Call>,
+        accepted: oneshot::Sender<Result<Answer, CallError>>,
+    ) {
         let id = call.record.id;
         let (running, entered) =
             self.background.enter(id, call.record.tenant.clone(), self.stopping.child_token());
@@ -218,11 +236,14 @@ impl Pipeline {
         drop(entered);
     }
 
-    /// Makes the checks that need no waiting. A refusal of a known tool is recorded.
-    async fn admit(&self, request: Request) -> Result<Call, CallError> {
+    /// Makes the checks that need no waiting.
+    fn admit(&self, request: Request) -> Result<Box<Call>, Box<Refused>> {
         let started = Instant::now();
         let snapshot = self.registry.snapshot();
-        let entry = Arc::clone(snapshot.resolve_in(&request.tenant, &request.tool, request.mode)?);
+        let entry = snapshot
+            .resolve_in(&request.tenant, &request.tool, request.mode)
+            .map_err(|error| Refused { error: error.into(), record: None, started })?;
+        let entry = Arc::clone(entry);
         let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
@@ -240,12 +261,10 @@ impl Pipeline {
             Ok((plan, admission)) => {
                 let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
                 let deadline = started + time;
-                Ok(Call { entry, plan, record, started, deadline, cancel: None, events: None, admission })
+                let (cancel, events) = (None, None);
+                Ok(Box::new(Call { entry, plan, record, started, deadline, cancel, events, admission }))
             }
-            Err(error) => {
-                self.record_refusal(record, &error, started).await?;
-                Err(error)
-            }
+            Err(error) => Err(Box::new(Refused { error, record: Some(record), started })),
         }
     }
 
@@ -276,16 +295,14 @@ impl Pipeline {
         }
     }
 
-    async fn record_refusal(
-        &self,
-        mut record: CallRecord,
-        error: &CallError,
-        started: Instant,
-    ) -> Result<(), CallError> {
+    /// Records the refusal of a known tool; returns what to answer.
+    async fn record_refusal(&self, refused: Box<Refused>) -> CallError {
+        let Refused { error, record, started } = *refused;
+        let Some(mut record) = record else { return error };
         // A refused call never ran, so its key stays free for the corrected one.
         record.idempotency_key = None;
         record.finish(Err(error.clone()), self.clock.now(), milliseconds(started));
-        self.ledger.record(Arc::new(record)).await.map_err(unrecorded)
+        self.ledger.record(Arc::new(record)).await.map_or_else(unrecorded, |()| error)
     }
 
     /// Takes the idempotency key, or finds the call that has it.
@@ -308,9 +325,9 @@ impl Pipeline {
     }
 
     /// Runs the stages and records what they came to, before anyone learns of it.
-    async fn run(&self, call: Call) -> Result<Answer, CallError> {
+    async fn run(&self, call: Box<Call>) -> Result<Answer, CallError> {
         self.registry.count(&call.entry, call.record.started_at);
-        let mut unfinished = Unfinished { state: State::Running(Box::new(call)), pipeline: self };
+        let mut unfinished = Unfinished { state: State::Running(call), pipeline: self };
         let outcome = match &mut unfinished.state {
             State::Running(call) => self.outcome(call).await,
             State::Over(..) | State::Recorded => Err(CallError::internal("a call ran twice")),
@@ -330,7 +347,7 @@ impl Pipeline {
     async fn outcome(&self, call: &mut Call) -> Outcome {
         let (deadline, cancel) = (call.deadline, call.cancel.clone());
         let allowed = deadline.saturating_duration_since(call.started);
-        let name = call.entry.tool.spec.name.clone();
+        let entry = Arc::clone(&call.entry);
         let stages = async {
             call.admission.turn().await?;
             Next::new(&self.stages, &self.secrets).run(call).await
@@ -343,7 +360,7 @@ impl Pipeline {
             outcome = in_time => match outcome {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(payload)) => Err(panicked(payload.as_ref())),
-                Err(_) => Err(too_late(name.as_str(), allowed)),
+                Err(_) => Err(too_late(entry.tool.spec.name.as_str(), allowed)),
             },
             () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => {
                 Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"))
