@@ -73,7 +73,8 @@ impl Tokens {
     }
 }
 
-fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiError> {
+/// Finds who sends a request.
+pub(crate) fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiError> {
     let fail = |message: &str| ApiError::new(ErrorCode::Unauthorized, message);
     let value = headers
         .get(header::AUTHORIZATION)

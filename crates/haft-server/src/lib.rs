@@ -25,6 +25,7 @@ mod app;
 mod body;
 mod definition;
 mod docs;
+mod edge;
 mod error;
 mod identity;
 mod local_token;

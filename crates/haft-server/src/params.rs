@@ -34,6 +34,9 @@ fn fold(name: &str) -> String {
 impl Params {
     /// Returns a parameter by its `snake_case` name; an empty one counts as left out.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        if self.0.is_empty() {
+            return None;
+        }
         self.0.get(&fold(name)).map(String::as_str).filter(|text| !text.is_empty())
     }
 

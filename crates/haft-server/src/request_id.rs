@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::extract::Request;
-use axum::http::HeaderValue;
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName};
+
+/// Where a request and its answer say it.
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 tokio::task_local! {
     static CURRENT: String;
@@ -17,20 +17,18 @@ pub(crate) fn current() -> Option<String> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
-/// Runs the handling of a request under its id, and puts the id on the answer.
-pub(crate) async fn scope(request: Request, next: Next) -> Response {
-    let id = request
-        .headers()
-        .get("x-request-id")
+/// Returns the id of a request: the caller's where it is harmless, else a new one.
+pub(crate) fn of(headers: &HeaderMap) -> String {
+    headers
+        .get(HEADER)
         .and_then(|value| value.to_str().ok())
         .filter(|id| (1..=64).contains(&id.len()) && id.bytes().all(harmless))
-        .map_or_else(fresh, str::to_owned);
-    let header = HeaderValue::from_str(&id);
-    let mut response = CURRENT.scope(id, next.run(request)).await;
-    if let Ok(header) = header {
-        response.headers_mut().insert("x-request-id", header);
-    }
-    response
+        .map_or_else(fresh, str::to_owned)
+}
+
+/// Runs the handling of a request under its id.
+pub(crate) fn scope<F: Future>(id: String, work: F) -> impl Future<Output = F::Output> {
+    CURRENT.scope(id, work)
 }
 
 /// Makes an id: one random start per process and a count, as nothing depends on it being secret.

@@ -1,35 +1,25 @@
 //! The one router: the API at `/api`, its tool part also at `/tools`, and what stands beside it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::extract::Request;
+use axum::response::Redirect;
 use axum::routing::get;
 use haft_core::outcome::ErrorCode;
-use tower::ServiceBuilder;
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
-use tower_http::cors::{AllowOrigin, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::docs;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
     bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search,
     test, tokens, tool, tools, validate,
 };
-use crate::{docs, request_id};
-
-/// Smaller answers are sent as they are: packing them costs more than it saves.
-const WORTH_PACKING: u64 = 1024;
 
 /// The document that the routes are entered into.
 #[derive(OpenApi)]
@@ -42,7 +32,7 @@ struct Document;
 
 impl App {
     /// Builds the whole HTTP surface.
-    pub fn router(self: &Arc<Self>) -> Router {
+    pub(crate) fn edge(self: &Arc<Self>) -> Edge {
         let (api, document) = api(self);
         let document: Arc<str> = document.to_json().unwrap_or_default().into();
         let serve_document = get(move || {
@@ -61,18 +51,13 @@ impl App {
             .route("/docs/{file}", get(docs::file))
             .fallback(not_found)
             .method_not_allowed_fallback(method_not_allowed);
-        // Once around all routes: a layer of the router would stand around each of them, and every one of
-        // them copies what is inside for each request.
-        let around = ServiceBuilder::new()
-            .layer(middleware::from_fn_with_state(Arc::clone(self), outermost))
-            .option_layer(cors(&self.settings().server.cors_origins))
-            .layer(CompressionLayer::new().compress_when(
-                SizeAbove::new(WORTH_PACKING).and(NotForContentType::SSE).and(NotForContentType::IMAGES),
-            ))
-            .layer(CatchPanicLayer::custom(|_| {
-                ApiError::new(ErrorCode::Internal, "the request could not be handled").into_response()
-            }));
-        Router::new().fallback_service(around.service(routes))
+        Edge::new(Arc::clone(self), routes)
+    }
+
+    /// Builds the whole HTTP surface as a router, for who wants to put it into another program.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let edge = Arc::new(self.edge());
+        Router::new().fallback(move |request: Request| async move { edge.answer(request).await })
     }
 
     /// Returns the OpenAPI document of the API.
@@ -160,30 +145,6 @@ fn root_routes(app: &Arc<App>) -> OpenApiRouter {
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .with_state(Arc::clone(app))
-}
-
-async fn outermost(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let response = request_id::scope(request, next).await;
-    app.metrics().answered(response.status().as_u16());
-    response
-}
-
-fn cors(origins: &[String]) -> Option<CorsLayer> {
-    if origins.is_empty() {
-        return None;
-    }
-    let layer = CorsLayer::new()
-        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        .allow_headers(
-            ["authorization", "content-type", "idempotency-key", "x-request-id"].map(HeaderName::from_static),
-        )
-        .expose_headers(["location", "x-request-id", "idempotency-replayed"].map(HeaderName::from_static))
-        .max_age(Duration::from_hours(1));
-    if origins.iter().any(|origin| origin == "*") {
-        return Some(layer.allow_origin(AllowOrigin::any()));
-    }
-    let listed = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
-    Some(layer.allow_origin(AllowOrigin::list(listed)))
 }
 
 async fn not_found(request: Request) -> ApiError {

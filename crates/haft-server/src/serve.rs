@@ -1,20 +1,21 @@
 //! Listening: connections bounded in time and number, stopped gently.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tower::ServiceExt as _;
 
 use crate::app::App;
+use crate::edge::Edge;
 
 /// The most connections at once; more wait in the queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -43,7 +44,7 @@ impl App {
             })
         };
         let connections = GracefulShutdown::new();
-        let accepting = accept(&listener, self.router(), &connections);
+        let accepting = accept(&listener, self.edge(), &connections);
         tokio::select! {
             () = accepting => {}
             () = stop => {}
@@ -79,7 +80,8 @@ impl App {
     }
 }
 
-async fn accept(listener: &TcpListener, router: Router, connections: &GracefulShutdown) {
+async fn accept(listener: &TcpListener, edge: Edge, connections: &GracefulShutdown) {
+    let edge = Arc::new(edge);
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     // HTTP/1.1 alone: its time limit holds from the first byte on, which one that has to guess the version
     // cannot promise. HTTP/2 is for the proxy that also does TLS.
@@ -96,9 +98,11 @@ async fn accept(listener: &TcpListener, router: Router, connections: &GracefulSh
             }
         };
         prepare(&stream);
-        let service = TowerToHyperService::new(
-            router.clone().map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new)),
-        );
+        let edge = Arc::clone(&edge);
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let edge = Arc::clone(&edge);
+            async move { Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await) }
+        });
         let connection = connections.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
-use crate::identity::Identity;
+use crate::identity::{self, Identity};
 use crate::params::Params;
 use crate::routes::definitions;
 use crate::view::OutcomeView;
@@ -63,16 +63,45 @@ pub(crate) async fn invoke(
     Path(reference): Path<String>,
     call: Incoming,
 ) -> Result<Response, ApiError> {
+    call_named(&app, &identity, &reference, call).await
+}
+
+/// Returns the tool that a request for this route names. It is asked before the router, which takes longer to find
+/// the handler than the handler to do its work; what is spelled in an unusual way is left to the router.
+pub(crate) fn named_by<'a>(method: &Method, path: &'a str) -> Option<&'a str> {
+    let path = path.strip_prefix("/api").unwrap_or(path);
+    let reference = path.strip_prefix("/tools/")?.strip_suffix("/invoke")?;
+    let plain = !reference.is_empty() && !reference.contains(['/', '%']) && reference != "bundles";
+    (method == Method::POST && plain).then_some(reference)
+}
+
+/// Answers a request for this route.
+pub(crate) async fn directly(
+    app: &Arc<App>,
+    reference: &str,
+    request: extract::Request,
+) -> Result<Response, ApiError> {
+    let identity = identity::authenticate(app, request.headers())?;
+    let call = Incoming::from_request(request, app).await?;
+    call_named(app, &identity, reference, call).await
+}
+
+async fn call_named(
+    app: &App,
+    identity: &Identity,
+    reference: &str,
+    call: Incoming,
+) -> Result<Response, ApiError> {
     let named: ToolRef = reference.parse()?;
-    let mode = mode(&app, &identity, &call.params)?;
+    let mode = mode(app, identity, &call.params)?;
     let known = app.registry().snapshot().resolve(&identity.tenant, &named).is_ok();
     let tool = if known {
         named
     } else {
         // What a model was offered under another name is called by that name.
-        definitions::by_model_name(&app, &identity, &reference, mode).unwrap_or(named)
+        definitions::by_model_name(app, identity, reference, mode).unwrap_or(named)
     };
-    run(&app, &identity, tool, call).await
+    run(app, identity, tool, call).await
 }
 
 /// Everything that a request says about a call, but for the tool.
@@ -124,7 +153,7 @@ pub(crate) async fn run(
         },
     };
     if params.flag("async")? {
-        let answer = app.pipeline().start(request).await?;
+        let answer = Box::pin(app.pipeline().start(request)).await?;
         return Ok(accepted(app, &answer));
     }
     let answer = app.pipeline().call(request).await?;
@@ -187,4 +216,34 @@ fn accepted(app: &App, answer: &Answer) -> Response {
         response.headers_mut().insert("location", value);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_straight_way_is_for_calls_in_their_plain_spelling() {
+        let check = |method: Method, path: &str, expected: Option<&str>| {
+            assert_eq!(named_by(&method, path), expected, "{method} {path}");
+        };
+        check(Method::POST, "/api/tools/weather/invoke", Some("weather"));
+        check(Method::POST, "/tools/weather/invoke", Some("weather"));
+        check(Method::POST, "/api/tools/web:weather@1.0.0/invoke", Some("web:weather@1.0.0"));
+        for other in [
+            "/api/tools//invoke",
+            "/api/tools/invoke",
+            "/api/tools/web%3Aweather/invoke",
+            "/api/tools/weather/invoke/",
+            "/api/tools/weather/test",
+            "/api/api/tools/weather/invoke",
+            "/apitools/weather/invoke",
+            "/api/tools/bundles/web/tools/weather/version/1/invoke",
+            // The router takes this for the bundle `invoke`.
+            "/api/tools/bundles/invoke",
+        ] {
+            check(Method::POST, other, None);
+        }
+        check(Method::GET, "/api/tools/weather/invoke", None);
+    }
 }
