@@ -72,7 +72,7 @@ impl Captured {
 
 /// How reading ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// Both streams were closed.
     Closed,
     /// The process wrote far more than is kept.
@@ -81,20 +81,23 @@ pub(crate) enum Ended {
 
 /// Reads two streams to their ends. The first bytes of the standard output and the last ones of the standard
 /// error are kept: a result begins at its start, and the reason of a failure stands at the end.
-pub(crate) struct Capture {
-    pub(crate) stdout: Captured,
-    pub(crate) stderr: Captured,
+pub struct Capture {
+    /// The beginning of the standard output.
+    pub stdout: Captured,
+    /// The end of the standard error.
+    pub stderr: Captured,
     most: usize,
     total: u64,
 }
 
 impl Capture {
-    pub(crate) fn new(most: usize) -> Self {
+    /// Keeps at most so many bytes of each stream.
+    pub fn new(most: usize) -> Self {
         Self { stdout: Captured::default(), stderr: Captured::default(), most, total: 0 }
     }
 
     /// Reads until both streams are closed, or the process floods them.
-    pub(crate) async fn read(
+    pub async fn read(
         &mut self,
         mut stdout: impl AsyncRead + Unpin,
         mut stderr: impl AsyncRead + Unpin,
@@ -134,7 +137,7 @@ impl Capture {
     }
 
     /// Puts what was read in order; also after an interruption.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.stdout.mend_end();
         self.stderr.cut_front(self.most);
     }

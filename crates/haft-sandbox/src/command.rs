@@ -32,6 +32,9 @@ pub struct Command {
     pub limits: Limits,
     /// The image, for the engines that have images.
     pub image: Option<String>,
+    /// Whether it is itself the first process of a process namespace: then nothing stands beside it that what it
+    /// starts could reach, and none of those can end it. Only where [`Place::has_own_processes`].
+    pub first_process: bool,
 }
 
 impl Command {
@@ -48,6 +51,7 @@ impl Command {
             directory: None,
             limits: Limits::default(),
             image: None,
+            first_process: false,
         }
     }
 

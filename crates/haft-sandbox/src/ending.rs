@@ -17,7 +17,7 @@ pub enum Ending {
 
 impl Ending {
     /// Reads the code that a supervisor passes on: a signal is 128 and its number, as shells have it.
-    pub(crate) fn from_code(code: i32) -> Self {
+    pub fn from_code(code: i32) -> Self {
         match code {
             // A processor's time and a file's size are limits that the kernel tells by signal.
             _ if code == 128 + libc::SIGXCPU => Ending::Stopped(Limit::Cpu),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::engine;
 use crate::settings::EngineName;
 
 /// What keeps a process from being run at all. A process that ran and failed is no error here.
@@ -62,6 +63,21 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
+    /// Completes an engine's failure, as [`crate::Running::wait`] returns it, with what was written to the
+    /// standard error.
+    #[must_use]
+    pub fn explained(self, stderr: &str) -> Self {
+        match self {
+            SandboxError::Engine { engine: EngineName::Bubblewrap, message } if message.is_empty() => {
+                engine::engine_failure(stderr)
+            }
+            SandboxError::Engine { engine, message } if message.is_empty() => {
+                SandboxError::Engine { engine, message: stderr.trim().chars().take(500).collect() }
+            }
+            other => other,
+        }
+    }
+
     /// Says what was being done when the system refused.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
         move |source| SandboxError::System { doing, source }

@@ -21,7 +21,7 @@ mod self_test;
 mod settings;
 mod spawner;
 
-pub use capture::{Captured, Stream};
+pub use capture::{Capture, Captured, Ended, Stream};
 pub use command::{Bind, Command, File, Input, Level, Limits, Place};
 pub use ending::{Ending, Finished, Limit};
 pub use error::SandboxError;

@@ -159,7 +159,7 @@ impl Sandbox {
             running.end().await.map(|end| (end, Some(Limit::Wall)))
         };
         capture.finish();
-        let (end, stopped) = told.map_err(|error| explain(error, &capture))?;
+        let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;
         Ok(Finished {
             ending: stopped.map_or(end.ending, Ending::Stopped),
             stdout: capture.stdout,
@@ -179,6 +179,10 @@ impl Sandbox {
     /// Starts a process in a task of its own: a caller that goes away in between leaves nothing half done.
     pub(crate) async fn start_unexamined(&self, command: Command) -> Result<Running, SandboxError> {
         engine::check(&command)?;
+        if command.first_process && !command.place.has_own_processes() {
+            let what = "make a process the first one of a namespace";
+            return Err(SandboxError::Unsupported { engine: command.place.engine, what });
+        }
         let engine = command.place.engine;
         let sandbox = self.clone();
         let started = tokio::spawn(async move { sandbox.start_now(command).await }).await;
@@ -205,19 +209,5 @@ impl Sandbox {
                 engine.start(workshop, &command, folder.ok_or_else(missing)?).await
             }
         }
-    }
-}
-
-/// Completes an engine's failure with what the engine wrote.
-fn explain(error: SandboxError, capture: &Capture) -> SandboxError {
-    match error {
-        SandboxError::Engine { engine: EngineName::Bubblewrap, message } if message.is_empty() => {
-            engine::engine_failure(&capture.stderr.text())
-        }
-        SandboxError::Engine { engine, message } if message.is_empty() => {
-            let message = capture.stderr.text().trim().chars().take(500).collect();
-            SandboxError::Engine { engine, message }
-        }
-        other => other,
     }
 }

@@ -132,6 +132,9 @@ impl Bubblewrap {
         if !command.network {
             options.one("--unshare-net");
         }
+        if command.first_process {
+            options.one("--as-pid-1");
+        }
         for filter in self.filters_of(command) {
             let file = fds::file_of(c"filter", filter)?;
             options.pair("--add-seccomp-fd", fds::number(&file));
