@@ -14,6 +14,7 @@ pub mod http;
 mod limits;
 pub mod pipeline;
 pub mod process;
+pub mod python;
 pub mod registry;
 pub mod retry;
 pub mod script;

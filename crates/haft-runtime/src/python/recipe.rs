@@ -1,0 +1,162 @@
+//! What a warm interpreter is made for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use haft_core::name::TenantId;
+use haft_sandbox::{Bind, Command, File, Input, Level, Limits, Place};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// The program that runs in the sandbox.
+const SERVER: &str = include_str!("server.py");
+/// Where an isolated interpreter finds the toolset.
+const TOOLSET: &str = "/toolset";
+/// A server may compute for so long in all; each of its calls has a limit of its own.
+const SERVER_CPU: Duration = Duration::from_hours(1);
+
+/// What a warm interpreter serves.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source {
+    /// A script.
+    Script {
+        /// Its body, before anything is filled in.
+        body: String,
+        /// Whether it runs as it is written.
+        plain: bool,
+    },
+    /// The functions of a folder.
+    Toolset {
+        /// Where it lies.
+        folder: PathBuf,
+        /// What it was like when it was looked at.
+        stamp: [u8; 32],
+    },
+    /// Nothing of a tool's: the syntax of bodies is looked at.
+    Check,
+}
+
+/// Everything that makes one interpreter differ from another, but for the tenant.
+#[derive(Debug, Clone)]
+pub(super) struct Recipe {
+    /// The name that stands in tracebacks.
+    pub(super) name: String,
+    pub(super) source: Source,
+    pub(super) level: Level,
+    pub(super) network: bool,
+    pub(super) limits: Limits,
+    /// Where programs are found.
+    pub(super) path: String,
+}
+
+/// By what a warm interpreter is found: no two tenants, tools or settings share one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    tenant: TenantId,
+    recipe: [u8; 32],
+}
+
+/// How the program in the sandbox runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It serves one call after another.
+    Serve,
+    /// It does one call, whose JSON it reads.
+    Once(Bytes),
+}
+
+impl Recipe {
+    /// Returns the name by which an interpreter for a tenant is found.
+    pub(super) fn key(&self, tenant: &TenantId) -> Key {
+        let mut digest = Sha256::new();
+        // Every field is spelled, with its bounds: quotes and braces inside of texts are escaped.
+        digest.update(format!("{self:?}"));
+        Key { tenant: tenant.clone(), recipe: digest.finalize().into() }
+    }
+
+    /// Returns the process that serves it.
+    pub(super) fn command(&self, place: Place, mode: Mode) -> Command {
+        let toolset = match &self.source {
+            Source::Toolset { folder, .. } => Some(Bind::read_only(folder, TOOLSET)),
+            Source::Script { .. } | Source::Check => None,
+        };
+        let recipe = self.json(&place, toolset.as_ref());
+        let (server, told) = (place.files().join("server.py"), place.files().join("recipe.json"));
+        let word = if mode == Mode::Serve { "serve" } else { "once" };
+        // Isolated from the environment and the user's packages; nothing compiled is written; all text is UTF-8.
+        let mut argv: Vec<OsString> = ["python3", "-I", "-B", "-X", "utf8"].map(OsString::from).to_vec();
+        argv.extend([server.into(), word.into(), told.into()]);
+        let mut command = Command::new(place, argv).env("PATH", &self.path).env("LANG", "C.UTF-8");
+        command.network = self.network;
+        command.limits = self.limits.clone();
+        command.binds.extend(toolset);
+        command.files = vec![
+            File { name: "server.py", content: Bytes::from_static(SERVER.as_bytes()) },
+            File { name: "recipe.json", content: Bytes::from(recipe.to_string()) },
+        ];
+        match mode {
+            Mode::Serve => {
+                command.first_process = true;
+                command.limits.cpu = SERVER_CPU;
+                command.input = Input::Socket;
+            }
+            Mode::Once(call) => command.input = Input::Bytes(call),
+        }
+        command
+    }
+
+    fn json(&self, place: &Place, toolset: Option<&Bind>) -> Value {
+        let (body, plain) = match &self.source {
+            Source::Script { body, plain } => (Some(body), *plain),
+            Source::Toolset { .. } | Source::Check => (None, false),
+        };
+        let work = place.work().to_string_lossy();
+        let mut folders = vec![work.as_ref(), "/dev/shm"];
+        // Elsewhere this folder is the machine's.
+        if self.level == Level::Isolated {
+            folders.push("/tmp");
+        }
+        let toolset = toolset.map(|bind| place.seen_at(bind).to_string_lossy());
+        json!({
+            "name": self.name, "body": body, "plain": plain,
+            "work": work, "folders": folders, "toolset": toolset,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(source: Source) -> Recipe {
+        let path = "/usr/bin".to_owned();
+        let limits = Limits::default();
+        Recipe { name: "t".to_owned(), source, level: Level::Isolated, network: false, limits, path }
+    }
+
+    #[test]
+    fn what_differs_in_anything_has_another_key() {
+        let script = |body: &str, plain| Source::Script { body: body.to_owned(), plain };
+        let tenant = |name: &str| TenantId::new(name).unwrap();
+        let base = recipe(script("a", true));
+        let toolset = |stamp| Source::Toolset { folder: "/x".into(), stamp: [stamp; 32] };
+        let keys = [
+            base.key(&tenant("one")),
+            base.key(&tenant("two")),
+            recipe(script("b", true)).key(&tenant("one")),
+            recipe(script("a", false)).key(&tenant("one")),
+            recipe(toolset(1)).key(&tenant("one")),
+            recipe(toolset(2)).key(&tenant("one")),
+            recipe(Source::Check).key(&tenant("one")),
+            Recipe { name: "u".to_owned(), ..base.clone() }.key(&tenant("one")),
+            Recipe { level: Level::Host, ..base.clone() }.key(&tenant("one")),
+            Recipe { network: true, ..base.clone() }.key(&tenant("one")),
+            Recipe { limits: Limits { memory: 1, ..Limits::default() }, ..base.clone() }.key(&tenant("one")),
+        ];
+        let distinct: std::collections::HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+        assert_eq!(base.key(&tenant("one")), base.clone().key(&tenant("one")));
+    }
+}

@@ -1,0 +1,411 @@
+"""Runs python tools inside the sandbox: forked from a warm interpreter, or once.
+
+`serve`: standard input is a socket. For each call haft sends one line and four descriptors: the call as JSON,
+standard output, standard error, and the result. The server forks, and the child alone reads the call: neither
+its arguments nor its secrets are ever in the memory that the next child inherits. When the child has ended the
+server ends everything else in its process namespace, empties the private folders, and waits for the next call.
+What it cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
+
+`once`: standard input is the call as JSON; there is no second call, and nothing is forked. The result goes to
+standard output, and what the tool prints to standard error.
+"""
+
+import sys
+
+if sys.version_info < (3, 9):
+    sys.stderr.write("haft: python %d.%d is too old, 3.9 or later is needed\n" % sys.version_info[:2])
+    sys.exit(3)
+
+import ast
+import atexit
+import gc
+import importlib
+import json
+import linecache
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+import traceback
+import types
+import warnings
+
+# What most scripts use; what else of the standard library a script imports is imported for it, too.
+USUAL = (
+    "base64 collections datetime decimal functools hashlib io itertools math pathlib random re string "
+    "textwrap typing urllib.parse uuid"
+).split()
+
+# Modules that do something when they are imported.
+NOT_AHEAD = {"__main__", "antigravity", "idlelib", "test", "this", "tkinter", "turtle", "turtledemo"}
+
+# After so many calls a server gives way to a new one.
+MOST_CALLS = 2000
+
+PR_SET_DUMPABLE = 4
+
+
+class Unclean(Exception):
+    """The sandbox cannot be made as good as new."""
+
+
+# ---- what is done before the first call ----------------------------------------------------------------------
+
+
+class Tool:
+    """What this interpreter serves: one script, the functions of one folder, or syntax checks."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            recipe = json.load(file)
+        self.filename = "<%s>" % recipe["name"]
+        self.work = recipe["work"]
+        self.folders = recipe["folders"]
+        self.code = None
+        if recipe["toolset"] is not None:
+            sys.path.insert(0, recipe["toolset"])
+        if recipe["body"] is not None:
+            import_ahead(recipe["body"])
+            if recipe["plain"]:
+                self.code = self.compile(recipe["body"])
+
+    def compile(self, body):
+        """Compiles a body; an error in it is the call's, not the server's."""
+        linecache.cache[self.filename] = (len(body), None, body.splitlines(True), self.filename)
+        try:
+            return compile(body, self.filename, "exec", dont_inherit=True)
+        except Exception as error:
+            return error
+
+
+def import_ahead(body):
+    """Imports the usual modules, and those of the standard library that the body names."""
+    names = set(USUAL)
+    try:
+        nodes = list(ast.walk(ast.parse(body)))
+    except Exception:
+        nodes = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+            names.update("%s.%s" % (node.module, alias.name) for alias in node.names)
+    known = getattr(sys, "stdlib_module_names", {name.split(".")[0] for name in USUAL}) - NOT_AHEAD
+    for name in sorted(names):
+        if name.split(".")[0] in known:
+            try:
+                importlib.import_module(name)
+            except Exception:
+                pass  # `from module import function` names no module; and the script may expect the error.
+
+
+# ---- one call ------------------------------------------------------------------------------------------------
+
+
+def perform(tool, call, result):
+    """Does what a call asks for; returns the exit code."""
+    if call["cpu"] is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (call["cpu"], call["cpu"] + 1))
+    os.environ.clear()
+    os.environ.update(call["env"])
+    # What is too large for the environment of a further process is in that of this one only.
+    for name, value in call["large"].items():
+        os.environ._data[os.environ.encodekey(name)] = os.environ.encodevalue(value)
+    if "TZ" in os.environ:
+        time.tzset()
+    os.chdir(tool.work)
+    if call["args_file"] is not None:
+        with open(os.environ["HAFT_ARGS_FILE"], "x", encoding="utf-8") as file:
+            file.write(call["args_file"])
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+    if call["check"] is not None:
+        return check(call["check"], result)
+    if call["entry"] is not None:
+        code = guarded(tool, lambda: function(tool, call, result), result)
+    else:
+        code = guarded(tool, lambda: script(tool, call), None)
+    return finish(code)
+
+
+def script(tool, call):
+    code = tool.code if call["body"] is None else tool.compile(call["body"])
+    if isinstance(code, Exception):
+        raise code
+    main = types.ModuleType("__main__")
+    main.__builtins__ = __builtins__
+    sys.modules["__main__"] = main
+    sys.argv[:] = [tool.filename]
+    exec(code, main.__dict__)
+
+
+def function(tool, call, result):
+    module, _, path = call["entry"].partition(":")
+    target = importlib.import_module(module)
+    for name in path.split("."):
+        target = getattr(target, name)
+    from pathlib import Path
+
+    value = target(Path(tool.work), **call["kwargs"])
+    if hasattr(value, "__await__"):
+        import asyncio
+
+        async def awaited():
+            return await value
+
+        value = asyncio.run(awaited())
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError("`%s` returned a value that is not JSON: %s" % (path, error)) from None
+    write_all(result, '{"value":%s}' % text)
+
+
+def guarded(tool, run, result):
+    """Runs a tool's code as an interpreter would: its exit code, its traceback without the frames of this file."""
+    try:
+        run()
+        return 0
+    except SystemExit as end:
+        code = exit_code(end)
+        if result is not None:
+            write_all(result, json.dumps({"error": "SystemExit: %s" % (end.code,)}))
+        return code
+    except BaseException as error:
+        trace = error.__traceback__
+        while trace is not None and is_ours(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        if sys.excepthook is sys.__excepthook__:
+            traceback.print_exception(type(error), error, trace)
+        else:
+            sys.excepthook(type(error), error, trace)
+        if result is not None:
+            line = traceback.format_exception_only(type(error), error)[-1].strip()
+            write_all(result, json.dumps({"error": line[:4000]}))
+        return 1
+
+
+def is_ours(filename):
+    return filename in (__file__, importlib.__file__) or filename.startswith("<frozen importlib")
+
+
+def exit_code(end):
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def finish(code):
+    """Ends as an interpreter does, without tearing down what ends with the process anyway."""
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except Exception:
+        return code or 120
+    return code
+
+
+def check(body, result):
+    """Compiles a body, and tells what is wrong with it."""
+    warnings.simplefilter("ignore")
+    problem = None
+    try:
+        compile(body, "<script>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        problem = {"message": str(error.msg), "line": error.lineno, "column": error.offset}
+    except Exception as error:
+        problem = {"message": "%s: %s" % (type(error).__name__, error), "line": None, "column": None}
+    write_all(result, json.dumps({"problem": problem}))
+    return 0
+
+
+def write_all(descriptor, text):
+    rest = memoryview(text.encode("utf-8", "surrogatepass"))
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+# ---- one call after another ----------------------------------------------------------------------------------
+
+
+def serve(tool):
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    # The first process of a namespace may end all others, none of them can end it, and what they orphan is its.
+    if os.getpid() != 1:
+        raise Unclean("the server is not the first process of its namespace")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    devices = [private_device(folder) for folder in tool.folders]
+    before = condition(tool)
+    # What this process starts must not look into it; where that cannot be had it serves one call.
+    prctl = load_prctl()
+    hidden = prctl is not None and prctl(PR_SET_DUMPABLE, 0) == 0
+    for descriptor in (1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+    gc.collect()
+    gc.freeze()
+    tell(control, {"ready": True})
+    seconds, _ = resource.getrlimit(resource.RLIMIT_CPU)
+    for number in range(1, MOST_CALLS + 1):
+        request, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 4, socket.MSG_CMSG_CLOEXEC)
+        if len(descriptors) != 4:
+            return 0
+        tell(control, {"started": True})
+        again = hidden and number < MOST_CALLS and imported(json.loads(request)["module"])
+        if seconds != resource.RLIM_INFINITY and time.process_time() > seconds / 2:
+            again = False
+        child = os.fork()
+        if child == 0:
+            become_call(tool, control, prctl, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        code = wait_for(child)
+        end_others()
+        tell(control, {"ended": code, "again": again})
+        if not again:
+            return 0
+        for folder, device in zip(tool.folders, devices):
+            empty(folder, device)
+        if condition(tool) != before:
+            raise Unclean("a call has changed the server's own limits or folders")
+    return 0
+
+
+def tell(control, message):
+    control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def load_prctl():
+    try:
+        import ctypes
+
+        prctl = ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):
+        return None
+    return lambda option, value: prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+def imported(module):
+    """Imports the module of a function once for all calls. Where that fails the child fails alike, and tells."""
+    if module is not None and module not in sys.modules:
+        try:
+            importlib.import_module(module)
+            gc.freeze()
+        except BaseException:
+            return False
+    return True
+
+
+def become_call(tool, control, prctl, descriptors):
+    """Goes on as the process of one call, and never returns."""
+    code = 1
+    try:
+        control.close()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if prctl is not None:
+            prctl(PR_SET_DUMPABLE, 1)
+        payload, out, err, result = descriptors
+        for source, target in ((out, 1), (err, 2)):
+            os.dup2(source, target)
+            os.close(source)
+        with open(payload, encoding="utf-8") as file:
+            file.seek(0)
+            call = json.load(file)
+        code = perform(tool, call, result)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def wait_for(child):
+    """Waits for the child, and takes what it orphans meanwhile; returns its code as shells have it."""
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def end_others():
+    """Ends every other process of the namespace, and waits until they are gone."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+def condition(tool):
+    """Returns what a call could change about the server and its folders, other than what is in them."""
+    limits = [resource.getrlimit(limit) for limit in range(16)]
+    scheduling = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0))
+    folders = []
+    for folder in tool.folders:
+        info = os.stat(folder)
+        try:
+            attributes = os.listxattr(folder)
+        except OSError:
+            attributes = []
+        folders.append((info.st_dev, info.st_mode, info.st_uid, info.st_gid, attributes))
+    return limits, scheduling, folders
+
+
+def private_device(folder):
+    """Returns the file system of a private folder: only one that is in memory, and mounted there, is emptied."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        mounts = [line.split() for line in file]
+    escaped = folder.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
+    kinds = [fields[fields.index("-") + 1] for fields in mounts if fields[4] == escaped]
+    if kinds[-1:] != ["tmpfs"]:
+        raise Unclean("%s is not a private folder" % folder)
+    return os.stat(folder).st_dev
+
+
+def empty(folder, device):
+    """Empties a private folder; never leaves the file system that it is."""
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.stat(follow_symlinks=False).st_dev != device:
+                raise Unclean("%s is on another file system" % entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                empty(entry.path, device)
+                os.rmdir(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+def once(tool):
+    call = json.load(sys.stdin.buffer)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    result = None
+    if call["entry"] is not None or call["check"] is not None:
+        result = os.dup(1)
+        os.dup2(2, 1)
+    return perform(tool, call, result)
+
+
+if __name__ == "__main__":
+    mode, recipe_path = sys.argv[1:]
+    tool = Tool(recipe_path)
+    os._exit(serve(tool) if mode == "serve" else once(tool))
