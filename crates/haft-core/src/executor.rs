@@ -30,6 +30,15 @@ pub trait Executor: Send + Sync {
     }
     /// Compiles everything that does not depend on a call; says all that is wrong with the definition.
     fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
+    /// Does the same for a definition whose bundle has a folder, named relative to the home folder. Executors
+    /// that use files of the bundle implement this one.
+    fn prepare_in(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        self.prepare(spec)
+    }
 }
 
 /// A tool, ready to run.

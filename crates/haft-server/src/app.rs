@@ -22,6 +22,7 @@ use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::pipeline::{Parts, Pipeline};
 use haft_runtime::process::Processes;
+use haft_runtime::python::Interpreters;
 use haft_runtime::registry::Registry;
 use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
@@ -102,11 +103,12 @@ impl App {
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let processes = processes(&settings)?;
+        let interpreters = Interpreters::new(processes.clone());
         let files = files(&settings)?;
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(extensions.functions)))
             .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))))
-            .with(Arc::new(ScriptExecutor::new(processes.clone())))
+            .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters)))
             .with(Arc::new(ExecExecutor::new(processes.clone())))
             .with(Arc::new(FileReadExecutor::new(files.clone())))
             .with(Arc::new(FileWriteExecutor::new(files)));

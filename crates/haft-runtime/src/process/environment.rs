@@ -22,12 +22,15 @@ pub(crate) struct Environment {
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// All arguments as JSON.
     pub(crate) args: String,
+    /// Arguments that no variable holds, as text.
+    pub(crate) large: Vec<(String, String)>,
 }
 
 impl Environment {
     /// Starts with what every process gets.
     pub(crate) fn new(path: &str, place: &Place) -> Self {
-        let mut environment = Self { variables: Vec::with_capacity(12), args: String::new() };
+        let mut environment =
+            Self { variables: Vec::with_capacity(12), args: String::new(), large: Vec::new() };
         environment.set("PATH", path);
         environment.set("HOME", place.work());
         environment.set("TMPDIR", place.work());
@@ -35,8 +38,11 @@ impl Environment {
         environment
     }
 
-    fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<Path>) {
-        self.variables.push((name.into(), value.as_ref().as_os_str().to_owned()));
+    /// Sets a variable of haft's own.
+    pub(crate) fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<Path>) {
+        let name = name.into();
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value.as_ref().as_os_str().to_owned()));
     }
 
     /// Adds a variable of the tool's own.
@@ -72,7 +78,7 @@ impl Environment {
                 continue;
             }
             match self.add(name, &text) {
-                Err(_) if reads_file => {}
+                Err(_) if reads_file => self.large.push((name.to_owned(), text)),
                 Err(error) => {
                     let hint =
                         format!("{}; let the tool read it from the file in HAFT_ARGS_FILE", error.message);
@@ -81,9 +87,11 @@ impl Environment {
                 Ok(()) => {}
             }
         }
-        if self.args.len() + 10 < LONGEST {
-            let args = self.args.clone();
+        let args = self.args.clone();
+        if args.len() + 10 < LONGEST {
             self.set("HAFT_ARGS", args);
+        } else {
+            self.large.push(("HAFT_ARGS".to_owned(), args));
         }
         self.set("HAFT_ARGS_FILE", place.files().join(ARGS_FILE));
         Ok(File { name: ARGS_FILE, content: Bytes::from(self.args.clone()) })
@@ -124,6 +132,12 @@ pub(crate) fn text_of(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// Returns the variables as the texts that they began as.
+pub(crate) fn texts(variables: Vec<(OsString, OsString)>) -> Vec<(String, String)> {
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    variables.into_iter().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 fn refuse_nul(name: &str, value: &str) -> Result<(), CallError> {

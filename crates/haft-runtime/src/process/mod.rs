@@ -5,8 +5,8 @@ mod lines;
 mod outcome;
 mod runner;
 
-pub(crate) use environment::Environment;
+pub(crate) use environment::{Environment, declared, texts};
 pub(crate) use lines::Lines;
 pub(crate) use outcome::{End, Spoken, outcome};
-pub(crate) use runner::Job;
+pub(crate) use runner::{Job, refused};
 pub use runner::{ProcessSettings, Processes};

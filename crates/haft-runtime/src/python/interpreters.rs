@@ -3,59 +3,149 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use haft_core::executor::CallContext;
 use haft_core::name::TenantId;
-use haft_sandbox::{Captured, Finished, Level, Limits, Sandbox, Stream};
-use serde_json::Value;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::spec::ToolSpec;
+use haft_sandbox::{Captured, File, Finished, Level, Limits, Place, Stream};
 
 use super::pool::{Pool, PoolSettings};
-use super::recipe::{Mode, Recipe, Source};
+use super::recipe::{Digest, Key, Mode, Recipe, Source};
 use super::request::{Request, Wanted};
 use super::server::{Bounds, Done, ServerError};
+use crate::process::{Lines, Processes, refused};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Interpreters {
+    processes: Processes,
     pool: Arc<Pool>,
 }
 
+/// One thing to run.
+pub(super) struct Job<'a> {
+    /// For whom, where it is for anyone in particular.
+    pub(super) tenant: Option<TenantId>,
+    pub(super) recipe: &'a Recipe,
+    /// The recipe's own, made once.
+    pub(super) digest: Digest,
+    pub(super) place: Place,
+    pub(super) request: Request,
+    /// Small files of a cold interpreter.
+    pub(super) files: Vec<File>,
+}
+
 impl Interpreters {
-    /// Makes the interpreters of a sandbox; they are started when they are needed. Needs a tokio runtime.
-    pub fn new(sandbox: Sandbox) -> Self {
-        Self::with(sandbox, PoolSettings::default())
+    /// Makes the interpreters of a sandbox; they are started when they are needed.
+    pub fn new(processes: Processes) -> Self {
+        Self::with(processes, PoolSettings::default())
     }
 
-    pub(super) fn with(sandbox: Sandbox, settings: PoolSettings) -> Self {
-        Self { pool: Pool::new(sandbox, settings) }
+    pub(super) fn with(processes: Processes, settings: PoolSettings) -> Self {
+        let pool = Pool::new(processes.sandbox().clone(), settings);
+        Self { processes, pool }
     }
 
-    /// Runs one call.
+    pub(super) fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    #[cfg(test)]
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Returns how an interpreter for a tool is made.
+    pub(super) fn recipe(&self, spec: &ToolSpec, source: Source) -> Recipe {
+        Recipe {
+            name: spec.name.as_str().to_owned(),
+            source,
+            level: if spec.sandbox { Level::Isolated } else { Level::Host },
+            network: spec.network,
+            limits: self.processes.settings().limits.clone(),
+            path: self.processes.settings().path.clone(),
+        }
+    }
+
+    /// Runs one call of a tool; those who watch see its output.
+    pub(super) async fn call(
+        &self,
+        call: &CallContext,
+        spec: &ToolSpec,
+        job: Job<'_>,
+    ) -> Result<Done, CallError> {
+        let (mut out, mut err) = (Lines::new(call), Lines::new(call));
+        let mut watch = |stream, chunk: &[u8]| match stream {
+            Stream::Stdout => out.take(chunk),
+            Stream::Stderr => err.take(chunk),
+        };
+        let bounds = || {
+            let Limits { wall, cpu, output, .. } = self.processes.limits(spec, call);
+            Bounds { wall, cpu, output }
+        };
+        let done = self.run(job, bounds, &mut watch).await;
+        out.flush();
+        err.flush();
+        done
+    }
+
+    /// Runs one thing; its bounds are asked for when its turn has come.
     pub(super) async fn run(
         &self,
-        tenant: &TenantId,
-        recipe: &Recipe,
-        request: &Request,
-        bounds: Bounds,
+        job: Job<'_>,
+        bounds: impl FnOnce() -> Bounds,
+        watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> Result<Done, CallError> {
+        let done = if job.place.has_own_processes() {
+            let key = Key::new(job.tenant, job.digest);
+            // The turn of its kind comes first: who waits for that keeps nobody else waiting.
+            let _turn_of_its_kind = self.pool.turn(&key).await;
+            let _turn = self.processes.turn().await?;
+            self.pool.call(&key, job.recipe, &job.request, bounds(), watch).await
+        } else {
+            let _turn = self.processes.turn().await?;
+            self.cold(job, &bounds(), watch).await
+        };
+        done.map_err(|error| failure(&error))
+    }
+
+    async fn cold(
+        &self,
+        job: Job<'_>,
+        bounds: &Bounds,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<Done, ServerError> {
-        let place = self.pool.sandbox().place(recipe.level, None)?;
-        if place.has_own_processes() {
-            let key = recipe.key(tenant);
-            return self.pool.call(&key, recipe, request, bounds, watch).await;
-        }
-        let call = Bytes::from(request.json(None).to_string());
-        let mut command = recipe.command(place, Mode::Once(call));
-        command.limits = Limits { wall: bounds.wall, cpu: bounds.cpu, output: bounds.output, ..command.limits };
-        let finished = self.pool.sandbox().run(command, watch).await?;
-        Ok(cold(finished, &request.wanted))
+        let call = Bytes::from(job.request.json(None).to_string());
+        let mut command = job.recipe.command(job.place, Mode::Once(call));
+        command.files.extend(job.files);
+        command.limits =
+            Limits { wall: bounds.wall, cpu: bounds.cpu, output: bounds.output, ..command.limits };
+        let finished = self.processes.sandbox().run(command, watch).await?;
+        Ok(sorted(finished, &job.request.wanted))
     }
 }
 
-/// Sorts what a single call said: where it has a result, that is its standard output.
-fn cold(finished: Finished, wanted: &Wanted) -> Done {
+/// Sorts what a cold interpreter said: where there is a result, that is its standard output.
+fn sorted(finished: Finished, wanted: &Wanted) -> Done {
     let Finished { ending, stdout, stderr, .. } = finished;
     let (stdout, result) = match wanted {
         Wanted::Script { .. } => (stdout, Vec::new()),
         Wanted::Function { .. } | Wanted::Check { .. } => (Captured::default(), stdout.bytes),
     };
     Done { ending, stdout, stderr, result, again: false }
+}
+
+/// Turns what kept a call from running to its error.
+fn failure(error: &ServerError) -> CallError {
+    match error {
+        ServerError::Sandbox(error) => refused(error),
+        ServerError::Start(_) => CallError::new(ErrorCode::NotReady, error.to_string())
+            .for_model("this tool cannot run on this server at present"),
+        ServerError::Wire(source) => {
+            CallError::new(ErrorCode::SandboxUnavailable, format!("{error}: {source}"))
+                .for_model("the tool could not be started")
+        }
+        ServerError::NotTaken => CallError::new(ErrorCode::SandboxUnavailable, error.to_string())
+            .for_model("the tool could not be started"),
+    }
 }

@@ -4,14 +4,17 @@
 //! toolset, one call at a time; `server.py` is what runs in it. Where a sandbox has no processes of its own,
 //! each call starts an interpreter, with the same rules.
 
+mod check;
+mod executor;
 mod interpreters;
 mod pool;
 mod recipe;
 mod request;
+mod script;
 mod server;
+mod toolset;
 mod wire;
 
+pub use executor::PythonExecutor;
 pub use interpreters::Interpreters;
-
-#[cfg(test)]
-mod server_tests;
+pub(crate) use script::PythonScript;

@@ -1,7 +1,7 @@
 //! Warm interpreters that wait for the next call.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use haft_sandbox::{Sandbox, Stream};
@@ -35,6 +35,8 @@ pub(super) struct Pool {
     sandbox: Sandbox,
     settings: PoolSettings,
     lanes: Mutex<HashMap<Key, Lane>>,
+    /// Whether someone minds those who wait.
+    minded: Once,
 }
 
 /// The interpreters for one purpose.
@@ -52,22 +54,9 @@ struct Waiting {
 }
 
 impl Pool {
-    /// Makes the pool; whoever waits too long in it is ended. Needs a tokio runtime.
+    /// Makes the pool.
     pub(super) fn new(sandbox: Sandbox, settings: PoolSettings) -> Arc<Self> {
-        let pool = Arc::new(Self { sandbox, settings, lanes: Mutex::default() });
-        let (weak, pause) = (Arc::downgrade(&pool), pool.settings.patience / 4);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(pause).await;
-                let Some(pool) = weak.upgrade() else { return };
-                pool.reap();
-            }
-        });
-        pool
-    }
-
-    pub(super) fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
+        Arc::new(Self { sandbox, settings, lanes: Mutex::default(), minded: Once::new() })
     }
 
     /// Waits until there may be one more interpreter of a kind; the turn is over when this is dropped.
@@ -78,7 +67,7 @@ impl Pool {
 
     /// Runs one call in a warm interpreter, or in a new one. The caller holds a turn.
     pub(super) async fn call(
-        &self,
+        self: &Arc<Self>,
         key: &Key,
         recipe: &Recipe,
         request: &Request,
@@ -121,7 +110,8 @@ impl Pool {
         self.lock().get_mut(key)?.waiting.pop().map(|waiting| waiting.server)
     }
 
-    fn put(&self, key: &Key, server: Server) {
+    fn put(self: &Arc<Self>, key: &Key, server: Server) {
+        self.minded.call_once(|| self.mind());
         let surplus = {
             let mut lanes = self.lock();
             self.lane(key, &mut lanes).waiting.push(Waiting { server, since: Instant::now() });
@@ -130,6 +120,18 @@ impl Pool {
         };
         // Ending one is done outside of the lock.
         drop(surplus);
+    }
+
+    /// Sees to it that nobody waits for ever, as long as there is the pool.
+    fn mind(self: &Arc<Self>) {
+        let (weak, pause) = (Arc::downgrade(self), self.settings.patience / 4);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(pool) = weak.upgrade() else { return };
+                pool.reap();
+            }
+        });
     }
 
     /// Ends the interpreters that have waited too long, and forgets the kinds that nobody uses.

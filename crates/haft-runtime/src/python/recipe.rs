@@ -51,11 +51,20 @@ pub(super) struct Recipe {
     pub(super) path: String,
 }
 
+/// What stands for a recipe.
+pub(super) type Digest = [u8; 32];
+
 /// By what a warm interpreter is found: no two tenants, tools or settings share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    tenant: TenantId,
-    recipe: [u8; 32],
+    tenant: Option<TenantId>,
+    recipe: Digest,
+}
+
+impl Key {
+    pub(super) fn new(tenant: Option<TenantId>, recipe: Digest) -> Self {
+        Self { tenant, recipe }
+    }
 }
 
 /// How the program in the sandbox runs.
@@ -68,12 +77,10 @@ pub(super) enum Mode {
 }
 
 impl Recipe {
-    /// Returns the name by which an interpreter for a tenant is found.
-    pub(super) fn key(&self, tenant: &TenantId) -> Key {
-        let mut digest = Sha256::new();
-        // Every field is spelled, with its bounds: quotes and braces inside of texts are escaped.
-        digest.update(format!("{self:?}"));
-        Key { tenant: tenant.clone(), recipe: digest.finalize().into() }
+    /// Returns what stands for it: another in anything has another.
+    pub(super) fn digest(&self) -> Digest {
+        // Every field is spelled, and quotes inside of texts are escaped.
+        Sha256::digest(format!("{self:?}")).into()
     }
 
     /// Returns the process that serves it.
@@ -137,26 +144,28 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_anything_has_another_key() {
+    fn what_differs_in_anything_shares_no_interpreter() {
         let script = |body: &str, plain| Source::Script { body: body.to_owned(), plain };
-        let tenant = |name: &str| TenantId::new(name).unwrap();
         let base = recipe(script("a", true));
         let toolset = |stamp| Source::Toolset { folder: "/x".into(), stamp: [stamp; 32] };
-        let keys = [
-            base.key(&tenant("one")),
-            base.key(&tenant("two")),
-            recipe(script("b", true)).key(&tenant("one")),
-            recipe(script("a", false)).key(&tenant("one")),
-            recipe(toolset(1)).key(&tenant("one")),
-            recipe(toolset(2)).key(&tenant("one")),
-            recipe(Source::Check).key(&tenant("one")),
-            Recipe { name: "u".to_owned(), ..base.clone() }.key(&tenant("one")),
-            Recipe { level: Level::Host, ..base.clone() }.key(&tenant("one")),
-            Recipe { network: true, ..base.clone() }.key(&tenant("one")),
-            Recipe { limits: Limits { memory: 1, ..Limits::default() }, ..base.clone() }.key(&tenant("one")),
+        let recipes = [
+            base.clone(),
+            recipe(script("b", true)),
+            recipe(script("a", false)),
+            recipe(toolset(1)),
+            recipe(toolset(2)),
+            recipe(Source::Check),
+            Recipe { name: "u".to_owned(), ..base.clone() },
+            Recipe { level: Level::Host, ..base.clone() },
+            Recipe { network: true, ..base.clone() },
+            Recipe { limits: Limits { memory: 1, ..Limits::default() }, ..base.clone() },
         ];
-        let distinct: std::collections::HashSet<_> = keys.iter().collect();
-        assert_eq!(distinct.len(), keys.len());
-        assert_eq!(base.key(&tenant("one")), base.clone().key(&tenant("one")));
+        let tenants = ["one", "two"].map(|name| Some(TenantId::new(name).unwrap()));
+        let mut keys = std::collections::HashSet::new();
+        for tenant in tenants.iter().chain([&None]) {
+            keys.extend(recipes.iter().map(|recipe| Key::new(tenant.clone(), recipe.digest())));
+        }
+        assert_eq!(keys.len(), 30);
+        assert_eq!(base.digest(), base.clone().digest());
     }
 }

@@ -125,6 +125,7 @@ def perform(tool, call, result):
     if call["check"] is not None:
         return check(call["check"], result)
     if call["entry"] is not None:
+        os.dup2(2, 1)  # What a function prints is kept beside what it returns.
         code = guarded(tool, lambda: function(tool, call, result), result)
     else:
         code = guarded(tool, lambda: script(tool, call), None)
@@ -401,7 +402,6 @@ def once(tool):
     result = None
     if call["entry"] is not None or call["check"] is not None:
         result = os.dup(1)
-        os.dup2(2, 1)
     return perform(tool, call, result)
 
 

@@ -18,6 +18,8 @@ use super::wire::{Descriptors, Ends, Wire};
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take to put its sandbox in order before it takes a call.
 const TAKES_WITHIN: Duration = Duration::from_secs(1);
+/// The signal that ends a process whatever it does.
+const KILLED: i32 = 9;
 /// How much is kept of what an interpreter says when it does not start.
 const KEPT: u64 = 4096;
 
@@ -108,7 +110,7 @@ impl Server {
         capture.finish();
         let (ending, again) = match told {
             Ok(Some(line)) => self.ended(&line).await?,
-            Ok(None) => (self.running.wait().await?, false),
+            Ok(None) => (self.gone().await, false),
             Err(limit) => (self.stop(limit).await, false),
         };
         Ok(Done { ending, stdout: capture.stdout, stderr: capture.stderr, result, again })
@@ -152,9 +154,9 @@ impl Server {
         let code = line.get("ended").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
         let Some(code) = code else { return Err(io::Error::other("the interpreter told no end").into()) };
         let ending = Ending::from_code(code);
-        if ending == Ending::Signalled(9) {
+        if ending == Ending::Signalled(KILLED) {
             self.running.kill();
-            return Ok((self.running.wait().await?, false));
+            return Ok((self.gone().await, false));
         }
         let again = line.get("again").and_then(Value::as_bool).unwrap_or(false);
         Ok((ending, again))
@@ -162,10 +164,16 @@ impl Server {
 
     async fn stop(&mut self, limit: Limit) -> Ending {
         self.running.kill();
-        if let Err(error) = self.running.wait().await {
-            tracing::debug!(%error, "an interpreter was stopped");
-        }
+        self.gone().await;
         Ending::Stopped(limit)
+    }
+
+    /// Waits for the end of the sandbox, and so of the call in it.
+    async fn gone(&mut self) -> Ending {
+        self.running.wait().await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "an interpreter was ended");
+            Ending::Signalled(KILLED)
+        })
     }
 }
 
@@ -173,11 +181,7 @@ fn is_started(line: io::Result<Option<Value>>) -> bool {
     line.ok().flatten().is_some_and(|line| line.get("started").is_some())
 }
 
-async fn read_at_most(
-    pipe: impl AsyncRead + Unpin,
-    into: &mut Vec<u8>,
-    most: usize,
-) -> Result<(), Limit> {
+async fn read_at_most(pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, most: usize) -> Result<(), Limit> {
     let most = most as u64;
     // A pipe that breaks has told what it had to tell.
     drop(pipe.take(most.saturating_add(1)).read_to_end(into).await);

@@ -10,16 +10,18 @@ use haft_core::spec::ToolSpec;
 
 use super::bash::{self, Bash};
 use crate::process::Processes;
+use crate::python::{Interpreters, PythonScript};
 
 /// Runs script bodies.
 pub struct ScriptExecutor {
     processes: Processes,
+    interpreters: Interpreters,
 }
 
 impl ScriptExecutor {
     /// Makes the executor of scripts.
-    pub fn new(processes: Processes) -> Self {
-        Self { processes }
+    pub fn new(processes: Processes, interpreters: Interpreters) -> Self {
+        Self { processes, interpreters }
     }
 }
 
@@ -45,6 +47,9 @@ impl Executor for ScriptExecutor {
                 Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {
                     bash::examine(body, &self.processes).await
                 }
+                Implementation::Script(Script { runtime: ScriptRuntime::Python, body }) => {
+                    self.interpreters.examine(body).await
+                }
                 _ => Vec::new(),
             }
         })
@@ -57,7 +62,9 @@ impl Executor for ScriptExecutor {
         };
         match script.runtime {
             ScriptRuntime::Bash => Ok(Arc::new(Bash::prepare(spec, &script.body, &self.processes))),
-            ScriptRuntime::Python => Err(wrong("no_executor", "this program does not run python bodies")),
+            ScriptRuntime::Python => {
+                Ok(Arc::new(PythonScript::prepare(spec, &script.body, &self.interpreters)?))
+            }
         }
     }
 }

@@ -1,0 +1,132 @@
+//! The `python` executor: functions of toolsets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::implementation::{Implementation, Kind};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+use serde_json::{Map, Value};
+
+use super::interpreters::{Interpreters, Job};
+use super::recipe::Source;
+use super::request::{Request, Wanted};
+use super::server::Done;
+use super::toolset::{Entrypoint, Toolset};
+use crate::process::{End, Environment, Spoken, declared, outcome, texts};
+
+/// Runs `module:function(workspace, **kwargs)` of a toolset.
+pub struct PythonExecutor {
+    interpreters: Interpreters,
+    /// Where bundles have their folders, where they have any.
+    home: Option<PathBuf>,
+}
+
+impl PythonExecutor {
+    /// Makes the executor; `home` is what the folders of bundles are relative to.
+    pub fn new(interpreters: Interpreters, home: Option<PathBuf>) -> Self {
+        Self { interpreters, home }
+    }
+}
+
+impl Executor for PythonExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Python
+    }
+
+    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        self.prepare_in(spec, None)
+    }
+
+    fn prepare_in(
+        &self,
+        spec: &Arc<ToolSpec>,
+        folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let Implementation::Python(python) = &spec.implementation else {
+            return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `python`")]);
+        };
+        let entry = Entrypoint::parse(&python.entrypoint).map_err(|problem| vec![problem])?;
+        let Some(folder) = self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)) else {
+            let message = "a python function is in a file of its bundle, and this definition has no folder";
+            return Err(vec![Problem::new("implementation.entrypoint", "no_folder", message)]);
+        };
+        entry.is_in(&folder).map_err(|problem| vec![problem])?;
+        let mut recipe = self.interpreters.recipe(spec, Source::Check);
+        // All functions of a toolset share an interpreter.
+        "toolset".clone_into(&mut recipe.name);
+        Ok(Arc::new(PythonFunction {
+            spec: Arc::clone(spec),
+            entry,
+            toolset: Toolset::new(folder, recipe),
+            interpreters: self.interpreters.clone(),
+        }))
+    }
+}
+
+/// A function of a toolset, ready to run.
+struct PythonFunction {
+    spec: Arc<ToolSpec>,
+    entry: Entrypoint,
+    toolset: Toolset,
+    interpreters: Interpreters,
+}
+
+impl PythonFunction {
+    async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let toolset = self.toolset.current().await.map_err(|error| {
+            CallError::new(ErrorCode::NotReady, format!("failed to read the toolset's folder: {error}"))
+                .for_model("this tool cannot run on this server at present")
+        })?;
+        let processes = self.interpreters.processes();
+        let place = processes.place(&self.spec, None)?;
+        let environment = Environment::new(&processes.settings().path, &place);
+        let mut kwargs = args.clone();
+        for (name, value) in declared(&self.spec, args) {
+            kwargs.entry(name).or_insert_with(|| value.clone());
+        }
+        let wanted = Wanted::Function { entry: self.entry.text.clone(), kwargs };
+        let request = Request { wanted, env: texts(environment.variables), large: Vec::new() };
+        let shown = place.files().to_string_lossy().into_owned();
+        let (tenant, files) = (Some(call.tenant.clone()), Vec::new());
+        let job = Job { tenant, recipe: &toolset.recipe, digest: toolset.digest, place, request, files };
+        let done = self.interpreters.call(call, &self.spec, job).await?;
+        self.returned(call, &done, &shown)
+    }
+
+    /// Reads what the function returned or raised. What it printed is kept with the call.
+    fn returned(&self, call: &CallContext, done: &Done, files: &str) -> Outcome {
+        let end = End {
+            ending: done.ending,
+            stdout: &done.stdout,
+            stderr: &done.stderr,
+            allowed: self.spec.deadline(),
+            files,
+            missing: &[],
+        };
+        let ended = outcome(call, &end, Spoken::Apart);
+        let told: Value = serde_json::from_slice(&done.result).unwrap_or_default();
+        let raised = told.get("error").and_then(Value::as_str);
+        match (ended, raised, told.get("value")) {
+            (Ok(_), None, Some(value)) => Ok(value.clone()),
+            (Err(error), Some(line), _) if error.code == ErrorCode::ExecutionFailed => {
+                Err(CallError { message: line.to_owned(), ..error })
+            }
+            (Ok(_), Some(line), _) => Err(CallError::new(ErrorCode::ExecutionFailed, line)),
+            (Ok(_), None, None) => {
+                let message = format!("`{}` ended the process and returned nothing", self.entry.text);
+                Err(CallError::new(ErrorCode::ExecutionFailed, message))
+            }
+            (Err(error), ..) => Err(error),
+        }
+    }
+}
+
+impl Prepared for PythonFunction {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+        Box::pin(self.call(call, args))
+    }
+}

@@ -1,0 +1,112 @@
+//! Python bodies.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::executor::{CallContext, Prepared};
+use haft_core::implementation::ScriptRuntime;
+use haft_core::outcome::{CallError, Outcome};
+use haft_core::problem::Problem;
+use haft_core::secret::Secret;
+use haft_core::spec::ToolSpec;
+use haft_core::template::{PythonTemplate, Scope, SecretName, Values, script_secrets};
+use serde_json::{Map, Value};
+
+use super::interpreters::{Interpreters, Job};
+use super::recipe::{Digest, Recipe, Source};
+use super::request::{Request, Wanted};
+use crate::process::{End, Environment, Spoken, outcome, texts};
+
+/// Where a warm interpreter puts the arguments for the script: a private folder in memory.
+const ARGS_FILE: &str = "/dev/shm/args.json";
+
+/// A python body, ready to run.
+pub(crate) struct PythonScript {
+    spec: Arc<ToolSpec>,
+    template: PythonTemplate,
+    secrets: Vec<SecretName>,
+    recipe: Recipe,
+    digest: Digest,
+    interpreters: Interpreters,
+}
+
+impl PythonScript {
+    /// Compiles the body's templates.
+    pub(crate) fn prepare(
+        spec: &Arc<ToolSpec>,
+        body: &str,
+        interpreters: &Interpreters,
+    ) -> Result<Self, Vec<Problem>> {
+        let scope = Scope::of(&spec.input_schema);
+        let template = PythonTemplate::compile(body, &scope).map_err(|errors| {
+            errors.iter().map(|error| error.to_problem("implementation.body")).collect::<Vec<_>>()
+        })?;
+        let source = Source::Script { body: body.to_owned(), plain: template.is_plain() };
+        let recipe = interpreters.recipe(spec, source);
+        Ok(Self {
+            spec: Arc::clone(spec),
+            secrets: script_secrets(ScriptRuntime::Python, body, &scope),
+            digest: recipe.digest(),
+            template,
+            recipe,
+            interpreters: interpreters.clone(),
+        })
+    }
+
+    async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        let processes = self.interpreters.processes();
+        let place = processes.place(&self.spec, None)?;
+        let mut environment = Environment::new(&processes.settings().path, &place);
+        let file = environment.add_arguments(&self.spec, args, &place, true)?;
+        let missing = environment.add_secrets(call, &self.secrets).await?;
+        let body = self.body(call, args).await?;
+        let warm = place.has_own_processes();
+        let (files, args_file) = if warm {
+            environment.set("HAFT_ARGS_FILE", Path::new(ARGS_FILE));
+            (Vec::new(), Some(environment.args.clone()))
+        } else {
+            (vec![file], None)
+        };
+        let wanted = Wanted::Script { body, args_file };
+        let Environment { variables, large, .. } = environment;
+        let request = Request { wanted, env: texts(variables), large };
+        let shown = place.files().to_string_lossy().into_owned();
+        let tenant = Some(call.tenant.clone());
+        let job = Job { tenant, recipe: &self.recipe, digest: self.digest, place, request, files };
+        let done = self.interpreters.call(call, &self.spec, job).await?;
+        let end = End {
+            ending: done.ending,
+            stdout: &done.stdout,
+            stderr: &done.stderr,
+            allowed: self.spec.deadline(),
+            files: &shown,
+            missing: &missing,
+        };
+        outcome(call, &end, Spoken::Output)
+    }
+
+    /// Returns the body with its values, or nothing where it has none: then it was compiled ahead.
+    async fn body(&self, call: &CallContext, args: &Map<String, Value>) -> Result<Option<String>, CallError> {
+        if self.template.is_plain() {
+            return Ok(None);
+        }
+        let mut secrets: BTreeMap<&str, Secret> = BTreeMap::new();
+        for name in self.template.secrets() {
+            if let Some(secret) = call.secret(name).await? {
+                secrets.insert(name, secret);
+            }
+        }
+        let version = self.spec.version.as_str();
+        let values = Values { args, steps: &Map::new(), secrets: &secrets, version };
+        let body = self.template.render(&values).map_err(CallError::from)?;
+        Ok(Some(body.into_owned()))
+    }
+}
+
+impl Prepared for PythonScript {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+        Box::pin(self.call(call, args))
+    }
+}

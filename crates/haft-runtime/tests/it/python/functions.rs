@@ -1,0 +1,198 @@
+//! Functions of toolsets.
+
+use std::time::Duration;
+
+use haft_core::outcome::ErrorCode;
+use haft_sandbox::EngineName;
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::rig::Rig;
+
+const TOOLS: &str = r#"
+import os, sys, time
+from pathlib import Path
+from inner import helper
+
+LOADED = []
+
+def run(workspace, **kwargs):
+    print("a word about it")
+    LOADED.append(1)
+    return {"args": kwargs, "workspace": isinstance(workspace, Path), "files": os.listdir(workspace),
+            "cwd": Path.cwd() == workspace, "loaded": len(LOADED), "helper": helper.double(21), "pid": os.getpid()}
+
+async def later(workspace, x):
+    return x + 1
+
+class Group:
+    @staticmethod
+    def of(workspace): return ["of a class"]
+
+def write(workspace, name): (workspace / name).write_text("x"); return None
+def fails(workspace, city): raise ValueError("no such city: " + city)
+def deep(workspace): return helper.fails()
+def a_set(workspace): return {1}
+def a_nan(workspace): return float("nan")
+def a_path(workspace): return {"file": workspace}
+def leaves(workspace): os._exit(0)
+def exits(workspace): sys.exit("enough")
+def large(workspace): return "x" * (8 << 20)
+def surrogate(workspace): return "\ud800"
+"#;
+
+const HELPER: &str = "def double(x): return 2 * x\ndef fails(): raise KeyError('k')\n";
+
+fn rig(engine: EngineName) -> Rig {
+    let rig = Rig::with(engine, |_| {});
+    rig.write("tools.py", TOOLS);
+    rig.write("inner/__init__.py", "");
+    rig.write("inner/helper.py", HELPER);
+    rig
+}
+
+#[tokio::test]
+async fn a_function_gets_its_workspace_and_its_arguments() {
+    for engine in [EngineName::Bubblewrap, EngineName::Landlock] {
+        let rig = rig(engine);
+        let tool = rig.function("tools:run");
+        for call in 0..3 {
+            let args = json!({"a": "x\u{0}", "b": [1, null]});
+            let (outcome, process) = tool.call_within(Duration::from_secs(30), args.clone()).await;
+            let mut value = outcome.unwrap();
+            let pid = value.as_object_mut().unwrap().remove("pid").unwrap();
+            let expected =
+                json!({"args": args, "workspace": true, "files": [], "cwd": true, "loaded": 1, "helper": 42});
+            assert_eq!((value, process.stderr.as_str()), (expected, "a word about it\n"), "{engine}");
+            if engine == EngineName::Bubblewrap {
+                assert_eq!(pid, json!(2 + call), "imported once");
+            }
+        }
+        for (entrypoint, args, expected) in [
+            ("tools:later", json!({"x": 1}), json!(2)),
+            ("tools:Group.of", json!({}), json!(["of a class"])),
+            ("tools:write", json!({"name": "left"}), json!(null)),
+            ("inner.helper:double", json!({}), json!(null)),
+        ] {
+            if entrypoint.starts_with("inner") {
+                let error = rig.function(entrypoint).call(args).await.unwrap_err();
+                assert!(error.message.starts_with("TypeError: unsupported operand"), "{error}");
+                continue;
+            }
+            assert_eq!(rig.function(entrypoint).call(args).await, Ok(expected), "{engine} {entrypoint}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_one_line_for_the_model_and_a_traceback_for_the_operator() {
+    for engine in [EngineName::Bubblewrap, EngineName::Landlock] {
+        let rig = rig(engine);
+        let fail = async |entrypoint: &str, args| {
+            let (outcome, process) =
+                rig.function(entrypoint).call_within(Duration::from_secs(30), args).await;
+            let error = outcome.unwrap_err();
+            assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
+            let folder = rig.home.path().join("skills/set").display().to_string();
+            let trace = process.stderr.replace(&folder, "/toolset");
+            format!("{}\n---\n{trace}", error.model_text())
+        };
+        assert_snapshot!(fail("tools:fails", json!({"city": "Ur"})).await, @r#"
+        Tool call failed: ValueError: no such city: Ur
+        ---
+        Traceback (most recent call last):
+          File "/toolset/tools.py", line 25, in fails
+            def fails(workspace, city): raise ValueError("no such city: " + city)
+                                        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        ValueError: no such city: Ur
+        "#);
+        assert_snapshot!(fail("tools:deep", json!({})).await, @r#"
+        Tool call failed: KeyError: 'k'
+        ---
+        Traceback (most recent call last):
+          File "/toolset/tools.py", line 26, in deep
+            def deep(workspace): return helper.fails()
+                                        ^^^^^^^^^^^^^^
+          File "/toolset/inner/helper.py", line 2, in fails
+            def fails(): raise KeyError('k')
+                         ^^^^^^^^^^^^^^^^^^^
+        KeyError: 'k'
+        "#);
+        for (entrypoint, expected) in [
+            ("tools:fails", "TypeError: fails() missing 1 required positional argument: 'city'"),
+            ("tools:missing", "AttributeError: module 'tools' has no attribute 'missing'"),
+            (
+                "tools:a_set",
+                "TypeError: `a_set` returned a value that is not JSON: Object of type set is not JSON serializable",
+            ),
+            (
+                "tools:a_nan",
+                "TypeError: `a_nan` returned a value that is not JSON: Out of range float values are not JSON compliant",
+            ),
+            (
+                "tools:a_path",
+                "TypeError: `a_path` returned a value that is not JSON: Object of type PosixPath is not JSON serializable",
+            ),
+            ("tools:leaves", "`tools:leaves` ended the process and returned nothing"),
+            ("tools:exits", "SystemExit: enough"),
+        ] {
+            let error = rig.function(entrypoint).call(json!({})).await.unwrap_err();
+            assert_eq!(error.message, expected, "{engine} {entrypoint}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_module_that_cannot_be_imported_is_told_and_tried_again() {
+    let rig = rig(EngineName::Bubblewrap);
+    rig.write("broken.py", "import nosuchmodule\ndef run(workspace): return 1\n");
+    let tool = rig.function("broken:run");
+    for _ in 0..2 {
+        let error = tool.call(json!({})).await.unwrap_err();
+        assert_eq!(error.message, "ModuleNotFoundError: No module named 'nosuchmodule'");
+    }
+    rig.write("broken.py", "def run(workspace): return 1\n");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(tool.call(json!({})).await, Ok(json!(1)), "a change of the toolset is seen");
+    rig.write("broken.py", "raise SystemExit(0)\n");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(tool.call(json!({})).await.unwrap_err().message, "SystemExit: 0");
+}
+
+#[tokio::test]
+async fn a_result_is_bounded_and_is_json() {
+    let rig = rig(EngineName::Bubblewrap);
+    let error = rig.function("tools:large").call(json!({})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::TooLarge, "{error}");
+    let error = rig.function("tools:surrogate").call(json!({})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
+}
+
+#[tokio::test]
+async fn what_names_no_function_of_the_bundle_is_refused() {
+    let rig = rig(EngineName::Bubblewrap);
+    for (entrypoint, folder, expected) in [
+        (
+            "tools",
+            Some("skills/set"),
+            "implementation.entrypoint: expected `module:function`, as in `tools.search:run`",
+        ),
+        (
+            "../tools:run",
+            Some("skills/set"),
+            "implementation.entrypoint: expected `module:function`, as in `tools.search:run`",
+        ),
+        (
+            "other:run",
+            Some("skills/set"),
+            "implementation.entrypoint: there is no `other.py` and no folder `other` beside the definition",
+        ),
+        (
+            "tools:run",
+            None,
+            "implementation.entrypoint: a python function is in a file of its bundle, and this definition has no folder",
+        ),
+    ] {
+        assert_eq!(rig.refused(entrypoint, folder), expected);
+    }
+}

@@ -1,0 +1,103 @@
+//! Scripts that turn against the interpreter that they were forked from.
+
+use std::time::Duration;
+
+use haft_core::outcome::ErrorCode;
+use serde_json::json;
+
+use super::rig::{Rig, descendants, none_left};
+
+#[tokio::test]
+async fn the_server_cannot_be_looked_into_or_ended() {
+    let rig = Rig::new();
+    let tool = rig.script(
+        r#"
+import ctypes, os, signal, socket
+def tried(function, *args):
+    try:
+        return repr(function(*args))
+    except OSError as error:
+        return error.strerror
+told = {}
+for name in ("mem", "environ", "maps", "fd", "cwd", "auxv"):
+    path = "/proc/1/" + name
+    told[name] = tried(os.listdir if name == "fd" else os.readlink if name == "cwd" else open, path)
+told["ptrace"] = ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0)
+for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP, signal.SIGSEGV, signal.SIGUSR1):
+    os.kill(1, number)
+told["own"] = sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2", "3", "7"})
+told["sockets"] = [fd for fd in range(64) if tried(lambda: socket.socket(fileno=os.dup(fd)).family)[0] == "<"]
+told["pid"] = os.getpid()
+import json; print(json.dumps(told))
+"#,
+        &[],
+    );
+    let refused = "Permission denied";
+    for pid in [2, 3] {
+        let expected = json!({
+            "mem": refused, "environ": refused, "maps": refused, "fd": refused, "cwd": refused, "auxv": refused,
+            "ptrace": -1, "own": [], "sockets": [], "pid": pid,
+        });
+        assert_eq!(tool.call(json!({})).await, Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn an_interpreter_that_ended_while_it_waited_is_replaced_unseen() {
+    let rig = Rig::new();
+    let tool = rig.script("import os; print(os.getpid())", &[]);
+    assert_eq!(tool.call(json!({})).await, Ok(json!(2)));
+    assert_eq!(tool.call(json!({})).await, Ok(json!(3)));
+    let servers = descendants("python3");
+    assert_eq!(servers.len(), 1, "one interpreter waits");
+    for pid in servers {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    assert_eq!(tool.call(json!({})).await, Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn an_interpreter_that_ends_during_a_call_is_the_end_of_that_call_only() {
+    let rig = Rig::new();
+    let tool =
+        rig.script("import os, time\nif '${wait}' == 'yes': time.sleep(100)\nprint(os.getpid())", &["wait"]);
+    assert_eq!(tool.call(json!({"wait": "no"})).await, Ok(json!(2)));
+    let (outcome, ()) = futures_util::join!(tool.call(json!({"wait": "yes"})), async {
+        // The interpreter and the fork of it.
+        while descendants("python3").len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let first =
+            descendants("python3").into_iter().min().and_then(rustix::process::Pid::from_raw).unwrap();
+        rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
+    });
+    let error = outcome.unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::ExecutionFailed, "the process was ended by signal 9")
+    );
+    assert_eq!(tool.call(json!({"wait": "no"})).await, Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_leaves_nothing() {
+    let rig = Rig::new();
+    let tool = rig.script("import subprocess\nprint(1, flush=True)\nsubprocess.run(['sleep', '1000'])", &[]);
+    let given_up = tokio::time::timeout(Duration::from_secs(2), tool.call(json!({}))).await;
+    assert!(given_up.is_err());
+    none_left("sleep").await;
+    none_left("python3").await;
+    drop((tool, rig));
+    none_left("bwrap").await;
+}
+
+#[tokio::test]
+async fn interpreters_end_with_their_owner() {
+    let rig = Rig::new();
+    assert_eq!(rig.run("print(1)").await, Ok(json!(1)));
+    assert_eq!(descendants("python3").len(), 1);
+    drop(rig);
+    none_left("python3").await;
+    none_left("bwrap").await;
+}
