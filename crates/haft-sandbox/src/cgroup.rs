@@ -20,7 +20,6 @@ use crate::owner;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Control {
     places: Arc<OnceLock<Places>>,
-    next: Arc<AtomicU64>,
 }
 
 /// The folders in which groups are made, for each thing that is limited.
@@ -60,7 +59,9 @@ impl Control {
 
     /// Makes a group with these limits.
     pub(crate) fn group(&self, limits: &Limits) -> io::Result<Group> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // A program may have several sandboxes, and their groups lie side by side.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", owner::own());
         let places = self.places();
         let at = |place: &Option<PathBuf>| place.as_ref().map(|place| place.join(&name));

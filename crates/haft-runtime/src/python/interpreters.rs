@@ -12,7 +12,7 @@ use haft_sandbox::{Captured, File, Finished, Level, Limits, Place, Stream};
 use super::pool::{Pool, PoolSettings};
 use super::recipe::{Digest, Key, Mode, Recipe, Source};
 use super::request::{Request, Wanted};
-use super::server::{Bounds, Done, ServerError};
+use super::server::{Bounds, Done, Order, ServerError};
 use crate::process::{Lines, Processes, refused};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
@@ -48,11 +48,6 @@ impl Interpreters {
 
     pub(super) fn processes(&self) -> &Processes {
         &self.processes
-    }
-
-    #[cfg(test)]
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
     }
 
     /// Returns how an interpreter for a tool is made.
@@ -101,7 +96,8 @@ impl Interpreters {
             // The turn of its kind comes first: who waits for that keeps nobody else waiting.
             let _turn_of_its_kind = self.pool.turn(&key).await;
             let _turn = self.processes.turn().await?;
-            self.pool.call(&key, job.recipe, &job.request, bounds(), watch).await
+            let order = Order { request: &job.request, bounds: bounds() };
+            self.pool.call(&key, job.recipe, order, watch).await
         } else {
             let _turn = self.processes.turn().await?;
             self.cold(job, &bounds(), watch).await

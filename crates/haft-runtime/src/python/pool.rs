@@ -9,8 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::recipe::{Key, Recipe};
-use super::request::Request;
-use super::server::{Bounds, Done, Server, ServerError};
+use super::server::{Done, Order, Server, ServerError};
 
 /// How many interpreters there may be.
 #[derive(Debug, Clone)]
@@ -70,8 +69,7 @@ impl Pool {
         self: &Arc<Self>,
         key: &Key,
         recipe: &Recipe,
-        request: &Request,
-        bounds: Bounds,
+        order: Order<'_>,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<Done, ServerError> {
         loop {
@@ -81,7 +79,7 @@ impl Pool {
                 Some(server) => server,
                 None => Server::start(&self.sandbox, recipe).await?,
             };
-            match server.call(request, bounds, watch).await {
+            match server.call(order, watch).await {
                 // It ended while it waited, or could not put its sandbox in order: the call was not begun.
                 Err(ServerError::NotTaken) if !fresh => {}
                 Ok(done) => {
@@ -146,12 +144,6 @@ impl Pool {
         });
         drop(lanes);
         drop(over);
-    }
-
-    /// Returns how many interpreters wait.
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().values().map(|lane| lane.waiting.len()).sum()
     }
 }
 

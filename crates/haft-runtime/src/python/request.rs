@@ -41,7 +41,7 @@ impl Request {
         let (mut body, mut args_file, mut entry, mut kwargs, mut check) = Default::default();
         match &self.wanted {
             Wanted::Script { body: text, args_file: args } => {
-                (body, args_file) = (text.as_ref(), args.as_ref())
+                (body, args_file) = (text.as_ref(), args.as_ref());
             }
             Wanted::Function { entry: name, kwargs: args } => (entry, kwargs) = (Some(name), Some(args)),
             Wanted::Check { body: text } => check = Some(text),

@@ -39,6 +39,13 @@ pub(super) struct Bounds {
     pub(super) output: usize,
 }
 
+/// One call, and what it may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order<'a> {
+    pub(super) request: &'a Request,
+    pub(super) bounds: Bounds,
+}
+
 /// What a call came to.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -90,10 +97,10 @@ impl Server {
     /// Runs one call. Where this is dropped before its end, the interpreter must be dropped, too.
     pub(super) async fn call(
         &mut self,
-        request: &Request,
-        bounds: Bounds,
+        order: Order<'_>,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<Done, ServerError> {
+        let Order { request, bounds } = order;
         let (theirs, ours) = Descriptors::make(request.json(Some(bounds.cpu)).to_string().as_bytes())?;
         let line = format!("{}\n", json!({"module": request.module()}));
         if self.wire.send(line.as_bytes(), &theirs).await.is_err() {
@@ -101,12 +108,10 @@ impl Server {
         }
         drop(theirs);
         self.taken().await?;
-        let mut capture = Capture::new(bounds.output);
-        let mut result = Vec::new();
-        let told = {
-            let work = self.follow(ours, &mut capture, &mut result, bounds.output, watch);
-            timeout(bounds.wall, work).await.unwrap_or(Err(Limit::Wall))
-        };
+        let mut heard = Heard { capture: Capture::new(bounds.output), result: Vec::new() };
+        let work = self.follow(ours, &mut heard, bounds.output, watch);
+        let told = timeout(bounds.wall, work).await.unwrap_or(Err(Limit::Wall));
+        let Heard { mut capture, result } = heard;
         capture.finish();
         let (ending, again) = match told {
             Ok(Some(line)) => self.ended(&line).await?,
@@ -132,18 +137,17 @@ impl Server {
     async fn follow(
         &mut self,
         ends: Ends,
-        capture: &mut Capture,
-        result: &mut Vec<u8>,
+        heard: &mut Heard,
         most: usize,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<Option<Value>, Limit> {
         let output = async {
-            match capture.read(ends.stdout, ends.stderr, watch).await {
+            match heard.capture.read(ends.stdout, ends.stderr, watch).await {
                 Ok(Ended::Flooded) => Err(Limit::Output),
                 Ok(Ended::Closed) | Err(_) => Ok(()),
             }
         };
-        let returned = read_at_most(ends.result, result, most);
+        let returned = read_at_most(ends.result, &mut heard.result, most);
         let end = async { Ok(self.wire.line().await.ok().flatten()) };
         tokio::try_join!(output, returned, end).map(|((), (), line)| line)
     }
@@ -177,6 +181,12 @@ impl Server {
     }
 }
 
+/// What a call has said so far.
+struct Heard {
+    capture: Capture,
+    result: Vec<u8>,
+}
+
 fn is_started(line: io::Result<Option<Value>>) -> bool {
     line.ok().flatten().is_some_and(|line| line.get("started").is_some())
 }
@@ -196,9 +206,15 @@ async fn why_not(mut running: Running) -> ServerError {
     }
     running.kill();
     let said = String::from_utf8_lossy(&said);
-    if let Err(error) = running.wait().await {
-        return error.explained(&said).into();
-    }
-    let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    ServerError::Start(line.strip_prefix("haft: ").unwrap_or(line).chars().take(500).collect())
+    let ending = match running.wait().await {
+        Ok(ending) => ending,
+        Err(error) => return error.explained(&said).into(),
+    };
+    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    let why = match (ending, last) {
+        (Ending::Stopped(limit), _) => format!("it met the limit `{}`", limit.as_str()),
+        (_, Some(line)) => line.strip_prefix("haft: ").unwrap_or(line).chars().take(500).collect(),
+        (ending, None) => format!("it ended at once ({ending:?})"),
+    };
+    ServerError::Start(why)
 }

@@ -79,8 +79,8 @@ fn stamp(folder: &Path) -> io::Result<Digest> {
             let numbers = [about.size(), about.ino()];
             let times = [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()];
             digest.update([0]);
-            numbers.iter().for_each(|number| digest.update(number.to_le_bytes()));
-            times.iter().for_each(|number| digest.update(number.to_le_bytes()));
+            digest.update(numbers.map(u64::to_le_bytes).as_flattened());
+            digest.update(times.map(i64::to_le_bytes).as_flattened());
         }
     }
     Ok(digest.finalize().into())

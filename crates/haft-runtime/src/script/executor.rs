@@ -30,17 +30,6 @@ impl Executor for ScriptExecutor {
         Kind::Script
     }
 
-    fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
-        match &spec.implementation {
-            Implementation::Script(Script { runtime: ScriptRuntime::Python, .. }) => Err(Problem::new(
-                "implementation.type",
-                "no_executor",
-                "this program does not run python bodies",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     fn examine<'a>(&'a self, spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
         Box::pin(async move {
             match &spec.implementation {

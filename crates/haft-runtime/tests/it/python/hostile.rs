@@ -19,9 +19,8 @@ def tried(function, *args):
     except OSError as error:
         return error.strerror
 told = {}
-for name in ("mem", "environ", "maps", "fd", "cwd", "auxv"):
-    path = "/proc/1/" + name
-    told[name] = tried(os.listdir if name == "fd" else os.readlink if name == "cwd" else open, path)
+for name in ("mem", "environ", "maps", "fd/0", "fd/3", "cwd", "auxv"):
+    told[name] = tried(os.readlink if name == "cwd" else open, "/proc/1/" + name)
 told["ptrace"] = ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0)
 for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP, signal.SIGSEGV, signal.SIGUSR1):
     os.kill(1, number)
@@ -35,7 +34,7 @@ import json; print(json.dumps(told))
     let refused = "Permission denied";
     for pid in [2, 3] {
         let expected = json!({
-            "mem": refused, "environ": refused, "maps": refused, "fd": refused, "cwd": refused, "auxv": refused,
+            "mem": refused, "environ": refused, "maps": refused, "fd/0": refused, "fd/3": refused, "cwd": refused, "auxv": refused,
             "ptrace": -1, "own": [], "sockets": [], "pid": pid,
         });
         assert_eq!(tool.call(json!({})).await, Ok(expected));

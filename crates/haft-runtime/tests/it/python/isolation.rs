@@ -60,8 +60,8 @@ async fn two_calls_draw_different_numbers() {
 
 #[tokio::test]
 async fn folders_are_empty_again() {
-    let look = "print('clean' if not sum((os.listdir(f) for f in ('/work', '/tmp', '/dev/shm')), ['args.json']) \
-                == [] and sorted(sum((os.listdir(f) for f in ('/work', '/tmp', '/dev/shm')), [])) == ['args.json'] else 'leak')";
+    let look = "print('clean' if sum((os.listdir(f) for f in ('/work', '/tmp', '/dev/shm')), []) == ['args.json'] \
+                else 'leak')";
     for leave in [
         "for f in ('/work', '/tmp', '/dev/shm'): open(f + '/x', 'w').write('x')",
         "os.makedirs('a/b/c'); open('a/b/c/d', 'w').close()",
@@ -115,15 +115,17 @@ async fn what_a_call_does_to_the_server_does_not_last() {
 
 #[tokio::test]
 async fn no_argument_of_a_call_is_in_the_memory_of_the_next() {
-    let search = "needle = '9876543210-llac-eno-fo-rekram-a'[::-1].encode()\n\
+    // The pattern does not match itself.
+    let search = "import re\n\
+                  needle = re.compile(b'a-marker-of-one[-]call[-]0123456789')\n\
                   found = 0\n\
                   with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as memory:\n    \
-                  for line in maps:\n        \
+                  for line in maps.readlines():\n        \
                   span, rights = line.split()[:2]\n        \
                   start, end = (int(n, 16) for n in span.split('-'))\n        \
-                  if rights.startswith('rw') and 'v' not in line[40:]:\n            \
+                  if rights.startswith('rw'):\n            \
                   memory.seek(start)\n            \
-                  found += needle in memory.read(end - start)\n";
-    // The search itself makes one copy; the call that has the marker finds more.
-    check(&format!("{search}assert found > 0"), &format!("{search}print(found)\nprint('clean')")).await;
+                  found += bool(needle.search(memory.read(end - start)))\n";
+    check(&format!("{search}assert found > 0"), &format!("{search}print('leak' if found else 'clean')"))
+        .await;
 }

