@@ -27,6 +27,7 @@ impl Interpreters {
             network: false,
             limits: settings.limits.clone(),
             path: settings.path.clone(),
+            image: None,
         };
         let Ok(place) = self.processes().sandbox().place(recipe.level, None) else { return Vec::new() };
         let wanted = Wanted::Check { body: body.to_owned() };

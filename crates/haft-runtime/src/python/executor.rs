@@ -82,7 +82,7 @@ impl PythonFunction {
                 .for_model("this tool cannot run on this server at present")
         })?;
         let processes = self.interpreters.processes();
-        let place = processes.place(&self.spec, None)?;
+        let place = processes.place(&self.spec)?;
         let environment = Environment::new(&processes.settings().path, &place);
         let mut kwargs = args.clone();
         for (name, value) in declared(&self.spec, args) {

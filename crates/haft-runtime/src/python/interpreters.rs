@@ -59,6 +59,7 @@ impl Interpreters {
             network: spec.network,
             limits: self.processes.settings().limits.clone(),
             path: self.processes.settings().path.clone(),
+            image: spec.image.clone(),
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Recipe {
     pub(super) limits: Limits,
     /// Where programs are found.
     pub(super) path: String,
+    /// The image of a cold interpreter, where the tool names one.
+    pub(super) image: Option<String>,
 }
 
 /// What stands for a recipe.
@@ -97,6 +99,7 @@ impl Recipe {
         argv.extend([server.into(), word.into(), told.into()]);
         let mut command = Command::new(place, argv).env("PATH", &self.path).env("LANG", "C.UTF-8");
         command.network = self.network;
+        command.image.clone_from(&self.image);
         command.limits = self.limits.clone();
         command.binds.extend(toolset);
         command.files = vec![
@@ -140,7 +143,8 @@ mod tests {
     fn recipe(source: Source) -> Recipe {
         let path = "/usr/bin".to_owned();
         let limits = Limits::default();
-        Recipe { name: "t".to_owned(), source, level: Level::Isolated, network: false, limits, path }
+        let (name, level) = ("t".to_owned(), Level::Isolated);
+        Recipe { name, source, level, network: false, limits, path, image: None }
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl PythonScript {
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let processes = self.interpreters.processes();
-        let place = processes.place(&self.spec, None)?;
+        let place = processes.place(&self.spec)?;
         let mut environment = Environment::new(&processes.settings().path, &place);
         let file = environment.add_arguments(&self.spec, args, &place, true)?;
         let missing = environment.add_secrets(call, &self.secrets).await?;

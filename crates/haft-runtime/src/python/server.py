@@ -242,6 +242,9 @@ def write_all(descriptor, text):
 
 def serve(tool):
     control = socket.socket(fileno=os.dup(0))
+    # Whatever else came along is not for those who are forked here.
+    os.closerange(3, control.fileno())
+    os.closerange(control.fileno() + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     # The first process of a namespace may end all others, none of them can end it, and what they orphan is its.

@@ -196,6 +196,28 @@ async fn a_script_that_does_not_parse_is_refused() {
 }
 
 #[tokio::test]
+async fn seed_1_python_runs_as_printed() {
+    let server = Server::start().await;
+    let mut tool = json!({
+        "name": "text-analysis", "description": "Analyze text sentiment and length", "runtime": "python",
+        "body": "import json; text = \"${text}\"; print(json.dumps({\"length\": len(text), \"words\": len(text.split())}))",
+        "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+        "policy": "allow", "sandbox": true, "timeout_secs": 10,
+    });
+    server.create(tool.clone()).await;
+    for (text, words) in [("two words", 2), ("\"; import os; os._exit(1) #", 5)] {
+        let (_, answer) =
+            server.post("/api/tools/text-analysis/test", json!({"parameters": {"text": text}})).await;
+        assert_eq!(answer["data"]["output"], json!({"length": text.len(), "words": words}), "{answer}");
+    }
+    tool["body"] = json!("if True\n    print(1)");
+    let (_, answer) = server.post("/api/tools/text-analysis/validate", json!({"definition": tool})).await;
+    assert_eq!(answer["data"]["valid"], false, "{answer}");
+    let message = &answer["data"]["errors"][0]["message"];
+    assert!(message.as_str().is_some_and(|text| text.contains("(line 1, column 8 of the body)")), "{answer}");
+}
+
+#[tokio::test]
 async fn commands_take_values_without_reading_them() {
     let server = Server::start().await;
     let yaml = "name: show\ndescription: Prints its arguments as they are\nparams:\n  - name: url\n    type: string\n    \

@@ -1,4 +1,5 @@
 //! Functions of toolsets.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 

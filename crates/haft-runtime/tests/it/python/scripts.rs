@@ -1,4 +1,5 @@
 //! What a python script is given, and what is told of it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 
