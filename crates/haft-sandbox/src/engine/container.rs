@@ -3,11 +3,14 @@
 //! Only isolated processes: a container does not show the machine's files. The values of variables go through
 //! the environment of the command line program, never through its arguments, which every user can list.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 
@@ -43,6 +46,8 @@ impl Container {
         let filter = format!("label={}", engine.label);
         let left = engine.ask(workshop, &["ps", "--all", "--quiet", "--filter", &filter]).await?;
         for container in left.split_whitespace() {
+            // Podman would give it ten seconds to end by itself.
+            drop(engine.ask(workshop, &["kill", container]).await);
             engine.ask(workshop, &["rm", "--force", container]).await?;
         }
         Ok(engine)
@@ -82,10 +87,7 @@ impl Container {
                 why: "looks like an option",
             });
         }
-        for file in &command.files {
-            let path = folder.path().join("files").join(file.name);
-            fs::write(&path, &file.content).map_err(|source| SandboxError::Prepare { path, source })?;
-        }
+        put_files(command, &folder)?;
         let container = unique_name();
         let mut process = new_process(&self.program);
         process.args([
@@ -98,7 +100,7 @@ impl Container {
             "--label",
             &self.label,
         ]);
-        confine(&mut process, command, &folder);
+        confine(&mut process, command, &folder.path().join("files"), self.user());
         process.arg(image).args(&command.argv);
         let socket =
             shared::connect(&mut process, &command.input).map_err(SandboxError::system("open a socket"))?;
@@ -109,6 +111,7 @@ impl Container {
             program: self.program.clone(),
             spawner: workshop.spawner.clone(),
             container: Some(container),
+            ended: Arc::default(),
         };
         Ok(Running {
             stdin: child.stdin.take().map(StdinOf::Pipe).or(socket),
@@ -121,28 +124,82 @@ impl Container {
     }
 }
 
-fn confine(process: &mut Process, command: &Command, folder: &Folder) {
+/// Puts the small files where the container's user, who may be another, can read them. The folder above stays
+/// closed to other users of the machine.
+fn put_files(command: &Command, folder: &Folder) -> Result<(), SandboxError> {
+    let files = folder.path().join("files");
+    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| SandboxError::Prepare { path, source }
+    };
+    open(&files, 0o755).map_err(failed(&files))?;
+    for file in &command.files {
+        let path = files.join(file.name);
+        fs::write(&path, &file.content).and_then(|()| open(&path, 0o444)).map_err(failed(&path))?;
+    }
+    Ok(())
+}
+
+/// As whom a container runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum User {
+    /// The server's user, whose folders it is given: that is not root.
+    Server {
+        user: u32,
+        group: u32,
+    },
+    /// The same, in an engine that runs as that user itself, and would take it for root.
+    KeptServer {
+        user: u32,
+        group: u32,
+    },
+    Nobody,
+}
+
+impl Container {
+    fn user(&self) -> User {
+        let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        match self.name {
+            _ if user == 0 => User::Nobody,
+            EngineName::Podman => User::KeptServer { user, group },
+            _ => User::Server { user, group },
+        }
+    }
+}
+
+fn confine(process: &mut Process, command: &Command, files: &Path, user: User) {
     let limits = &command.limits;
     let seconds = limits.cpu.as_secs().max(1);
     process.args(["--network", if command.network { "bridge" } else { "none" }]);
     process.args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"]);
-    process.args(["--user", &format!("{0}:{0}", mounts::NOBODY), "--hostname", "sandbox"]);
+    if matches!(user, User::KeptServer { .. }) {
+        process.args(["--userns", "keep-id"]);
+    }
+    let (user, group) = match user {
+        User::Server { user, group } | User::KeptServer { user, group } => (user, group),
+        User::Nobody => (mounts::NOBODY, mounts::NOBODY),
+    };
+    process.args(["--user", &format!("{user}:{group}"), "--hostname", "sandbox"]);
     process.args(["--memory", &limits.memory.to_string(), "--memory-swap", &limits.memory.to_string()]);
     process.args(["--pids-limit", &limits.processes.to_string(), "--cpus", &limits.cpus.to_string()]);
     process.args(["--ulimit", &format!("cpu={seconds}:{}", seconds + 1), "--ulimit", "core=0"]);
-    process.args(["--ulimit", &format!("fsize={}", limits.file_size)]);
-    process.args(["--ulimit", &format!("nofile={}", limits.open_files)]);
+    process.args(["--ulimit", &format!("fsize={0}:{0}", limits.file_size)]);
+    process.args(["--ulimit", &format!("nofile={0}:{0}", limits.open_files)]);
+    // What counts is the limit above; without this one, the engine may ask for more than it may give.
+    process.args(["--ulimit", "nproc=16384:16384"]);
+    // Where the image has such a folder, some engines give the new one its rights.
     for private in ["/tmp", mounts::WORK] {
         process.args(["--tmpfs", &format!("{private}:rw,exec,nosuid,nodev,mode=1777,size={}", limits.work)]);
     }
-    mount(process, &folder.path().join("files"), Path::new(mounts::FILES), false);
+    mount(process, files, Path::new(mounts::FILES), false);
     for bind in &command.binds {
         mount(process, &bind.host, &bind.guest, bind.writable);
     }
     process.arg("--workdir").arg(command.directory.as_deref().unwrap_or(command.place.work()));
     for (name, value) in &command.env {
         process.arg("--env");
-        if OWN.iter().any(|own| name == own) {
+        if is_read_by_programs(name) {
             let mut both = name.clone();
             both.push("=");
             both.push(value);
@@ -153,9 +210,37 @@ fn confine(process: &mut Process, command: &Command, folder: &Folder) {
     }
 }
 
-/// Variables that the command line program itself reads: they cannot go through its environment. Their values
-/// are the server's, and no secret.
-const OWN: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "XDG_RUNTIME_DIR", "DOCKER_HOST"];
+/// Tells whether the command line program itself, or the libraries that it is made of, would read a variable: then
+/// it cannot go through its environment, where a tool could load code into the program, outside any sandbox. Such
+/// values are no secrets.
+fn is_read_by_programs(name: &OsStr) -> bool {
+    const NAMES: [&str; 8] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "NLSPATH", "LOCPATH"];
+    const BEGINNINGS: [&str; 18] = [
+        "LD_",
+        "LC_",
+        "XDG_",
+        "DOCKER",
+        "CONTAINER",
+        "_CONTAINER",
+        "PODMAN",
+        "BUILDAH",
+        "STORAGE_",
+        "REGISTR",
+        "GO",
+        "SSL_",
+        "SSH_",
+        "GNUPG",
+        "DBUS_",
+        "NOTIFY_",
+        "LISTEN_",
+        "GLIBC",
+    ];
+    const BEGINNINGS_OF_LIBC: [&str; 5] = ["GCONV", "MALLOC", "RES", "HOSTALIASES", "GETCONF"];
+    let name = name.to_string_lossy().to_uppercase();
+    NAMES.contains(&name.as_str())
+        || name.ends_with("_PROXY")
+        || BEGINNINGS.iter().chain(&BEGINNINGS_OF_LIBC).any(|beginning| name.starts_with(beginning))
+}
 
 fn mount(process: &mut Process, host: &Path, guest: &Path, writable: bool) {
     let mut value = OsString::from("type=bind,source=");
@@ -169,42 +254,62 @@ fn mount(process: &mut Process, host: &Path, guest: &Path, writable: bool) {
 }
 
 fn unique_name() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     #[expect(clippy::disallowed_methods, reason = "a name that no earlier server has used")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     format!("haft-{}-{now:x}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Removes a container by its name.
+/// Ends a container by its name.
 #[derive(Debug)]
 pub(crate) struct Removal {
     program: PathBuf,
     spawner: Spawner,
     container: Option<String>,
+    /// Whether the process that waits for the container has ended, and so the container.
+    ended: Arc<AtomicBool>,
 }
 
 impl Removal {
-    /// Starts removing; the process that waits for the container then ends by itself.
+    /// Starts ending it; the process that waits for the container then removes it and ends by itself. It may not be
+    /// there yet, as an engine takes its time: so this goes on until it was there.
     pub(crate) fn start(&mut self) {
+        const ATTEMPTS: u32 = 100;
         let (Some(container), Ok(runtime)) = (self.container.take(), Handle::try_current()) else { return };
-        let mut process = new_process(&self.program);
-        process.args(["rm", "--force", &container]);
-        let spawner = self.spawner.clone();
+        let (program, spawner, ended) = (self.program.clone(), self.spawner.clone(), self.ended.clone());
         runtime.spawn(async move {
-            if shared::connect(&mut process, &Input::Empty).is_err() {
-                return;
+            for _ in 0..ATTEMPTS {
+                if ended.load(Ordering::Relaxed) || kill(&program, &spawner, &container).await {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            match spawner.spawn(process, Vec::new()).await {
-                Ok(child) => drop(child.wait_with_output().await),
-                Err(error) => tracing::warn!(%error, container, "failed to remove a container"),
-            }
+            tracing::warn!(container, "failed to end a container");
         });
     }
 
     /// The container has ended and was removed by its engine.
     pub(crate) fn forget(&mut self) {
         self.container = None;
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+async fn kill(program: &Path, spawner: &Spawner, container: &str) -> bool {
+    let mut process = new_process(program);
+    process.args(["kill", container]);
+    if shared::connect(&mut process, &Input::Empty).is_err() {
+        return false;
+    }
+    match spawner.spawn(process, Vec::new()).await {
+        Ok(child) => child.wait_with_output().await.is_ok_and(|output| output.status.success()),
+        Err(_) => false,
     }
 }
 
@@ -225,3 +330,7 @@ fn new_process(program: &Path) -> Process {
     process.env_clear().envs(kept).current_dir("/");
     process
 }
+
+#[cfg(test)]
+#[path = "container_tests.rs"]
+mod tests;
