@@ -178,6 +178,11 @@ impl Tool {
         self.spec.implementation.kind()
     }
 
+    /// Returns the folder of its file, which is its bundle's, relative to the home folder.
+    pub fn folder(&self) -> Option<&str> {
+        self.path.as_deref()?.rsplit_once('/').map(|(folder, _)| folder)
+    }
+
     /// Returns `bundle:name@version`.
     pub fn qualified(&self) -> String {
         format!("{}:{}@{}", self.bundle, self.spec.name, self.spec.version)

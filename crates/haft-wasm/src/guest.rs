@@ -1,0 +1,286 @@
+//! One call of a program.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use haft_core::call::ProcessRecord;
+use haft_core::executor::EventSink;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::spec::Limits;
+use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::component::Val;
+use wasmtime::{Engine, Store};
+use wasmtime_wasi::I32Exit;
+
+use crate::capture::Capture;
+use crate::entry::{Program, Signature};
+use crate::failure::{self, Remains};
+use crate::shape::Shape;
+use crate::state::{Grants, State, World};
+use crate::ticker::Running;
+use crate::{lift, lower};
+
+/// What a guest may spend on handing data to the host: a value takes more room than its JSON.
+const FUEL_PER_BYTE: u64 = 8;
+const LEAST_FUEL: usize = 1024 * 1024;
+const MOST_FUEL: usize = 512 * 1024 * 1024;
+/// The most component handles of a guest.
+const HANDLES: usize = 10_000;
+
+/// What the guest is given of the arguments.
+pub(crate) enum Input {
+    Values(Vec<Val>),
+    Stdin(Bytes),
+}
+
+/// What bounds a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallLimits {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) memory: usize,
+}
+
+impl CallLimits {
+    pub(crate) fn new(limits: &Limits, memory: u64) -> Self {
+        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+        Self { input: limits.max_request_bytes, output: limits.max_response_bytes, memory }
+    }
+
+    fn fuel(&self) -> usize {
+        let fuel = usize::try_from(self.output.saturating_mul(FUEL_PER_BYTE)).unwrap_or(MOST_FUEL);
+        fuel.clamp(LEAST_FUEL, MOST_FUEL)
+    }
+}
+
+/// Converts the arguments to what the program takes.
+pub(crate) fn input(program: &Program, args: &Map<String, Value>, limit: u64) -> Result<Input, CallError> {
+    match program {
+        Program::Function { signature: Signature::Typed { params, .. }, .. } => {
+            measure(args, limit).map_err(|_| failure::too_much_input(limit))?;
+            lower::arguments(params, args).map(Input::Values).map_err(|mismatch| {
+                let message = format!("an argument does not fit the function: {mismatch}");
+                CallError::new(ErrorCode::InvalidArguments, message)
+            })
+        }
+        Program::Function { signature: Signature::Text, .. } => {
+            Ok(Input::Values(vec![Val::String(text(args, limit)?)]))
+        }
+        Program::Command { .. } | Program::Module { .. } => Ok(Input::Stdin(text(args, limit)?.into())),
+    }
+}
+
+fn text(args: &Map<String, Value>, limit: u64) -> Result<String, CallError> {
+    let text = serde_json::to_string(args).map_err(|error| CallError::internal(error.to_string()))?;
+    if text.len() as u64 > limit {
+        return Err(failure::too_much_input(limit));
+    }
+    Ok(text)
+}
+
+/// Looks whether the JSON of a value stays within a limit, without keeping it.
+fn measure<T: serde::Serialize>(value: &T, limit: u64) -> Result<(), serde_json::Error> {
+    struct Count(u64);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len() as u64).ok_or_else(|| io::Error::other("too large"))?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Count(limit), value)
+}
+
+/// A call with everything it needs; dropping what [`Guest::run`] returns stops it.
+pub(crate) struct Guest {
+    pub(crate) engine: Engine,
+    pub(crate) program: Arc<Program>,
+    pub(crate) input: Input,
+    pub(crate) limits: CallLimits,
+    pub(crate) world: World,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) events: Option<Arc<dyn EventSink>>,
+    pub(crate) running: Running,
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+impl Guest {
+    /// Runs the program in a store of its own.
+    pub(crate) async fn run(self) -> Ended {
+        let Self { engine, program, input, limits, world, env, events, running, place } = self;
+        let (stdout, stderr) = (Capture::value(output_limit(&limits)), Capture::messages(events));
+        let (values, stdin) = match input {
+            Input::Values(values) => (values, Bytes::new()),
+            Input::Stdin(stdin) => (Vec::new(), stdin),
+        };
+        let grants = Grants { world, stdin, env, stdout: stdout.clone(), stderr: stderr.clone() };
+        let mut store = Store::new(&engine, State::new(grants, limits.memory));
+        store.limiter(|state| &mut state.bounds);
+        store.set_hostcall_fuel(limits.fuel());
+        store.set_max_component_handles(HANDLES);
+        // At each tick the guest gives its thread back, and is gone if nobody waits for it any more.
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_async_yield_and_update(1);
+
+        let ended = enter(&program, &mut store, values).await;
+        let memory_refused = store.data().bounds.memory_refused;
+        drop(store);
+        drop((running, place));
+        let stderr = stderr.take();
+        let remains = Remains {
+            stderr: &stderr,
+            stdout_overflowed: stdout.overflowed(),
+            memory_refused,
+            max_memory: limits.memory,
+            max_output: limits.output,
+        };
+        let outcome = outcome(&program, ended, &stdout, &remains);
+        Ended { process: process(&program, &outcome, &stderr), outcome }
+    }
+}
+
+/// What a call came to, and what a program left besides.
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) process: Option<ProcessRecord>,
+}
+
+fn process(program: &Program, outcome: &Outcome, stderr: &[u8]) -> Option<ProcessRecord> {
+    let is_function = matches!(program, Program::Function { .. });
+    if is_function && stderr.is_empty() {
+        return None;
+    }
+    let detail = |name: &str| outcome.as_ref().err()?.details.as_ref()?.get(name).cloned();
+    let failed = detail("exit_code").and_then(|code| i32::try_from(code.as_i64()?).ok());
+    let exit_code = if outcome.is_ok() && !is_function { Some(0) } else { failed };
+    let limit = detail("limit").and_then(|limit| limit.as_str().map(str::to_owned));
+    let stderr = String::from_utf8_lossy(stderr).into_owned();
+    Some(ProcessRecord { exit_code, limit, stderr, ..ProcessRecord::default() })
+}
+
+fn output_limit(limits: &CallLimits) -> usize {
+    usize::try_from(limits.output).unwrap_or(usize::MAX)
+}
+
+/// Makes an instance and calls it; returns what the function returned, where it returns anything.
+async fn enter(
+    program: &Program,
+    store: &mut Store<State>,
+    values: Vec<Val>,
+) -> wasmtime::Result<Option<Val>> {
+    match program {
+        Program::Function { linked, index, signature } => {
+            let instance = linked.instantiate_async(&mut *store).await?;
+            let function = exported(instance.get_func(&mut *store, index))?;
+            let has_result = !matches!(signature, Signature::Typed { result: None, .. });
+            let mut results = vec![Val::Bool(false); usize::from(has_result)];
+            function.call_async(&mut *store, &values, &mut results).await?;
+            Ok(results.pop())
+        }
+        Program::Command { linked, index } => {
+            let instance = linked.instantiate_async(&mut *store).await?;
+            let function = exported(instance.get_func(&mut *store, index))?;
+            let mut results = [Val::Bool(false)];
+            function.call_async(&mut *store, &[], &mut results).await?;
+            let [result] = results;
+            Ok(Some(result))
+        }
+        Program::Module { linked } => {
+            let instance = linked.instantiate_async(&mut *store).await?;
+            let start = exported(instance.get_func(&mut *store, "_start"))?;
+            start.call_async(&mut *store, &[], &mut []).await?;
+            Ok(None)
+        }
+    }
+}
+
+fn exported<T>(function: Option<T>) -> wasmtime::Result<T> {
+    function.ok_or_else(|| wasmtime::Error::msg("an exported function is gone"))
+}
+
+fn outcome(
+    program: &Program,
+    ended: wasmtime::Result<Option<Val>>,
+    stdout: &Capture,
+    remains: &Remains<'_>,
+) -> Outcome {
+    let exit = ended.as_ref().err().and_then(|error| error.downcast_ref::<I32Exit>()).map(|exit| exit.0);
+    match (program, ended, exit) {
+        (Program::Command { .. } | Program::Module { .. }, _, Some(0)) => Ok(value_of(&stdout.take())),
+        (_, _, Some(status)) => Err(failure::exited(status, remains.stderr)),
+        (_, Err(error), None) => Err(failure::stopped(&error, remains)),
+        (Program::Command { .. }, Ok(Some(Val::Result(Err(_)))), None) => {
+            Err(failure::exited(1, remains.stderr))
+        }
+        (Program::Command { .. } | Program::Module { .. }, Ok(_), None) => Ok(value_of(&stdout.take())),
+        (Program::Function { signature, .. }, Ok(value), None) => {
+            returned(signature, value, remains.max_output)
+        }
+    }
+}
+
+/// What a function returned: the err of a result is a failed call.
+fn returned(signature: &Signature, value: Option<Val>, limit: u64) -> Outcome {
+    match (signature, value) {
+        (Signature::Text, Some(Val::String(text))) => bounded_text(text, limit),
+        (Signature::Text, Some(Val::Result(Ok(Some(text))))) => match *text {
+            Val::String(text) => bounded_text(text, limit),
+            _ => Ok(Value::Null),
+        },
+        (Signature::Text, Some(Val::Result(Err(error)))) => {
+            let error = error.map_or(Value::Null, |error| lift::value(&Shape::String, *error));
+            Err(failure::returned(&error))
+        }
+        (Signature::Typed { result: Some(Shape::Result(ok, err)), .. }, Some(Val::Result(result))) => {
+            let (shape, payload, failed) = match result {
+                Ok(payload) => (ok, payload, false),
+                Err(payload) => (err, payload, true),
+            };
+            let json = match (shape, payload) {
+                (Some(shape), Some(payload)) => lift::value(shape, *payload),
+                _ => Value::Null,
+            };
+            let json = bounded(json, limit)?;
+            if failed { Err(failure::returned(&json)) } else { Ok(json) }
+        }
+        (Signature::Typed { result: Some(shape), .. }, Some(value)) => {
+            bounded(lift::value(shape, value), limit)
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+fn bounded(json: Value, limit: u64) -> Outcome {
+    match measure(&json, limit) {
+        Ok(()) => Ok(json),
+        Err(_) => Err(failure::too_much_output(limit)),
+    }
+}
+
+fn bounded_text(text: String, limit: u64) -> Outcome {
+    if text.len() as u64 > limit {
+        return Err(failure::too_much_output(limit));
+    }
+    Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+/// One JSON document is a value; anything else is text, without the line break at its end. What is no text at all is
+/// spelled in base64, as scripts have it.
+fn value_of(stdout: &[u8]) -> Value {
+    if let Ok(value) = serde_json::from_slice(stdout) {
+        return value;
+    }
+    if stdout.contains(&0) {
+        let content = STANDARD.encode(stdout);
+        return json!({"encoding": "base64", "bytes": stdout.len(), "content": content});
+    }
+    let text = String::from_utf8_lossy(stdout);
+    Value::String(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+}

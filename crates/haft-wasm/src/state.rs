@@ -1,0 +1,174 @@
+//! What belongs to one call of a guest: its bounds, and its view of the world.
+//!
+//! The view is made when the guest first looks: most functions never do.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use wasmtime::ResourceLimiter;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p1::WasiP1Ctx;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::{
+    Deterministic, HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+};
+
+use crate::capture::Capture;
+use crate::engine;
+
+/// The most handles (streams, pollables) that a guest may hold.
+const HANDLES: usize = 1000;
+/// The most random bytes of one request.
+const RANDOM: u64 = 1024 * 1024;
+/// The longest step of a clock that stands still.
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
+/// Whether a guest sees the time and chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum World {
+    /// The clocks of this machine, and randomness fit for secrets.
+    Real,
+    /// A clock that stands at 1970-01-01 and one sequence of random bytes: the same arguments, the same value.
+    Still,
+}
+
+/// What a guest is given.
+pub(crate) struct Grants {
+    pub(crate) world: World,
+    pub(crate) stdin: Bytes,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) stdout: Capture,
+    pub(crate) stderr: Capture,
+}
+
+/// The data of a store.
+pub(crate) struct State {
+    grants: Grants,
+    p2: Option<WasiCtx>,
+    table: ResourceTable,
+    p1: Option<WasiP1Ctx>,
+    pub(crate) bounds: Bounds,
+}
+
+impl State {
+    pub(crate) fn new(grants: Grants, max_memory: usize) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
+        Self { grants, p2: None, table, p1: None, bounds: Bounds::new(max_memory) }
+    }
+
+    /// Returns the view of a core module.
+    pub(crate) fn p1(&mut self) -> &mut WasiP1Ctx {
+        self.p1.get_or_insert_with(|| self.grants.builder().build_p1())
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let ctx = self.p2.get_or_insert_with(|| self.grants.builder().build());
+        WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+impl Grants {
+    /// No folder is opened, no name is looked up, no socket connects: the builder's defaults refuse all of it.
+    fn builder(&self) -> WasiCtxBuilder {
+        let mut builder = WasiCtxBuilder::new();
+        builder
+            .stdin(MemoryInputPipe::new(self.stdin.clone()))
+            .stdout(self.stdout.clone())
+            .stderr(self.stderr.clone())
+            .arg("tool")
+            .envs(&self.env)
+            .max_random_size(RANDOM)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        if self.world == World::Still {
+            builder
+                .wall_clock(StillClock)
+                .monotonic_clock(StillClock)
+                .secure_random(Deterministic::new(SEQUENCE.to_vec()))
+                .insecure_random(Deterministic::new(SEQUENCE.to_vec()))
+                .insecure_random_seed(0);
+        }
+        builder
+    }
+}
+
+/// What a guest without chance reads in place of random bytes.
+const SEQUENCE: &[u8] = b"\x9e\x37\x79\xb9\x7f\x4a\x7c\x15\xf3\x9c\xc0\x60\x5c\xed\xc8\x34";
+
+struct StillClock;
+
+impl HostWallClock for StillClock {
+    fn resolution(&self) -> Duration {
+        NANOSECOND
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl HostMonotonicClock for StillClock {
+    fn resolution(&self) -> u64 {
+        1
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+}
+
+/// Bounds what a guest may grow to, and remembers what it was refused.
+pub(crate) struct Bounds {
+    max_memory: usize,
+    memory: usize,
+    /// Whether the guest wanted more memory than it may have.
+    pub(crate) memory_refused: bool,
+}
+
+impl Bounds {
+    const fn new(max_memory: usize) -> Self {
+        Self { max_memory, memory: 0, memory_refused: false }
+    }
+}
+
+impl ResourceLimiter for Bounds {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let all = self.memory.saturating_sub(current).saturating_add(desired);
+        if all > self.max_memory {
+            self.memory_refused = true;
+            return Ok(false);
+        }
+        self.memory = all;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= engine::TABLE_ELEMENTS)
+    }
+
+    fn instances(&self) -> usize {
+        engine::INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        engine::TABLES as usize
+    }
+
+    fn memories(&self) -> usize {
+        engine::MEMORIES as usize
+    }
+}
