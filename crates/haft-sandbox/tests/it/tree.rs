@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{EngineName, Level, Sandbox, Settings};
+use haft_sandbox::{Ending, EngineName, Level, Limit, Sandbox, Settings};
 
 use crate::rig::{ENGINES, Rig, small};
 
@@ -112,6 +112,47 @@ async fn nothing_is_left_of_a_call_that_is_given_up_at_any_moment() {
         until(&format!("{engine}: the trees end"), || sleepers(&own).is_empty());
         rig.nothing_left();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_when_what_watches_a_tree_is_killed() {
+    for (number, engine) in ENGINES.into_iter().enumerate() {
+        let rig = Rig::new(engine);
+        if engine == EngineName::Landlock && rig.sandbox.limiter() == "rlimits" {
+            // Without namespace and control group, only the supervisor knows the tree.
+            continue;
+        }
+        let own = mark(40 + number);
+        let sandbox = rig.sandbox.clone();
+        let mut command = rig.bash(Level::Isolated, &format!("{}sleep {own}", tree(&own)));
+        command.limits.wall = Duration::from_secs(3);
+        let call = tokio::spawn(async move { sandbox.run(command, &mut |_, _| {}).await.unwrap().ending });
+        let watched = own.clone();
+        let wait = move || until("the tree starts", || sleepers(&watched).len() > 2);
+        tokio::task::spawn_blocking(wait).await.unwrap();
+        let children = children();
+        assert_eq!(children.len(), 1, "{engine}: {children:?}");
+        for child in children {
+            rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
+        }
+        // A namespace ends with its watcher; the control group of the others, when their time is up.
+        let expected = match engine {
+            EngineName::Bubblewrap => Ending::Signalled(9),
+            _ => Ending::Stopped(Limit::Wall),
+        };
+        assert_eq!(call.await.unwrap(), expected, "{engine}");
+        until(&format!("{engine}: the tree ends"), || sleepers(&own).is_empty());
+        rig.nothing_left();
+    }
+}
+
+/// Returns the processes that this one has started.
+fn children() -> Vec<rustix::process::Pid> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let told = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let told: Vec<String> = told.collect();
+    let numbers = told.iter().flat_map(|told| told.split_whitespace());
+    numbers.filter_map(|number| rustix::process::Pid::from_raw(number.parse().unwrap())).collect()
 }
 
 /// Not a test: the server that the next test kills.

@@ -23,8 +23,9 @@ fn all_of_it_holds_for_an_ordinary_user() {
     // In one process, the tests share descriptors and threads: the one that inherits some runs alone, and those
     // that count them do not run; nor do containers, whose images are root's.
     run(&program, &[ALONE]);
-    let others =
-        [ALONE, "leftovers", "unprivileged", "containers"].into_iter().flat_map(|name| ["--skip", name]);
+    let others = [ALONE, "leftovers", "unprivileged", "containers", "what_watches"]
+        .into_iter()
+        .flat_map(|name| ["--skip", name]);
     run(&program, &["--test-threads=4"].into_iter().chain(others).collect::<Vec<_>>());
 }
 

@@ -109,3 +109,40 @@ async fn what_was_written_privately_is_gone() {
         rig.nothing_left();
     }
 }
+
+#[tokio::test]
+async fn folders_are_hidden_through_links() {
+    for engine in ENGINES {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        std::fs::create_dir_all(data.join("run")).unwrap();
+        std::fs::write(data.join("haft.db"), "SECRET").unwrap();
+        std::fs::write(root.path().join("key"), "SECRET").unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&data, &link).unwrap();
+        // A file is hidden, too.
+        let hidden = vec![link.clone(), root.path().join("key")];
+        let sandbox = Sandbox::open(Settings { engine, hidden, ..Settings::new(link.join("run")) }).unwrap();
+        for level in [Level::Host, Level::Isolated] {
+            let place = sandbox.place(level, None).unwrap();
+            let script = "cat $ROOT/*/haft.db $ROOT/key; echo x > y; cat y";
+            let command =
+                haft_sandbox::Command::new(place, ["bash", "-c", script]).env("PATH", "/usr/bin:/bin");
+            let command = command.env("ROOT", root.path());
+            let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
+            assert_eq!(finished.stdout.text(), "x\n", "{engine} {level:?} {}", finished.stderr.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn folders_deeper_than_any_path_are_removed() {
+    for engine in ENGINES {
+        let rig = Rig::new(engine);
+        let script = "python3 -c 'import os
+for _ in range(1500): os.mkdir(\"deep\"); os.chdir(\"deep\")
+print(\"made\")'";
+        assert_eq!(rig.isolated(script).await.stdout.text(), "made\n", "{engine}");
+        rig.nothing_left();
+    }
+}
