@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
-use crate::commands::{bundle, call, completions, doctor, init, reindex, secret, serve, token, tool};
+use crate::commands::{audit, bundle, call, completions, doctor, init, reindex, secret, serve, token, tool};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Color;
@@ -83,6 +83,8 @@ pub(crate) enum Command {
     /// Look at recorded calls
     #[command(subcommand)]
     Call(call::Command),
+    /// List what was changed, by whom, newest first
+    Audit(audit::Arguments),
     /// Print the completions of a shell
     Completions(completions::Arguments),
 }
@@ -100,6 +102,7 @@ impl Command {
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,
             Self::Call(command) => call::run(command, context).await,
+            Self::Audit(arguments) => audit::run(arguments, context).await,
             Self::Completions(arguments) => completions::run(&arguments, context),
         }
     }

@@ -4,6 +4,7 @@
 //! environment, no async runtime. What others implement (stores, executors,
 //! clocks) is declared here as traits in plain types.
 
+pub mod audit;
 pub mod bundle;
 pub mod call;
 pub mod catalog;

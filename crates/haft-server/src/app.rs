@@ -30,7 +30,7 @@ use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
 use uuid::Uuid;
 
-use crate::identity::{Identity, Tokens};
+use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::metrics::{Measure, Metrics};
 use crate::secrets::Secrets;
@@ -223,13 +223,6 @@ impl App {
         self.clock.now()
     }
 
-    /// Leaves a trace of a change: who, what, when.
-    #[expect(clippy::unused_self, reason = "the record belongs to this installation")]
-    pub(crate) fn audit(&self, identity: &Identity, action: &str, subject: &str) {
-        let request = crate::request_id::current();
-        tracing::info!(target: "haft::audit", who = %identity.caller.name, tenant = %identity.tenant, action, subject, request);
-    }
-
     /// Reads the tokens anew, after a change.
     pub(crate) async fn reload_tokens(&self) -> Result<(), StoreError> {
         let mut tokens = self.store.tokens().await?;
@@ -243,7 +236,8 @@ impl App {
 
     fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
         TokenRecord {
-            id: TokenId(Uuid::now_v7()),
+            // Not a stored one.
+            id: TokenId(Uuid::nil()),
             tenant: TenantId::default_tenant(),
             name: name.to_owned(),
             hash: hash::of_bytes(token.expose().as_bytes()),
@@ -332,5 +326,6 @@ fn store_settings(settings: &Settings) -> StoreSettings {
         key: settings.key.clone(),
         sync_to_disk: settings.ledger.sync_to_disk,
         keep_days: settings.ledger.keep_days,
+        retention: settings.retention,
     }
 }

@@ -144,6 +144,8 @@ impl IntoResponse for ApiError {
             request_id: crate::request_id::current(),
         };
         let mut response = (status, Json(body)).into_response();
+        // For those who record what came of a request.
+        response.extensions_mut().insert(self.code);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use haft_core::Timestamp;
 use haft_core::hash;
+use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
@@ -26,6 +27,8 @@ pub(crate) struct Identity {
     pub role: Role,
     /// The name and the elevation, for the pipeline.
     pub caller: Caller,
+    /// The token, where it is a stored one.
+    pub token_id: Option<TokenId>,
     expires_at: Option<Timestamp>,
 }
 
@@ -47,6 +50,7 @@ impl From<&TokenRecord> for Identity {
             tenant: token.tenant.clone(),
             role: token.role,
             caller: Caller { name: token.name.as_str().into(), elevated: token.elevated },
+            token_id: Some(token.id).filter(|id| !id.0.is_nil()),
             expires_at: token.expires_at,
         }
     }

@@ -22,6 +22,7 @@
 //! ```
 
 mod app;
+mod audit;
 mod body;
 mod definition;
 mod docs;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::get;
 use haft_core::outcome::ErrorCode;
@@ -13,13 +14,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::docs;
 use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
-    bundle_tools, bundles, calls, credentials, definitions, health, invoke, lifecycle, revisions, search,
-    test, tokens, tool, tools, validate,
+    bundle_tools, bundles, calls, changes, credentials, definitions, health, invoke, lifecycle, revisions,
+    search, test, tokens, tool, tools, validate,
 };
+use crate::{audit, docs};
 
 /// The document that the routes are entered into.
 #[derive(OpenApi)]
@@ -39,7 +40,7 @@ impl App {
             let document = Arc::clone(&document);
             async move { ([("content-type", "application/json")], document.to_string()) }
         });
-        let (tools, _) = tool_routes().with_state(Arc::clone(self)).split_for_parts();
+        let (tools, _) = tool_routes(self).with_state(Arc::clone(self)).split_for_parts();
         let (operation, _) = root_routes(self).split_for_parts();
         let routes = Router::new()
             .nest("/api", api.route("/openapi.json", serve_document))
@@ -67,7 +68,7 @@ impl App {
 }
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
-    let all = tool_routes().merge(other_routes());
+    let all = tool_routes(app).merge(other_routes(app));
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
     name_operations(&mut document);
@@ -99,7 +100,7 @@ fn name_operations(document: &mut utoipa::openapi::OpenApi) {
 }
 
 /// The tool part, which also stands at the root.
-fn tool_routes() -> OpenApiRouter<Arc<App>> {
+fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(tools::list, tools::create))
         .routes(routes!(search::search))
@@ -107,9 +108,6 @@ fn tool_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(definitions::all))
         .routes(routes!(tool::get, tool::put, tool::patch, tool::delete))
         .routes(routes!(tool::source))
-        .routes(routes!(invoke::invoke))
-        .routes(routes!(test::run))
-        .routes(routes!(validate::run))
         .routes(routes!(definitions::one))
         .routes(routes!(lifecycle::publish))
         .routes(routes!(lifecycle::deprecate))
@@ -120,13 +118,18 @@ fn tool_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(bundles::list))
         .routes(routes!(bundles::get, bundles::put, bundles::patch, bundles::delete))
         .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
+        // What follows changes nothing, or has records of its own.
+        .routes(routes!(invoke::invoke))
+        .routes(routes!(test::run))
+        .routes(routes!(validate::run))
         .routes(routes!(bundle_tools::call))
         // The nested spellings of the first document, not in the description.
         .route("/tools/tools", get(tools::list))
         .route("/tools/tools/search", get(search::search))
 }
 
-fn other_routes() -> OpenApiRouter<Arc<App>> {
+fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(calls::list))
         .routes(routes!(calls::get))
@@ -136,6 +139,8 @@ fn other_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(credentials::put, credentials::delete))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
+        .routes(routes!(changes::list))
 }
 
 /// What stands at the root, beside the API.

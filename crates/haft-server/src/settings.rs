@@ -8,6 +8,7 @@ use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
+pub use haft_store::Retention;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// How calls are kept.
     pub ledger: LedgerSettings,
+    /// How long and how much is kept.
+    pub retention: Retention,
     /// What confines the processes of tools.
     pub sandbox: SandboxSettings,
 }
@@ -124,6 +127,7 @@ impl Settings {
             files: FileSettings::default(),
             secrets: SecretSettings::default(),
             ledger: LedgerSettings::default(),
+            retention: Retention::default(),
             sandbox: SandboxSettings::default(),
         }
     }

@@ -3,6 +3,7 @@
 //! The only crate with SQL. Embedded, the definition files under `skills/` are truth and SQLite indexes
 //! them; scaled out, PostgreSQL is truth and there are no files. Both run the same statements.
 
+mod audit;
 mod catalog;
 mod engine;
 mod files;
@@ -23,7 +24,7 @@ mod watch;
 pub use catalog::sync::ReindexReport;
 pub use reaper::Reaped;
 pub use search::{Hit, SearchIndex};
-pub use settings::StoreSettings;
+pub use settings::{Retention, StoreSettings};
 pub use store::Store;
 pub use vault::CredentialInfo;
 pub use watch::Watching;

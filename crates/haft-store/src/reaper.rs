@@ -1,4 +1,4 @@
-//! Removes for good what has waited long enough: deleted bundles that stayed empty, and old calls.
+//! Removes for good what has waited long enough: deleted bundles that stayed empty, old calls, old backups.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::fault;
 use crate::files::layout::{self, BUNDLE_FILE};
-use crate::files::write;
+use crate::files::{history, write};
 use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
@@ -38,6 +38,8 @@ impl Store {
 impl Inner {
     pub(crate) async fn reap(&self) -> Result<Reaped, StoreError> {
         self.reap_refresh_tokens().await.map_err(fault("remove old refresh tokens"))?;
+        self.reap_audit().await.map_err(fault("remove old records of changes"))?;
+        self.reap_history().await?;
         Ok(Reaped { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
     }
 
@@ -70,17 +72,39 @@ impl Inner {
     }
 
     async fn reap_calls(&self) -> Result<u64, StoreError> {
-        if self.keep_days == 0 {
-            return Ok(0);
-        }
         let oldest = self.now() - SignedDuration::from_hours(24 * i64::from(self.keep_days));
-        let end = first_id_of(oldest).to_string();
+        let by_age = (self.keep_days > 0).then(|| first_id_of(oldest).to_string());
         let (mut tenant, mut removed) = (String::new(), 0);
         while let Some(next) = self.tenant_after(&tenant).await.map_err(fault(CALLS))? {
             tenant = next;
-            removed += self.reap_calls_of(&tenant, &end).await.map_err(fault(CALLS))?;
+            let by_number = self.oldest_kept(&tenant).await.map_err(fault(CALLS))?;
+            if let Some(end) = by_age.clone().max(by_number) {
+                removed += self.reap_calls_of(&tenant, &end).await.map_err(fault(CALLS))?;
+            }
         }
         Ok(removed)
+    }
+
+    /// Returns the oldest call of a tenant that is within the number of calls that are kept.
+    async fn oldest_kept(&self, tenant: &str) -> Result<Option<String>, sqlx::Error> {
+        let Some(skip) = self.retention.calls.checked_sub(1) else { return Ok(None) };
+        let sql = format!("SELECT id FROM calls WHERE tenant = $1 ORDER BY id DESC LIMIT 1 OFFSET {skip}");
+        let row = sqlx::query(AssertSqlSafe(sql)).bind(tenant).fetch_optional(&self.engine.pool).await?;
+        row.map(|row| row.try_get(0)).transpose()
+    }
+
+    async fn reap_history(&self) -> Result<(), StoreError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        let keep = self.retention;
+        let oldest = self.now() - SignedDuration::from_hours(24 * i64::from(keep.history_days));
+        let oldest = (keep.history_days > 0).then_some(oldest);
+        let copies = usize::try_from(keep.history_copies).ok().filter(|copies| *copies > 0);
+        let pruned =
+            files.run("remove old backups".into(), move |home| history::prune(home, oldest, copies)).await?;
+        if pruned > 0 {
+            tracing::info!(pruned, "old backups of definitions were removed");
+        }
+        Ok(())
     }
 
     /// Returns the next tenant that has calls; each step is one look into the primary key.
@@ -106,15 +130,16 @@ impl Inner {
                 .fetch_optional(&self.engine.pool)
                 .await?;
             let last: Option<String> = found.map(|row| row.try_get(0)).transpose()?;
-            // `end` itself is no one's id: it is the smallest of its moment.
             let until = last.clone().unwrap_or_else(|| end.to_owned());
-            let done =
-                sqlx::query("DELETE FROM calls WHERE tenant = $1 AND id > $2 AND id <= $3 AND final = 1")
-                    .bind(tenant)
-                    .bind(&start)
-                    .bind(&until)
-                    .execute(&self.engine.pool)
-                    .await?;
+            let sql =
+                "DELETE FROM calls WHERE tenant = $1 AND id > $2 AND id <= $3 AND id < $4 AND final = 1";
+            let done = sqlx::query(sql)
+                .bind(tenant)
+                .bind(&start)
+                .bind(&until)
+                .bind(end)
+                .execute(&self.engine.pool)
+                .await?;
             removed += done.rows_affected();
             match last {
                 Some(last) => start = last,

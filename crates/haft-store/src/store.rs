@@ -18,7 +18,7 @@ use crate::files::stamp::Stamp;
 use crate::ledger::journal::Journal;
 use crate::ledger::{Durability, Group, Ledgers};
 use crate::search::SearchIndex;
-use crate::settings::StoreSettings;
+use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{migrate, rows, time};
 
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     /// Names this process among those that share the database.
     pub(crate) node: String,
     pub(crate) keep_days: u32,
+    pub(crate) retention: Retention,
     pub(crate) ledger: Ledgers,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
@@ -109,6 +110,7 @@ impl Store {
             search: SearchIndex::default(),
             state: Mutex::default(),
             keep_days: settings.keep_days,
+            retention: settings.retention,
             ledger,
             vault,
             database_url: settings.database_url,

@@ -91,6 +91,11 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("secrets.environment", "[\"WEATHER_KEY\"]"),
         ("ledger.sync", "\"os\""),
         ("ledger.keep_days", "0"),
+        ("ledger.keep_calls", "1"),
+        ("audit.keep_days", "0"),
+        ("audit.keep_records", "1"),
+        ("history.keep_days", "0"),
+        ("history.keep_copies", "1"),
         ("sandbox.engine", "\"landlock\""),
         ("sandbox.image", "\"debian:12\""),
         ("sandbox.read_only", "[\"/opt/models\"]"),
@@ -166,8 +171,8 @@ fn a_fault_in_the_file_has_its_line_and_its_remedy() {
             "`HOME/haft.toml` line 3: unknown key `server.max_body` | the nearest known key is `server.max_body_bytes`",
         ),
         (
-            "keep_days = 3",
-            "`HOME/haft.toml` line 1: unknown key `keep_days` | the nearest known key is `ledger.keep_days`",
+            "cors_origins = []",
+            "`HOME/haft.toml` line 1: unknown key `cors_origins` | the nearest known key is `server.cors_origins`",
         ),
         (
             "[sever]\nx = 1",

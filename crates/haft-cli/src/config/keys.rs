@@ -176,10 +176,38 @@ pub(crate) const KEYS: &[Key] = &[
         },
     ),
     key("ledger.keep_days", "30", "How many days calls are kept; 0 is for ever.", |to, value| {
-        let days = value.number(0..=36_500)?;
-        to.settings.ledger.keep_days = u32::try_from(days).unwrap_or(u32::MAX);
-        Ok(())
+        days(value).map(|days| to.settings.ledger.keep_days = days)
     }),
+    key(
+        "ledger.keep_calls",
+        "5000000",
+        "The most calls that are kept of a tenant; 0 is all.",
+        |to, value| number(value).map(|most| to.settings.retention.calls = most),
+    ),
+    key(
+        "audit.keep_days",
+        "365",
+        "How many days records of changes are kept; 0 is for ever.",
+        |to, value| days(value).map(|days| to.settings.retention.audit_days = days),
+    ),
+    key(
+        "audit.keep_records",
+        "1000000",
+        "The most records of changes that are kept; 0 is all.",
+        |to, value| number(value).map(|most| to.settings.retention.audit_records = most),
+    ),
+    key(
+        "history.keep_days",
+        "90",
+        "How many days replaced and deleted definitions stay in `tool-history`; 0 is for ever.",
+        |to, value| days(value).map(|days| to.settings.retention.history_days = days),
+    ),
+    key(
+        "history.keep_copies",
+        "20",
+        "The most copies of one definition file that stay in `tool-history`; 0 is all.",
+        |to, value| number(value).map(|most| to.settings.retention.history_copies = most),
+    ),
     key(
         "sandbox.engine",
         "\"bubblewrap\"",
@@ -252,6 +280,16 @@ pub(crate) const KEYS: &[Key] = &[
         value.choice(&choices).map(|format| to.log.format = format)
     }),
 ];
+
+/// Reads how long something is kept.
+fn days(value: &Value) -> Result<u32, Wrong> {
+    value.number(0..=36_500).map(|days| u32::try_from(days).unwrap_or(u32::MAX))
+}
+
+/// Reads how much of something is kept.
+fn number(value: &Value) -> Result<u32, Wrong> {
+    value.number(0..=1_000_000_000).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
 
 fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
     let text = value.text()?;

@@ -32,6 +32,7 @@ const COMMANDS: &[&str] = &[
     "token create",
     "call",
     "call list",
+    "audit",
     "completions",
 ];
 

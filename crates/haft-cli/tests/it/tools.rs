@@ -290,6 +290,40 @@ fn switches_decide_what_runs() {
 }
 
 #[test]
+fn changes_are_told() {
+    for (haft, _server) in homes() {
+        ok(&haft.run(&["tool", "add", &definition(&haft)]));
+        ok(&haft.run(&["tool", "disable", "weather"]));
+        fails(&haft.run(&["tool", "rm", "nothing"]), 3, "nothing");
+        let shown = ok(&haft.run(&["audit"])).to_owned();
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"]);
+        let told: Vec<String> = rows[1..].iter().map(|row| row[2..6].join(" ")).collect();
+        assert_eq!(
+            told,
+            [
+                "local tool.delete nothing not_found",
+                "local tool.disable user-created:weather@1.0.0 success",
+                "local tool.create user-created:weather@1.0.0 success"
+            ]
+        );
+        let found = haft.json(&[
+            "audit",
+            "--action",
+            "tool.create",
+            "--target",
+            "weather",
+            "--actor",
+            "local",
+            "--since",
+            "1h",
+        ]);
+        assert_eq!(found["total"], 1);
+        fails(&haft.run(&["audit", "--since", "soon"]), 8, "how long ago");
+    }
+}
+
+#[test]
 fn tokens_open_what_their_role_says() {
     let haft = Haft::new();
     let server = haft.serve(&[]);

@@ -4,6 +4,7 @@ pub(crate) mod broken_file;
 pub(crate) mod bundle_tools;
 pub(crate) mod bundles;
 pub(crate) mod calls;
+pub(crate) mod changes;
 pub(crate) mod credentials;
 pub(crate) mod definitions;
 pub(crate) mod health;

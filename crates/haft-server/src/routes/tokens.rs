@@ -119,7 +119,7 @@ pub(crate) async fn create(
 }
 
 /// Reads `90d` and `2000h` besides the spellings of shorter times, which end at a day.
-fn lifetime(text: &str) -> Result<Duration, ApiError> {
+pub(crate) fn lifetime(text: &str) -> Result<Duration, ApiError> {
     let whole = |unit: char, seconds: u64| {
         let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(seconds).map(Duration::from_secs)

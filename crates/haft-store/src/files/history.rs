@@ -1,15 +1,18 @@
 //! Backups of what updates and deletes replaced.
 
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_core::Timestamp;
 
 use super::layout::HISTORY;
 use super::write::{self, Existing, Mode};
 
+/// How the moment of a backup is spelled in its name.
+const STAMP: &str = "%Y%m%dT%H%M%SZ";
 /// How many backups one tool may get within one second.
 const TRIES: u32 = 1000;
 
@@ -45,7 +48,7 @@ fn put(
     make(home)?;
     let file = path.rsplit('/').next().unwrap_or(path);
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "json"));
-    let stamp = now.strftime("%Y%m%dT%H%M%SZ");
+    let stamp = now.strftime(STAMP);
     for n in 1..=TRIES {
         let suffix = if n == 1 { String::new() } else { format!("-{n}") };
         let backup = format!("{HISTORY}/{stem}-{stamp}{suffix}.{ending}.bak");
@@ -56,6 +59,49 @@ fn put(
         }
     }
     Err(io::Error::other("there are too many backups of this second"))
+}
+
+/// Removes backups that are older than `oldest`, and of each file name all but the newest `copies`. Returns how many
+/// went. What has no name of a backup is not ours and stays, as do folders.
+pub(crate) fn prune(home: &Path, oldest: Option<Timestamp>, copies: Option<usize>) -> io::Result<usize> {
+    let mut by_name: HashMap<String, Vec<(String, u32, PathBuf)>> = HashMap::new();
+    for entry in fs::read_dir(home.join(HISTORY))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some((file, stamp, n)) = name.to_str().and_then(parse) else { continue };
+        if !entry.file_type()?.is_dir() {
+            by_name.entry(file).or_default().push((stamp, n, entry.path()));
+        }
+    }
+    let oldest = oldest.map(|oldest| oldest.strftime(STAMP).to_string());
+    let mut removed = 0;
+    for (_, mut backups) in by_name {
+        // Stamps sort as their moments do.
+        backups.sort_by(|a, b| (&b.0, b.1).cmp(&(&a.0, a.1)));
+        for (place, (stamp, _, path)) in backups.into_iter().enumerate() {
+            let old = oldest.as_ref().is_some_and(|oldest| stamp < *oldest);
+            if old || copies.is_some_and(|copies| place >= copies) {
+                write::remove(&path)?;
+                removed += 1;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// Reads the name of a backup: of which file it is, of which second, and which of that second.
+fn parse(name: &str) -> Option<(String, String, u32)> {
+    let (rest, ending) = name.strip_suffix(".bak")?.rsplit_once('.')?;
+    let (stem, last) = rest.rsplit_once('-')?;
+    let (stem, stamp, n) = match last.parse() {
+        Ok(n) => {
+            let (stem, stamp) = stem.rsplit_once('-')?;
+            (stem, stamp, n)
+        }
+        Err(_) => (stem, last, 1),
+    };
+    jiff::civil::DateTime::strptime(STAMP, stamp).ok()?;
+    Some((format!("{stem}.{ending}"), stamp.to_owned(), n))
 }
 
 #[cfg(test)]
@@ -78,5 +124,43 @@ mod tests {
         assert_eq!(fs::read_to_string(home.path().join(&paths[1])).unwrap(), "two");
         let mode = |path: &str| fs::metadata(home.path().join(path)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(HISTORY), mode(&paths[0])), (0o700, 0o600));
+    }
+
+    #[test]
+    fn old_and_surplus_backups_go_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        make(home.path()).unwrap();
+        let folder = home.path().join(HISTORY);
+        let names = [
+            "a-20260101T000000Z.skill.bak",
+            "a-20260801T100000Z.skill.bak",
+            "a-20260801T100000Z-2.skill.bak",
+            "a-20260801T100000Z-10.skill.bak",
+            "a-2-20260801T100000Z.skill.bak",
+            "a-20260801T100000Z.json.bak",
+            "notes.txt",
+            "a-19990101.skill.bak",
+            "a.skill.bak",
+        ];
+        for name in names {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        fs::create_dir(folder.join("b-20260101T000000Z.skill.bak")).unwrap();
+        let left = || {
+            let all = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut all: Vec<_> = all.map(|name| name.into_string().unwrap()).collect();
+            all.sort();
+            all
+        };
+        let before = left();
+        assert_eq!((prune(home.path(), None, None).unwrap(), left()), (0, before.clone()));
+        let without = |gone: &[&str]| -> Vec<_> {
+            before.iter().filter(|name| !gone.contains(&name.as_str())).cloned().collect()
+        };
+        let may = "2026-05-01T00:00:00Z".parse().unwrap();
+        assert_eq!(prune(home.path(), Some(may), None).unwrap(), 1);
+        assert_eq!(left(), without(&names[..1]));
+        assert_eq!(prune(home.path(), Some(may), Some(2)).unwrap(), 1);
+        assert_eq!(left(), without(&names[..2]));
     }
 }

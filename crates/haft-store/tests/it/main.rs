@@ -6,6 +6,7 @@
     reason = "tests and their helpers fail by panicking"
 )]
 
+mod audit;
 mod author;
 mod bundles;
 mod catalog;

@@ -1,0 +1,81 @@
+//! Whoever changes something, or tries to, leaves a record.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code, function_tool, send};
+
+async fn records(server: &Server, query: &str) -> Vec<Value> {
+    let (status, answer) = server.get(&format!("/api/audit{query}")).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["data"]["records"].as_array().unwrap().clone()
+}
+
+fn told(records: &[Value]) -> Vec<String> {
+    let word = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
+    let line = |r: &Value| ["actor", "action", "target", "outcome"].map(|key| word(r, key)).join(" ");
+    records.iter().rev().map(line).collect()
+}
+
+#[tokio::test]
+async fn every_change_is_told_with_who_and_what_came_of_it() {
+    let server = Server::start().await;
+    let (_, answer) = server.post("/api/tokens", json!({"name": "kim", "role": "editor"})).await;
+    let (kim, id) = (answer["data"]["token"].as_str().unwrap().to_owned(), answer["data"]["id"].clone());
+    server.create(function_tool("greeter", "echo")).await;
+    let mut changed = function_tool("greeter", "echo");
+    changed["description"] = json!("Says what it is told");
+    let as_kim =
+        |method, path: &str| server.bare(method, path).bearer_auth(&kim).header("x-request-id", "req-7");
+    send(as_kim(Method::PUT, "/tools/greeter").body(changed.to_string())).await;
+    send(as_kim(Method::PATCH, "/api/tools/greeter").body(json!({"enabled": false}).to_string())).await;
+    send(as_kim(Method::PUT, "/api/credentials/KEY").body(json!({"value": "hunter2-hunter2"}).to_string()))
+        .await;
+    send(as_kim(Method::POST, "/api/tools").body("{ nonsense")).await;
+    server.put("/api/credentials/KEY", json!({"value": "hunter2-hunter2"})).await;
+    server.post("/api/tools", function_tool("greeter", "echo")).await;
+    server.delete("/api/tools/missing").await;
+    // Neither what only reads, nor calls, nor strangers.
+    server.get("/api/tools").await;
+    server.invoke("hello", json!({})).await;
+    server.post("/api/tools/greeter/validate", json!({})).await;
+    send(server.bare(Method::DELETE, "/api/tools/greeter").bearer_auth("wrong")).await;
+
+    let all = records(&server, "").await;
+    assert_eq!(
+        told(&all),
+        [
+            "local token.create kim success",
+            "local tool.create user-created:greeter@1.0.0 success",
+            "kim tool.update user-created:greeter@1.0.0 success",
+            "kim tool.disable user-created:greeter@1.0.0 success",
+            "kim credential.put KEY forbidden",
+            "kim tool.create  invalid_definition",
+            "local credential.put KEY success",
+            "local tool.create  conflict",
+            "local tool.delete missing not_found",
+        ]
+    );
+    assert!(!json!(all).to_string().contains("hunter2"));
+    let update = &records(&server, "?action=tool.update").await[0];
+    assert_eq!((&update["actor_id"], &update["request_id"]), (&id, &json!("req-7")));
+    assert_eq!(all.last().unwrap()["actor_id"], Value::Null);
+    assert_eq!(records(&server, "?actor=kim&target=greeter").await.len(), 2);
+    assert_eq!(records(&server, "?since=1h").await.len(), 9);
+    assert_eq!(records(&server, "?since=2999-01-01T00:00:00Z").await.len(), 0);
+
+    let (_, first) = server.get("/api/audit?page_size=4").await;
+    assert_eq!(first["data"]["total"], 9);
+    let token = first["data"]["next_page_token"].as_str().unwrap();
+    let second = records(&server, &format!("?page_size=4&page_token={token}")).await;
+    assert_eq!(told(&second), told(&all)[1..5]);
+    for bad in ["page_token=zzz", "since=yesterday", "page_size=0"] {
+        let (status, answer) = server.get(&format!("/api/audit?{bad}")).await;
+        assert_eq!(status, 400, "{bad}: {answer}");
+    }
+    let (status, answer) = send(as_kim(Method::GET, "/api/audit")).await;
+    assert_eq!((status, code(&answer)), (403, "forbidden"));
+
+    let server = server.restart().await;
+    assert_eq!(records(&server, "").await, all);
+}

@@ -1,0 +1,114 @@
+//! The record of changes: written, found, and bounded.
+
+use haft_core::Timestamp;
+use haft_core::audit::{AuditQuery, AuditRecord};
+use haft_core::id::TokenId;
+use haft_core::name::TenantId;
+use haft_store::{Retention, Store, StoreSettings};
+use uuid::Uuid;
+
+use crate::harness::{Harness, Recorder, on_both};
+
+on_both![records_are_found_by_what_they_say, records_come_in_pages, records_are_bounded_in_time_and_number,];
+
+fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
+    AuditRecord {
+        id: Uuid::nil(),
+        tenant: TenantId::default_tenant(),
+        at: Timestamp::UNIX_EPOCH,
+        actor: actor.into(),
+        actor_id: (actor != "local").then(|| TokenId(Uuid::now_v7())),
+        action: action.into(),
+        target: target.into(),
+        outcome: "success".into(),
+        request_id: "r-1".into(),
+    }
+}
+
+fn all() -> AuditQuery {
+    AuditQuery {
+        tenant: TenantId::default_tenant(),
+        action: None,
+        target: None,
+        actor: None,
+        since: None,
+        before: None,
+        skip: 0,
+        limit: 100,
+    }
+}
+
+async fn targets(store: &Store, query: AuditQuery) -> (Vec<String>, u64) {
+    let page = store.changes(&query).await.unwrap();
+    (page.records.into_iter().map(|record| record.target).collect(), page.total)
+}
+
+async fn records_are_found_by_what_they_say(mut harness: Harness) {
+    let kim = record("kim", "tool.update", "web:a_b@1.0.0");
+    for record in [
+        record("local", "tool.create", "web:a_b@1.0.0"),
+        kim.clone(),
+        record("kim", "tool.delete", "web:axb@1.0.0"),
+        record("kim", "credential.put", "100%!"),
+        AuditRecord { tenant: TenantId::new("acme").unwrap(), ..record("eve", "tool.create", "theirs") },
+    ] {
+        harness.store.record_change(record).await.unwrap();
+    }
+    harness.restart().await;
+    let found = harness.store.changes(&all()).await.unwrap();
+    assert_eq!(found.total, 4);
+    let second = &found.records[2];
+    assert_eq!(*second, AuditRecord { id: second.id, at: second.at, ..kim.clone() });
+    assert!(second.at < found.records[1].at, "the newest comes first");
+    let late = found.records[1].at;
+    let id = kim.actor_id.map(|id| id.to_string());
+    for (query, expected) in [
+        (AuditQuery { action: Some("tool.update".into()), ..all() }, vec!["web:a_b@1.0.0"]),
+        (AuditQuery { action: Some("tool.".into()), ..all() }, vec![]),
+        (AuditQuery { target: Some("a_b".into()), ..all() }, vec!["web:a_b@1.0.0", "web:a_b@1.0.0"]),
+        (AuditQuery { target: Some("%!".into()), ..all() }, vec!["100%!"]),
+        (AuditQuery { actor: Some("local".into()), ..all() }, vec!["web:a_b@1.0.0"]),
+        (AuditQuery { actor: id, ..all() }, vec!["web:a_b@1.0.0"]),
+        (AuditQuery { since: Some(late), ..all() }, vec!["100%!", "web:axb@1.0.0"]),
+        (AuditQuery { actor: Some("' OR 1=1 --".into()), ..all() }, vec![]),
+        (AuditQuery { tenant: TenantId::new("acme").unwrap(), ..all() }, vec!["theirs"]),
+    ] {
+        let count = expected.len() as u64;
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(targets(&harness.store, query.clone()).await, (expected, count), "{query:?}");
+    }
+}
+
+async fn records_come_in_pages(harness: Harness) {
+    for number in 0..5 {
+        harness.store.record_change(record("kim", "tool.update", &number.to_string())).await.unwrap();
+    }
+    let page = harness.store.changes(&AuditQuery { limit: 2, ..all() }).await.unwrap();
+    assert_eq!((page.records[1].target.as_str(), page.total), ("3", 5));
+    let next = AuditQuery { limit: 2, before: Some(page.records[1].id), ..all() };
+    assert_eq!(targets(&harness.store, next).await, (vec!["2".to_owned(), "1".to_owned()], 5));
+    let skipped = AuditQuery { limit: 1, skip: 4, ..all() };
+    assert_eq!(targets(&harness.store, skipped).await.0, ["0"]);
+}
+
+async fn records_are_bounded_in_time_and_number(harness: Harness) {
+    harness.store.close().await;
+    let retention = Retention { audit_days: 10, audit_records: 3, ..Retention::default() };
+    let settings = StoreSettings { retention, ..harness.settings() };
+    let sink = std::sync::Arc::new(Recorder::default());
+    let store = Store::open(settings, harness.clock.clone(), sink).await.unwrap();
+    let put = async |target: &str| store.record_change(record("kim", "tool.update", target)).await.unwrap();
+    put("old").await;
+    harness.clock.advance(11 * 24);
+    for target in ["a", "b"] {
+        put(target).await;
+    }
+    store.reap().await.unwrap();
+    assert_eq!(targets(&store, all()).await.0, ["b", "a"]);
+    for target in ["c", "d"] {
+        put(target).await;
+    }
+    store.reap().await.unwrap();
+    assert_eq!(targets(&store, all()).await.0, ["d", "c", "b"]);
+    store.close().await;
+}
