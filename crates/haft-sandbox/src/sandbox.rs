@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
@@ -13,9 +14,13 @@ use crate::command::{Command, Input, Level, Place};
 use crate::ending::{Ending, Finished, Limit};
 use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, Workshop};
 use crate::error::SandboxError;
-use crate::running::{Running, StdinOf};
+use crate::running::{End, Running, StdinOf};
 use crate::self_test::{self, Verdict};
 use crate::settings::{EngineName, Settings};
+
+/// How long a process that was killed may take to end: one that waits for a disk that is gone cannot be killed, and
+/// its caller shall not wait with it.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Runs processes confined. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -156,7 +161,11 @@ impl Sandbox {
             told
         } else {
             running.kill();
-            running.end().await.map(|end| (end, Some(Limit::Wall)))
+            let end = tokio::time::timeout(PATIENCE, running.end()).await.unwrap_or_else(|_| {
+                tracing::warn!(engine = %running.engine, "a process that was killed does not end; it is left to the kernel");
+                Ok(End { ending: Ending::Stopped(Limit::Wall), processes_met: false })
+            });
+            end.map(|end| (end, Some(Limit::Wall)))
         };
         capture.finish();
         let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;

@@ -227,3 +227,19 @@ async fn odd_paths_are_paths() {
         }
     }
 }
+
+#[tokio::test]
+async fn empty_files_without_number_are_stopped() {
+    // In Landlock they lie on disk, where no one counts.
+    let rig = Rig::new(haft_sandbox::EngineName::Bubblewrap);
+    if rig.sandbox.limiter() == "rlimits" {
+        return;
+    }
+    let script =
+        "exec python3 -ISc $'import os\\nfor n in range(400000): os.mknod(str(n))\\nprint(\"made\")'";
+    let mut command = rig.bash(Level::Isolated, script);
+    command.limits = small();
+    let finished = rig.run(command).await;
+    let told = (finished.ending, finished.stdout.text());
+    assert_eq!(told, (Ending::Stopped(Limit::Memory), "".into()), "{}", finished.stderr.text());
+}
