@@ -4,7 +4,10 @@
 //! its predecessor left for its own. The moment of its start does.
 
 use std::fs;
+use std::io;
 use std::sync::LazyLock;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the name of this server, unlike that of any earlier one.
 pub(crate) fn own() -> &'static str {
@@ -21,6 +24,43 @@ pub(crate) fn is_gone(name: &str) -> bool {
     let (pid, start) = (parts.next().unwrap_or_default(), parts.next().and_then(|start| start.parse().ok()));
     // Whoever has no process of this number there, or one that started at another moment, is gone.
     pid.bytes().all(|byte| byte.is_ascii_digit()) && (start.is_none() || started(pid) != start)
+}
+
+/// The variable by which a sandbox's first processes are known. The program does not get it.
+pub(crate) const VARIABLE: &str = "HAFT_SANDBOX_OF";
+
+/// Returns the value of that variable: this server, in its namespace of processes. The numbers of another
+/// namespace, such as a container's, mean other processes.
+pub(crate) fn mark() -> &'static str {
+    static MARK: LazyLock<String> = LazyLock::new(|| format!("{}/{}", namespace(), own()));
+    &MARK
+}
+
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
+/// Ends the sandboxes of servers that are no longer there: bubblewrap lets nothing end a sandbox that it has not
+/// started yet, and so one that was held back when its server was killed would wait for ever.
+pub(crate) fn end_left_processes() {
+    for folder in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = folder.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(process) = number.and_then(Pid::from_raw) else { continue };
+        // What belongs to another user cannot be read.
+        let variables = fs::read(folder.path().join("environ")).unwrap_or_default();
+        if variables.split(|byte| *byte == 0).any(is_left) {
+            drop(kill_process(process, Signal::KILL).map_err(io::Error::from));
+        }
+    }
+}
+
+/// Tells whether a variable names a server that is no longer there.
+fn is_left(variable: &[u8]) -> bool {
+    let value =
+        std::str::from_utf8(variable).ok().and_then(|text| text.strip_prefix(VARIABLE)?.strip_prefix('='));
+    let Some((namespace_of, server)) = value.and_then(|value| value.split_once('/')) else { return false };
+    namespace_of == namespace() && is_gone(server)
 }
 
 /// Returns when a process started, in the kernel's ticks since the machine did.
@@ -45,6 +85,21 @@ mod tests {
             ("notes".to_owned(), false),
         ] {
             assert_eq!(is_gone(&name), gone, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_servers_of_this_namespace_can_be_gone() {
+        let here = namespace();
+        for (variable, left) in [
+            (format!("{VARIABLE}={}", mark()), false),
+            (format!("{VARIABLE}={here}/4194305-77"), true),
+            (format!("{VARIABLE}={here}/{}-1", std::process::id()), true),
+            (format!("{VARIABLE}=1/4194305-77"), false),
+            (format!("{VARIABLE}="), false),
+            ("PATH=/usr/bin".to_owned(), false),
+        ] {
+            assert_eq!(is_left(variable.as_bytes()), left, "{variable}");
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::command::{Command, Level};
 use crate::engine::Workshop;
 use crate::error::SandboxError;
 use crate::fds;
+use crate::owner;
 use crate::running::{Hold, Rest, Running, StdinOf};
 use crate::seccomp::{self, Sockets, Wishes};
 use crate::settings::EngineName;
@@ -97,6 +98,7 @@ impl Bubblewrap {
         options.pair("--json-status-fd", fds::number(&tell));
         let options = fds::file_of(c"options", &options.bytes).map_err(system("make an anonymous file"))?;
         let mut process = new_process(&self.program);
+        process.env(owner::VARIABLE, owner::mark());
         process.arg("--args").arg(fds::number(&options)).arg("--").args(&command.argv);
         inherited.extend([held_back, open, tell, options]);
         let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;

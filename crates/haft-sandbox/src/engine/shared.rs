@@ -14,6 +14,7 @@ use super::hidden::Hidden;
 use crate::cgroup::Control;
 use crate::command::{Command, Input, Limits};
 use crate::error::SandboxError;
+use crate::owner;
 use crate::running::StdinOf;
 use crate::settings::Settings;
 use crate::spawner::Spawner;
@@ -33,6 +34,7 @@ impl Workshop {
         std::fs::create_dir_all(&settings.scratch).map_err(failed)?;
         // Mounts and rules are made for the true path.
         settings.scratch = settings.scratch.canonicalize().map_err(failed)?;
+        owner::end_left_processes();
         super::folder::sweep(&settings.scratch);
         let hidden = Hidden::open(settings.hidden.iter().chain([&settings.scratch]));
         let spawner =

@@ -211,6 +211,36 @@ fn server(told: &str) -> Child {
         .unwrap()
 }
 
+#[test]
+fn a_sandbox_that_was_held_back_when_its_server_was_killed_is_ended_by_the_next_one() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for round in 0..6 {
+        let home = tempfile::tempdir().unwrap();
+        let own = mark(50 + round);
+        let mut server = server(&format!("bubblewrap Isolated {} {own}", home.path().display()));
+        let pid = server.id();
+        // The moment at which bubblewrap is there; the script stands in its command line.
+        until("bubblewrap starts", || with_word(&own).into_iter().any(|found| found != pid));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        // Nothing of it runs; what waits is ended.
+        runtime.block_on(async { Sandbox::open(Settings::new(home.path())).unwrap() });
+        until("the sandbox ends", || with_word(&own).is_empty());
+    }
+}
+
+/// Returns the processes in whose command line something stands.
+fn with_word(word: &str) -> Vec<u32> {
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    folders
+        .filter_map(|folder| {
+            let pid = folder.file_name().to_str()?.parse().ok()?;
+            let line = std::fs::read(folder.path().join("cmdline")).ok()?;
+            String::from_utf8_lossy(&line).contains(word).then_some(pid)
+        })
+        .collect()
+}
+
 /// Returns the control groups that a server has made.
 pub(crate) fn groups_of(pid: u32) -> Vec<String> {
     let prefix = format!("haft-sandbox-{pid}-");
