@@ -10,6 +10,7 @@ mod load;
 mod process;
 mod servers;
 mod tables;
+mod wasm;
 
 use anyhow::{Result, bail};
 

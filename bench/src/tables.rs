@@ -19,7 +19,8 @@ pub fn run_all() -> Result<()> {
         calls().await?;
         streamed().await?;
         many_tools().await?;
-        crate::confined::run().await
+        crate::confined::run().await?;
+        crate::wasm::run().await
     })
 }
 

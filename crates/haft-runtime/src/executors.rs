@@ -35,9 +35,13 @@ impl Executors {
         }
     }
 
-    /// Compiles a tool.
-    pub fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.executor(spec).map_err(|problem| vec![problem])?.prepare(spec)
+    /// Compiles a tool whose bundle has this folder, relative to the home folder.
+    pub fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        self.executor(spec).map_err(|problem| vec![problem])?.prepare_in(spec, folder)
     }
 
     fn executor(&self, spec: &ToolSpec) -> Result<&Arc<dyn Executor>, Problem> {

@@ -172,6 +172,7 @@ impl Pipeline {
     /// Dropping the future cancels the call, unless it has an idempotency key: whoever sends such a call again
     /// wants its outcome.
     pub async fn call(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
+        self.compile(&request).await;
         let call = match self.admit(request) {
             Ok(call) => call,
             Err(refused) => return Err(Box::pin(self.record_refusal(refused)).await),
@@ -191,6 +192,7 @@ impl Pipeline {
 
     /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
+        self.compile(&request).await;
         let mut call = match self.admit(request) {
             Ok(call) => call,
             Err(refused) => return Err(self.record_refusal(refused).await),
@@ -234,6 +236,18 @@ impl Pipeline {
             tracing::error!(call = %id, error = %error, "a background call was not recorded");
         }
         drop(entered);
+    }
+
+    /// Compiles the tool where nobody has yet: a module takes its time, which the checks may not.
+    async fn compile(&self, request: &Request) {
+        let snapshot = self.registry.snapshot();
+        let Ok(entry) = snapshot.resolve_in(&request.tenant, &request.tool, request.mode) else { return };
+        let bundle = snapshot.bundle(entry.tool.bundle_id);
+        if !entry.is_compiled(request.mode.into())
+            && entry.runnable(bundle.map(|bundle| &**bundle), request.mode).is_ok()
+        {
+            entry.compile(request.mode.into(), &self.registry).await;
+        }
     }
 
     /// Makes the checks that need no waiting.

@@ -28,6 +28,7 @@ use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
+use haft_wasm::{CacheSettings, WasmExecutor, WasmSettings};
 use uuid::Uuid;
 
 use crate::identity::Tokens;
@@ -111,7 +112,8 @@ impl App {
             .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters)))
             .with(Arc::new(ExecExecutor::new(processes.clone())))
             .with(Arc::new(FileReadExecutor::new(files.clone())))
-            .with(Arc::new(FileWriteExecutor::new(files)));
+            .with(Arc::new(FileWriteExecutor::new(files)))
+            .with(Arc::new(wasm(&settings, &local_token)));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
@@ -275,6 +277,16 @@ impl App {
             tracing::warn!(error = %error, "usage counters could not be written");
         }
     }
+}
+
+/// Compiled code is kept beneath the home folder, authenticated with the token that only its owner knows.
+fn wasm(settings: &Settings, local_token: &Secret) -> WasmExecutor {
+    let folder = settings.home.join("cache").join("wasm");
+    WasmExecutor::new(WasmSettings {
+        home: settings.database_url.is_none().then(|| settings.home.clone()),
+        cache: Some(CacheSettings { folder, key: local_token.clone() }),
+        ..WasmSettings::default()
+    })
 }
 
 fn make_home(settings: &Settings) -> Result<(), StartError> {

@@ -86,9 +86,10 @@ pub(crate) async fn check(
     app: &App,
     mut reading: Reading,
     earlier: Option<&ToolSpec>,
+    folder: Option<String>,
 ) -> Result<Checked, ApiError> {
     let lost = redact::restore(&mut reading.spec, earlier);
-    let mut verdict = judge(app, &reading.spec).await;
+    let mut verdict = judge(app, &reading.spec, folder).await;
     verdict.errors.extend(lost.into_iter().map(|field| {
         Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
     }));
@@ -100,23 +101,39 @@ pub(crate) async fn check(
     Ok(Checked { spec: reading.spec, form: reading.form, enabled: reading.enabled, warnings })
 }
 
-/// Says everything that is wrong or doubtful about a definition, its executor's view included.
-pub(crate) async fn judge(app: &App, spec: &ToolSpec) -> check::Checked {
+/// Says everything that is wrong or doubtful about a definition, its executor's view included. `folder` is that of
+/// its bundle, relative to the home folder.
+pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) -> check::Checked {
     let mut verdict = check::definition(spec);
     let spec = Arc::new(spec.clone());
     // A definition whose executor or function is not here now is kept, and is not ready.
     if let Err(problem) = app.registry().executors().available(&spec) {
         verdict.warnings.push(problem);
-    } else if let Err(problems) = Plan::compile(&spec, app.registry().executors()) {
+    } else {
+        let found = compile(app, &spec, folder).await;
         verdict
             .errors
-            .extend(problems.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
+            .extend(found.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
     }
     // What is wrong already needs no process to tell.
     if verdict.errors.is_empty() {
         verdict.errors = app.registry().executors().examine(&spec).await;
     }
     verdict
+}
+
+/// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.
+async fn compile(app: &App, spec: &Arc<ToolSpec>, folder: Option<String>) -> Vec<Problem> {
+    let (spec, executors) = (Arc::clone(spec), app.registry().executors().clone());
+    let compiling =
+        tokio::task::spawn_blocking(move || Plan::compile(&spec, folder.as_deref(), &executors).err());
+    match compiling.await {
+        Ok(found) => found.unwrap_or_default(),
+        Err(error) => {
+            tracing::error!(%error, "a definition could not be compiled");
+            vec![Problem::new("", "not_compiled", "the definition could not be compiled; see the log")]
+        }
+    }
 }
 
 /// `published` is reached by `POST …/publish` only; writing back what a tool already is changes nothing.

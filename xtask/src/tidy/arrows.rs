@@ -66,7 +66,11 @@ const HOUSE: &[Room] = &[
     ),
     // Beside the house: nothing stands on these.
     room("haft-testkit", "what tests of several crates need", &["haft-core"]),
-    room("haft-bench", "benchmarks of haft next to its peers", &["haft-server", "haft-core", "haft-sandbox"]),
+    room(
+        "haft-bench",
+        "benchmarks of haft next to its peers",
+        &["haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core"],
+    ),
     room("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
     room("xtask", "checks of the repository", &[]),
 ];
@@ -80,7 +84,9 @@ const ONLY: &[(&str, &[&str])] = &[
     ("axum", &["haft-server", "haft-cli", "haft-testkit", "haft-bench"]),
     ("sqlx", &["haft-store"]),
     ("rmcp", &["haft-mcp"]),
-    ("wasmtime", &["haft-wasm"]),
+    // In the benchmarks it is the peer.
+    ("wasmtime", &["haft-wasm", "haft-bench"]),
+    ("wasmtime-wasi", &["haft-wasm"]),
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 
@@ -230,7 +236,12 @@ mod tests {
             ),
             ("haft-server", "sqlx", None, "`sqlx` is for haft-store only, not for `haft-server`"),
             ("haft-server", "sqlx", Some("dev"), "`sqlx` is for haft-store only, not for `haft-server`"),
-            ("haft-runtime", "wasmtime", None, "`wasmtime` is for haft-wasm only, not for `haft-runtime`"),
+            (
+                "haft-runtime",
+                "wasmtime",
+                None,
+                "`wasmtime` is for haft-wasm, haft-bench only, not for `haft-runtime`",
+            ),
             ("haft-core", "tokio", None, "`haft-core` has no async, no I/O and no clock, and so no `tokio`"),
             ("haft-utils", "serde", None, "the crate `haft-utils` is not in the table of arrows"),
         ] {

@@ -17,6 +17,7 @@ use haft_core::tool::{Tool, Usage};
 
 use crate::executors::Executors;
 use crate::limits::Turns;
+use crate::registry::Registry;
 
 /// Which definition of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +54,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Compiles a definition; says all that is wrong with it.
-    pub fn compile(spec: &Arc<ToolSpec>, executors: &Executors) -> Result<Self, Vec<Problem>> {
+    /// Compiles a definition of the bundle with this folder; says all that is wrong with it. It may take long:
+    /// not for threads that serve others.
+    pub fn compile(
+        spec: &Arc<ToolSpec>,
+        folder: Option<&str>,
+        executors: &Executors,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut keep = |result: Result<Schema, Vec<Problem>>| match result {
             Ok(schema) => Some(schema),
@@ -65,7 +71,7 @@ impl Plan {
         };
         let input = keep(Schema::compile("input_schema", &spec.input_schema));
         let output = keep(Schema::compile("output_schema", &spec.output_schema));
-        let prepared = executors.prepare(spec).map_err(|found| problems.extend(found)).ok();
+        let prepared = executors.prepare(spec, folder).map_err(|found| problems.extend(found)).ok();
         let (Some(input), Some(output), Some(prepared)) = (input, output, prepared) else {
             return Err(problems);
         };
@@ -74,7 +80,17 @@ impl Plan {
     }
 }
 
-type Slot = Arc<OnceLock<Result<Arc<Plan>, Arc<[Problem]>>>>;
+type Compiled = Result<Arc<Plan>, Arc<[Problem]>>;
+
+/// What is compiled of one definition, once someone needs it.
+#[derive(Default)]
+struct Compilation {
+    plan: OnceLock<Compiled>,
+    /// Who compiles; others wait here, and not on a thread each.
+    turn: tokio::sync::Mutex<()>,
+}
+
+type Slot = Arc<Compilation>;
 
 /// One tool as the pipeline sees it.
 pub struct Entry {
@@ -98,8 +114,10 @@ impl Entry {
             Some(entry) if same => Arc::clone(slot(entry)),
             _ => Slot::default(),
         };
-        let head_same = earlier.is_some_and(|entry| entry.tool.spec == tool.spec);
-        let published_same = earlier.is_some_and(|entry| entry.tool.published == tool.published);
+        // In another folder the same definition may name another file.
+        let earlier_here = earlier.filter(|entry| entry.tool.folder() == tool.folder());
+        let head_same = earlier_here.is_some_and(|entry| entry.tool.spec == tool.spec);
+        let published_same = earlier_here.is_some_and(|entry| entry.tool.published == tool.published);
         let head = reuse(|entry| &entry.head, head_same);
         let published = match &tool.published {
             Some((_, spec)) if *spec == tool.spec => Arc::clone(&head),
@@ -117,23 +135,50 @@ impl Entry {
     }
 
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.
-    pub fn plan(&self, which: Which, executors: &Executors) -> Result<Arc<Plan>, Arc<[Problem]>> {
-        let (slot, spec) = match (which, &self.tool.published) {
+    pub fn plan(&self, which: Which, executors: &Executors) -> Compiled {
+        let (slot, spec) = self.slot(which);
+        slot.plan
+            .get_or_init(|| {
+                Plan::compile(spec, self.tool.folder(), executors).map(Arc::new).map_err(Arc::from)
+            })
+            .clone()
+    }
+
+    /// Tells whether [`Entry::plan`] takes no time.
+    pub(crate) fn is_compiled(&self, which: Which) -> bool {
+        self.slot(which).0.plan.get().is_some()
+    }
+
+    /// Makes sure that [`Entry::plan`] takes no time: compiles, where nobody has yet, on a thread that may block.
+    pub(crate) async fn compile(self: &Arc<Self>, which: Which, registry: &Arc<Registry>) {
+        let slot = self.slot(which).0;
+        let _turn = slot.turn.lock().await;
+        if slot.plan.get().is_some() {
+            return;
+        }
+        let (entry, registry) = (Arc::clone(self), Arc::clone(registry));
+        let work = move || drop(entry.plan(which, registry.executors()));
+        if let Err(error) = tokio::task::spawn_blocking(work).await {
+            tracing::error!(tool = self.qualified, %error, "a definition could not be compiled");
+        }
+    }
+
+    fn slot(&self, which: Which) -> (&Slot, &Arc<ToolSpec>) {
+        match (which, &self.tool.published) {
             (Which::Published, Some((_, spec))) => (&self.published, spec),
             _ => (&self.head, &self.tool.spec),
-        };
-        slot.get_or_init(|| Plan::compile(spec, executors).map(Arc::new).map_err(Arc::from)).clone()
+        }
     }
 
     /// Compiles the newest definition to see whether it can run. Only a fault is kept: what nobody calls needs
     /// no memory.
     pub(super) fn verify(&self, executors: &Executors) {
-        if self.head.get().is_some() || !self.ready() {
+        if self.head.plan.get().is_some() || !self.ready() {
             return;
         }
-        if let Err(problems) = Plan::compile(&self.tool.spec, executors) {
+        if let Err(problems) = Plan::compile(&self.tool.spec, self.tool.folder(), executors) {
             // Someone who compiled it in between found the same.
-            let _ = self.head.set(Err(problems.into()));
+            let _ = self.head.plan.set(Err(problems.into()));
         }
     }
 
@@ -153,12 +198,14 @@ impl Entry {
         if let Some(reason) = &self.unavailable {
             return Some(reason.clone());
         }
-        self.head.get().and_then(|plan| plan.as_ref().err()).map(|problems| join(problems))
+        self.head.plan.get().and_then(|plan| plan.as_ref().err()).map(|problems| join(problems))
     }
 
     /// Tells whether the newest definition can run.
     pub fn ready(&self) -> bool {
-        self.tool.fault.is_none() && self.unavailable.is_none() && !matches!(self.head.get(), Some(Err(_)))
+        self.tool.fault.is_none()
+            && self.unavailable.is_none()
+            && !matches!(self.head.plan.get(), Some(Err(_)))
     }
 
     /// Applies the one rule to this tool.

@@ -53,7 +53,8 @@ pub(crate) async fn put(
     let reading = definition::read(body, &Place::of_file(file))?;
     definition::refuse_published(reading.status, None)?;
     let text = definition::author_text(body, &reading);
-    let checked = definition::check(app, reading, None).await?;
+    let folder = app.store().bundle_folder(&file.tenant, &file.bundle);
+    let checked = definition::check(app, reading, None, folder).await?;
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
     let mended = app.store().mend_file(file.path.clone(), change).await?;
     app.audit(identity, "tool.create", &mended.qualified());

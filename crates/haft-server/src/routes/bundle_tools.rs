@@ -91,7 +91,8 @@ pub(crate) async fn put(
     }
     definition::refuse_published(reading.status, None)?;
     let text = definition::author_text(&body, &reading);
-    let checked = definition::check(&app, reading, None).await?;
+    let folder = app.store().bundle_folder(&identity.tenant, &bundle);
+    let checked = definition::check(&app, reading, None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

@@ -108,7 +108,8 @@ pub(crate) async fn create(
         super::bundles::refuse_disabled(&existing)?;
     }
     let text = definition::author_text(&body, &reading);
-    let checked = definition::check(&app, reading, None).await?;
+    let folder = app.store().bundle_folder(&identity.tenant, &bundle);
+    let checked = definition::check(&app, reading, None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::FileForm;
+use haft_core::check::Checked;
 use haft_core::dialect::{self, Defaults};
+use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
-use haft_core::spec::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -75,10 +76,22 @@ pub(crate) async fn run(
     };
     let verdict = match sent {
         Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
-        Some(Ok(reading)) => judge(&app, &reading.spec, reading.warnings, &wanted).await,
+        Some(Ok(reading)) => {
+            let folder = folder(&app, &identity, &reference, reading.bundle.as_deref());
+            let found = definition::judge(&app, &reading.spec, folder).await;
+            verdict(found, reading.warnings, &wanted)
+        }
         None => stored(&app, &identity, &reference, &wanted).await?,
     };
     Ok(success(verdict).into_response())
+}
+
+/// Returns the folder whose files the definition may name: its bundle's, or that of the tool it is to replace.
+fn folder(app: &App, identity: &Identity, reference: &str, bundle: Option<&str>) -> Option<String> {
+    let named = bundle.and_then(|bundle| BundleSlug::new(bundle).ok());
+    let of_tool = || super::tool::find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
+    let bundle = named.or_else(of_tool).unwrap_or_else(BundleSlug::user_created);
+    app.store().bundle_folder(&identity.tenant, &bundle)
 }
 
 async fn stored(
@@ -88,7 +101,11 @@ async fn stored(
     wanted: &Wanted,
 ) -> Result<Verdict, ApiError> {
     let entry = super::tool::find(app, identity, reference)?;
-    let mut verdict = judge(app, &entry.tool.spec, Vec::new(), wanted).await;
+    let mut verdict = verdict(
+        definition::judge(app, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await,
+        Vec::new(),
+        wanted,
+    );
     if let Some(fault) = &entry.tool.fault {
         verdict.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
         verdict.valid = false;
@@ -96,8 +113,7 @@ async fn stored(
     Ok(verdict)
 }
 
-async fn judge(app: &App, spec: &ToolSpec, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
-    let mut found = definition::judge(app, spec).await;
+fn verdict(mut found: Checked, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
     found.warnings.splice(0..0, warnings);
     let keep = |problem: &Problem| {
         let of_schema =

@@ -17,3 +17,4 @@ mod scripts;
 mod search;
 mod seeds;
 mod tools;
+mod wasm;

@@ -1,0 +1,210 @@
+//! A trivial function of a component, called in this process: by wasmtime alone, by the executor, and through the
+//! whole pipeline with the record kept in memory.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use haft_core::bundle::Bundle;
+use haft_core::call::CallRecord;
+use haft_core::catalog::{Change, ChangeSink as _, StoreError};
+use haft_core::executor::{CallContext, Executor as _};
+use haft_core::id::{BundleId, CallId, ToolId};
+use haft_core::implementation::{Implementation, Wasm};
+use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
+use haft_core::name::{BundleSlug, TenantId, ToolName};
+use haft_core::runnable::Mode;
+use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Source, Status, Tool, Usage};
+use haft_core::{Clock as _, Work};
+use haft_runtime::clock::SystemClock;
+use haft_runtime::executors::Executors;
+use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request};
+use haft_runtime::registry::Registry;
+use haft_runtime::stages::Output;
+use haft_wasm::{WasmExecutor, WasmSettings};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+use wasmtime::component::{Component, Linker};
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+
+const ADD: &str = r#"(component
+  (core module $m (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))
+  (core instance $i (instantiate $m))
+  (func (export "add") (param "a" s32) (param "b" s32) (result s32) (canon lift (core func $i "add"))))"#;
+
+const CALLS: usize = 50_000;
+
+/// Prints the table.
+pub async fn run() -> Result<()> {
+    println!("\n## A call of a trivial function in WebAssembly, in this process\n");
+    println!("| way | p50 µs | p99 µs | of wasmtime |");
+    println!("| --- | ---: | ---: | ---: |");
+    let bytes = wat::parse_str(ADD)?;
+    let base = row("wasmtime: instance and call", None, plain(&bytes)?);
+    row("haft: the executor", Some(base), executor(&bytes).await?);
+    row("haft: the pipeline, record in memory", Some(base), pipeline(&bytes).await?);
+    Ok(())
+}
+
+fn row(name: &str, base: Option<f64>, mut times: Vec<Duration>) -> f64 {
+    times.sort_unstable();
+    let at = |part: usize| times.get(times.len() * part / 100).map_or(0.0, |time| time.as_secs_f64() * 1e6);
+    let (p50, p99) = (at(50), at(99));
+    println!("| {name} | {p50:.1} | {p99:.1} | {:.1} |", p50 / base.unwrap_or(p50));
+    p50
+}
+
+/// What anyone pays who gives each call an instance of its own.
+fn plain(bytes: &[u8]) -> Result<Vec<Duration>> {
+    let mut config = Config::new();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(PoolingAllocationConfig::new()));
+    let engine = Engine::new(&config).map_err(|error| anyhow!("{error:#}"))?;
+    let work = || -> wasmtime::Result<Vec<Duration>> {
+        let linked = Linker::<()>::new(&engine).instantiate_pre(&Component::new(&engine, bytes)?)?;
+        let mut times = Vec::with_capacity(CALLS);
+        for _ in 0..CALLS {
+            let started = Instant::now();
+            let mut store = Store::new(&engine, ());
+            let add =
+                linked.instantiate(&mut store)?.get_typed_func::<(i32, i32), (i32,)>(&mut store, "add")?;
+            add.call(&mut store, (40, 2))?;
+            drop(store);
+            times.push(started.elapsed());
+        }
+        Ok(times)
+    };
+    work().map_err(|error| anyhow!("{error:#}"))
+}
+
+fn spec(bytes: &[u8]) -> Result<Arc<ToolSpec>> {
+    let wasm = Wasm { base64: Some(STANDARD.encode(bytes)), function: Some("add".into()), ..Wasm::default() };
+    let mut spec = ToolSpec::new(ToolName::new("add")?, Implementation::Wasm(wasm));
+    let integer = json!({"type": "integer"});
+    spec.input_schema =
+        json!({"type": "object", "properties": {"a": integer, "b": integer}, "required": ["a", "b"]});
+    Ok(Arc::new(spec))
+}
+
+fn args() -> Map<String, Value> {
+    Map::from_iter([("a".to_owned(), json!(40)), ("b".to_owned(), json!(2))])
+}
+
+async fn executor(bytes: &[u8]) -> Result<Vec<Duration>> {
+    let executor = WasmExecutor::new(WasmSettings::default());
+    let prepared = executor.prepare(&spec(bytes)?).map_err(|problems| anyhow!("{problems:?}"))?;
+    let (args, tenant) = (args(), TenantId::default_tenant());
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let started = Instant::now();
+        let deadline = started + Duration::from_secs(30);
+        let call = CallContext::new(CallId(Uuid::nil()), tenant.clone(), deadline, Arc::new(NoSecrets));
+        anyhow::ensure!(prepared.run(&call, &args).await? == json!(42), "a wrong sum");
+        times.push(started.elapsed());
+    }
+    Ok(times)
+}
+
+async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
+    let executor = WasmExecutor::new(WasmSettings::default());
+    let registry = Arc::new(Registry::new(Executors::default().with(Arc::new(executor))));
+    let (bundle, tool) = stored(spec(bytes)?);
+    registry.apply(vec![Change::Bundle(bundle), Change::Tool(Box::new(tool))]);
+    let pipeline = Arc::new(Pipeline::new(Parts {
+        registry,
+        ledger: Arc::new(Forgetful),
+        secrets: Arc::new(NoSecrets),
+        clock: Arc::new(SystemClock),
+        stages: vec![Arc::new(Output)],
+        max_running: 16,
+    }));
+    let request = Request {
+        tenant: TenantId::default_tenant(),
+        tool: "add".parse().ok().context("a reference")?,
+        args: args(),
+        mode: Mode::Debug,
+        caller: Caller { name: "bench".into(), elevated: true },
+        surface: "bench",
+        timeout: None,
+        idempotency_key: None,
+        labels: Labels::default(),
+    };
+    let mut times = Vec::with_capacity(CALLS);
+    for _ in 0..CALLS {
+        let request = request.clone();
+        let started = Instant::now();
+        let answer = pipeline.call(request).await?;
+        anyhow::ensure!(answer.record.value == Some(json!(42)), "a wrong sum");
+        times.push(started.elapsed());
+    }
+    Ok(times)
+}
+
+fn stored(spec: Arc<ToolSpec>) -> (Bundle, Tool) {
+    let (now, id) = (SystemClock.now(), BundleId(Uuid::nil()));
+    let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::user_created());
+    let bundle = Bundle {
+        id,
+        tenant: tenant.clone(),
+        slug: slug.clone(),
+        display_name: String::new(),
+        description: String::new(),
+        enabled: true,
+        built_in: false,
+        created_at: now,
+        modified_at: now,
+        soft_deleted_at: None,
+    };
+    let tool = Tool {
+        id: ToolId(Uuid::nil()),
+        tenant,
+        bundle_id: id,
+        bundle: slug,
+        spec,
+        revision: 1,
+        published: None,
+        status: Status::Draft,
+        enabled: true,
+        built_in: false,
+        fault: None,
+        source: Source::User,
+        path: None,
+        usage: Usage::default(),
+        created_at: now,
+        modified_at: now,
+        published_at: None,
+    };
+    (bundle, tool)
+}
+
+struct NoSecrets;
+
+impl SecretSource for NoSecrets {
+    fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// A ledger that takes every record and keeps none.
+struct Forgetful;
+
+impl Ledger for Forgetful {
+    fn record(&self, _: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn reserve(&self, _: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
+        Box::pin(async { Ok(Reservation::Taken) })
+    }
+
+    fn call<'a>(&'a self, _: &'a TenantId, _: CallId) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn calls(&self, _: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
+        Box::pin(async { Ok(CallPage { calls: Vec::new(), total: 0 }) })
+    }
+}

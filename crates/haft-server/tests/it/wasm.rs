@@ -1,0 +1,81 @@
+//! Tools in WebAssembly: by base64 through REST, and as a file of their bundle.
+
+use std::fs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code};
+
+/// A component with two functions.
+const MATH: &str = r#"(component
+  (core module $m
+    (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
+    (func (export "spin") (loop $again (br $again))))
+  (core instance $i (instantiate $m))
+  (func (export "add") (param "a" s32) (param "b" s32) (result s32) (canon lift (core func $i "add")))
+  (func (export "spin") (canon lift (core func $i "spin"))))"#;
+
+fn math(function: &str) -> Value {
+    let bytes = wat::parse_str(MATH).unwrap();
+    json!({
+        "name": function,
+        "description": "Arithmetic",
+        "implementation": {"type": "wasm", "base64": STANDARD.encode(bytes), "function": function},
+        "input_schema": {},
+    })
+}
+
+#[tokio::test]
+async fn a_tool_is_created_called_and_refused() {
+    let server = Server::start().await;
+    let mut add = math("add");
+    add["input_schema"] = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                                 "required": ["a", "b"]});
+    server.create(add).await;
+    let (status, answer) = server.invoke("add", json!({"a": 40, "b": 2})).await;
+    assert_eq!((status, &answer["value"]), (200, &json!(42)), "{answer}");
+    let (_, answer) = server.invoke("add", json!({"a": 3_000_000_000_u32, "b": 2})).await;
+    assert_eq!(code(&answer), "invalid_arguments", "{answer}");
+
+    let (status, answer) = server.post("/api/tools", math("sub")).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("exports no function `sub`; it exports `add`, `spin`"), "{message}");
+    let mut damaged = math("add");
+    damaged["implementation"]["base64"] = json!("AGFzbQ==");
+    let (status, answer) = server.post("/api/tools", damaged).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_guest_that_never_ends_is_stopped_and_the_server_goes_on() {
+    let server = Server::start().await;
+    let mut spin = math("spin");
+    spin["execution"] = json!({"timeout_ms": 100});
+    server.create(spin).await;
+    let (status, answer) = server.invoke("spin", json!({})).await;
+    assert_eq!((status, code(&answer)), (200, "timeout"), "{answer}");
+    assert_eq!(server.get("/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_file_of_the_bundle_is_found_also_after_a_restart() {
+    let server = Server::start().await;
+    let bundle = server.home.path().join("skills/user-created");
+    let tool = json!({"name": "add", "implementation": {"type": "wasm", "file": "math.wasm", "function": "add"},
+                      "input_schema": {}});
+    let (status, answer) = server.post("/api/tools", tool.clone()).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("is not there"), "{answer}");
+    fs::create_dir_all(&bundle).unwrap();
+    fs::write(bundle.join("math.wasm"), wat::parse_str(MATH).unwrap()).unwrap();
+    server.create(tool).await;
+    let (_, answer) = server.invoke("add", json!({"a": 1, "b": 2})).await;
+    assert_eq!(answer["value"], json!(3), "{answer}");
+    assert_eq!(fs::read_dir(server.home.path().join("cache/wasm")).unwrap().count(), 1);
+    let server = server.restart().await;
+    let (_, answer) = server.invoke("add", json!({"a": 1, "b": 5})).await;
+    assert_eq!(answer["value"], json!(6), "{answer}");
+}
