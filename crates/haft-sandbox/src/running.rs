@@ -1,12 +1,12 @@
 //! A process that runs confined, and the power to end it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::AsyncReadExt as _;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
@@ -65,6 +65,10 @@ impl Rest {
         }
         if let Hold::Namespace { init, .. } = &self.hold {
             drop(init.readable().await?);
+            // By now it has another parent. Where that is this server, as in a container without an init, no one
+            // else waits for it; elsewhere this is refused.
+            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+            drop(waitid(WaitId::PidFd(init.get_ref().as_fd()), ended).map_err(io::Error::from));
         }
         Ok(status)
     }

@@ -53,6 +53,8 @@ async fn all_run(rig: &Rig, count: usize, at_once: usize) {
 }
 
 fn check(engine: EngineName, count: usize, at_once: usize) {
+    // As the first process of a container, which gets every process whose parent has ended.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     // Threads that wait for work end soon, so that those which stay can be counted.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
