@@ -8,6 +8,7 @@
 mod confined;
 mod load;
 mod process;
+mod python;
 mod servers;
 mod tables;
 mod wasm;
@@ -23,10 +24,11 @@ fn main() -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => tables::run_all(),
+        ["python"] => tokio::runtime::Runtime::new()?.block_on(python::run()),
         ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),
         ["calls"] => tables::run_calls(),
         ["serve-plain"] => servers::plain(),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
-        _ => bail!("usage: haft-bench [calls]"),
+        _ => bail!("usage: haft-bench [calls | confined | python]"),
     }
 }

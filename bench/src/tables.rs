@@ -20,7 +20,8 @@ pub fn run_all() -> Result<()> {
         streamed().await?;
         many_tools().await?;
         crate::confined::run().await?;
-        crate::wasm::run().await
+        crate::wasm::run().await?;
+        crate::python::run().await
     })
 }
 

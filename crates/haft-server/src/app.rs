@@ -22,7 +22,7 @@ use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::pipeline::{Parts, Pipeline};
 use haft_runtime::process::Processes;
-use haft_runtime::python::Interpreters;
+use haft_runtime::python::{Interpreters, PythonExecutor};
 use haft_runtime::registry::Registry;
 use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
@@ -105,11 +105,13 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let processes = processes(&settings)?;
         let interpreters = Interpreters::new(processes.clone());
+        let bundles = settings.database_url.is_none().then(|| settings.home.clone());
         let files = files(&settings)?;
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(extensions.functions)))
             .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))))
-            .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters)))
+            .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters.clone())))
+            .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
             .with(Arc::new(ExecExecutor::new(processes.clone())))
             .with(Arc::new(FileReadExecutor::new(files.clone())))
             .with(Arc::new(FileWriteExecutor::new(files)))

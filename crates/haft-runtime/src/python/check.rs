@@ -5,6 +5,7 @@ use std::time::Duration;
 use haft_core::problem::Problem;
 use haft_sandbox::{Ending, Level};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::interpreters::{Interpreters, Job};
 use super::recipe::{Recipe, Source};
@@ -12,8 +13,8 @@ use super::request::{Request, Wanted};
 use super::server::Bounds;
 
 const BODY: &str = "implementation.body";
-const BOUNDS: Bounds =
-    Bounds { wall: Duration::from_secs(10), cpu: Duration::from_secs(5), output: 64 * 1024 };
+/// How long compiling may take.
+const WITHIN: Duration = Duration::from_secs(10);
 
 impl Interpreters {
     /// Compiles a body without running it; says where it is wrong. Where python cannot be run at all nothing is
@@ -34,7 +35,8 @@ impl Interpreters {
         let request = Request { wanted, env: Vec::new(), large: Vec::new() };
         let digest = recipe.digest();
         let job = Job { tenant: None, recipe: &recipe, digest, place, request, files: Vec::new() };
-        match self.run(job, || BOUNDS, &mut |_, _| {}).await {
+        let bounds = || Bounds { until: Instant::now() + WITHIN, cpu: WITHIN, output: 64 * 1024 };
+        match self.run(job, bounds, &mut |_, _| {}).await {
             Ok(done) => read(done.ending, &done.result).into_iter().collect(),
             Err(error) => {
                 tracing::warn!(%error, "a python body could not be checked");

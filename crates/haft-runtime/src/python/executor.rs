@@ -56,12 +56,12 @@ impl Executor for PythonExecutor {
         };
         entry.is_in(&folder).map_err(|problem| vec![problem])?;
         let mut recipe = self.interpreters.recipe(spec, Source::Check);
-        // All functions of a toolset share an interpreter.
+        // All functions of a module share an interpreter.
         "toolset".clone_into(&mut recipe.name);
         Ok(Arc::new(PythonFunction {
             spec: Arc::clone(spec),
+            toolset: Toolset::new(folder, &entry.module, recipe),
             entry,
-            toolset: Toolset::new(folder, recipe),
             interpreters: self.interpreters.clone(),
         }))
     }

@@ -8,6 +8,7 @@ use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{Captured, File, Finished, Level, Limits, Place, Stream};
+use tokio::time::Instant;
 
 use super::pool::{Pool, PoolSettings};
 use super::recipe::{Digest, Key, Mode, Recipe, Source};
@@ -77,7 +78,7 @@ impl Interpreters {
         };
         let bounds = || {
             let Limits { wall, cpu, output, .. } = self.processes.limits(spec, call);
-            Bounds { wall, cpu, output }
+            Bounds { until: Instant::now() + wall, cpu, output }
         };
         let done = self.run(job, bounds, &mut watch).await;
         out.flush();
@@ -115,8 +116,8 @@ impl Interpreters {
         let call = Bytes::from(job.request.json(None).to_string());
         let mut command = job.recipe.command(job.place, Mode::Once(call));
         command.files.extend(job.files);
-        command.limits =
-            Limits { wall: bounds.wall, cpu: bounds.cpu, output: bounds.output, ..command.limits };
+        let wall = bounds.until.saturating_duration_since(Instant::now());
+        command.limits = Limits { wall, cpu: bounds.cpu, output: bounds.output, ..command.limits };
         let finished = self.processes.sandbox().run(command, watch).await?;
         Ok(sorted(finished, &job.request.wanted))
     }

@@ -29,6 +29,8 @@ pub(super) enum Source {
     },
     /// The functions of a folder.
     Toolset {
+        /// The module that is imported ahead.
+        module: String,
         /// Where it lies.
         folder: PathBuf,
         /// What it was like when it was looked at.
@@ -129,9 +131,10 @@ impl Recipe {
             folders.push("/tmp");
         }
         let toolset = toolset.map(|bind| place.seen_at(bind).to_string_lossy());
+        let module = if let Source::Toolset { module, .. } = &self.source { Some(module) } else { None };
         json!({
             "name": self.name, "body": body, "plain": plain,
-            "work": work, "folders": folders, "toolset": toolset,
+            "work": work, "folders": folders, "toolset": toolset, "module": module,
         })
     }
 }
@@ -151,7 +154,8 @@ mod tests {
     fn what_differs_in_anything_shares_no_interpreter() {
         let script = |body: &str, plain| Source::Script { body: body.to_owned(), plain };
         let base = recipe(script("a", true));
-        let toolset = |stamp| Source::Toolset { folder: "/x".into(), stamp: [stamp; 32] };
+        let toolset =
+            |stamp| Source::Toolset { module: "m".to_owned(), folder: "/x".into(), stamp: [stamp; 32] };
         let recipes = [
             base.clone(),
             recipe(script("b", true)),

@@ -1,6 +1,5 @@
 //! One call, as the interpreter reads it.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -25,14 +24,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Returns the module that is imported before the call, once for all calls.
-    pub(super) fn module(&self) -> Option<&str> {
-        match &self.wanted {
-            Wanted::Function { entry, .. } => entry.split(':').next(),
-            Wanted::Script { .. } | Wanted::Check { .. } => None,
-        }
-    }
-
     /// Returns the call as JSON; `cpu` is how long it may compute, where the sandbox does not limit that itself.
     pub(super) fn json(&self, cpu: Option<Duration>) -> Value {
         let map = |pairs: &[(String, String)]| -> Map<String, Value> {
@@ -50,12 +41,6 @@ impl Request {
             "env": map(&self.env), "large": map(&self.large), "cpu": cpu.map(whole_seconds),
             "body": body, "args_file": args_file, "entry": entry, "kwargs": kwargs, "check": check,
         })
-    }
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("module", &self.module()).finish_non_exhaustive()
     }
 }
 

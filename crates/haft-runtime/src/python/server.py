@@ -1,10 +1,10 @@
 """Runs python tools inside the sandbox: forked from a warm interpreter, or once.
 
-`serve`: standard input is a socket. For each call haft sends one line and four descriptors: the call as JSON,
-standard output, standard error, and the result. The server forks, and the child alone reads the call: neither
-its arguments nor its secrets are ever in the memory that the next child inherits. When the child has ended the
-server ends everything else in its process namespace, empties the private folders, and waits for the next call.
-What it cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
+`serve`: standard input is a socket. The server forks a child ahead, which waits for a call: one byte and four
+descriptors, namely the call as JSON, standard output, standard error, and the result. Only the child ever reads
+these: neither arguments nor secrets are in the memory that the next child inherits. When the child has ended the
+server ends everything else in its process namespace, empties the private folders, and forks the next one. What it
+cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
 
 `once`: standard input is the call as JSON; there is no second call, and nothing is forked. The result goes to
 standard output, and what the tool prints to standard error.
@@ -64,12 +64,22 @@ class Tool:
         self.work = recipe["work"]
         self.folders = recipe["folders"]
         self.code = None
+        self.sound = True
         if recipe["toolset"] is not None:
             sys.path.insert(0, recipe["toolset"])
+        if recipe["module"] is not None:
+            self.import_module(recipe["module"])
         if recipe["body"] is not None:
             import_ahead(recipe["body"])
             if recipe["plain"]:
                 self.code = self.compile(recipe["body"])
+
+    def import_module(self, name):
+        """Imports the module of functions. Where that fails each call fails alike, and tells."""
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            self.sound = False
 
     def compile(self, body):
         """Compiles a body; an error in it is the call's, not the server's."""
@@ -105,23 +115,27 @@ def import_ahead(body):
 # ---- one call ------------------------------------------------------------------------------------------------
 
 
+def make_ready(tool):
+    """Does what needs no call."""
+    os.chdir(tool.work)
+    os.environ.clear()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+
+
 def perform(tool, call, result):
     """Does what a call asks for; returns the exit code."""
     if call["cpu"] is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (call["cpu"], call["cpu"] + 1))
-    os.environ.clear()
     os.environ.update(call["env"])
     # What is too large for the environment of a further process is in that of this one only.
     for name, value in call["large"].items():
         os.environ._data[os.environ.encodekey(name)] = os.environ.encodevalue(value)
     if "TZ" in os.environ:
         time.tzset()
-    os.chdir(tool.work)
     if call["args_file"] is not None:
         with open(os.environ["HAFT_ARGS_FILE"], "x", encoding="utf-8") as file:
             file.write(call["args_file"])
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)
     if call["check"] is not None:
         return check(call["check"], result)
     if call["entry"] is not None:
@@ -264,20 +278,14 @@ def serve(tool):
     tell(control, {"ready": True})
     seconds, _ = resource.getrlimit(resource.RLIMIT_CPU)
     for number in range(1, MOST_CALLS + 1):
-        request, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 4, socket.MSG_CMSG_CLOEXEC)
-        if len(descriptors) != 4:
-            return 0
-        tell(control, {"started": True})
-        again = hidden and number < MOST_CALLS and imported(json.loads(request)["module"])
-        if seconds != resource.RLIM_INFINITY and time.process_time() > seconds / 2:
-            again = False
         child = os.fork()
         if child == 0:
-            become_call(tool, control, prctl, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+            become_call(tool, control, prctl)
         code = wait_for(child)
         end_others()
+        again = hidden and tool.sound and number < MOST_CALLS
+        if seconds != resource.RLIM_INFINITY and time.process_time() > seconds / 2:
+            again = False
         tell(control, {"ended": code, "again": again})
         if not again:
             return 0
@@ -302,25 +310,20 @@ def load_prctl():
     return lambda option, value: prctl(option, ctypes.c_ulong(value), 0, 0, 0)
 
 
-def imported(module):
-    """Imports the module of a function once for all calls. Where that fails the child fails alike, and tells."""
-    if module is not None and module not in sys.modules:
-        try:
-            importlib.import_module(module)
-            gc.freeze()
-        except BaseException:
-            return False
-    return True
-
-
-def become_call(tool, control, prctl, descriptors):
+def become_call(tool, control, prctl):
     """Goes on as the process of one call, and never returns."""
     code = 1
     try:
-        control.close()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if prctl is not None:
             prctl(PR_SET_DUMPABLE, 1)
+        make_ready(tool)
+        rehearse()
+        _, descriptors, _, _ = socket.recv_fds(control, 1, 4, socket.MSG_CMSG_CLOEXEC)
+        if len(descriptors) != 4:
+            os._exit(0)
+        tell(control, {"started": True})
+        control.close()
         payload, out, err, result = descriptors
         for source, target in ((out, 1), (err, 2)):
             os.dup2(source, target)
@@ -334,6 +337,14 @@ def become_call(tool, control, prctl, descriptors):
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def rehearse():
+    """Does what calls usually do, so that this process has its own copy of that memory before one comes."""
+    with open(os.devnull, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"text": ["a", 1.5, None]}))
+    json.loads('{"text": ["a", 1.5, null, true]}')
+    exec(compile("import json\nx = [str(n) for n in range(3)]", "<haft>", "exec"), {})
 
 
 def wait_for(child):
@@ -405,6 +416,7 @@ def once(tool):
     result = None
     if call["entry"] is not None or call["check"] is not None:
         result = os.dup(1)
+    make_ready(tool)
     return perform(tool, call, result)
 
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use haft_sandbox::{
     Capture, Captured, Ended, Ending, Limit, Running, Sandbox, SandboxError, StdinOf, Stream,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::recipe::{Mode, Recipe};
 use super::request::Request;
@@ -33,14 +33,14 @@ pub(super) struct Server {
 /// What a call may take of time and room.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    pub(super) wall: Duration,
+    pub(super) until: Instant,
     pub(super) cpu: Duration,
     /// Bytes of each stream, and of a result.
     pub(super) output: usize,
 }
 
 /// One call, and what it may take.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) request: &'a Request,
     pub(super) bounds: Bounds,
@@ -102,15 +102,14 @@ impl Server {
     ) -> Result<Done, ServerError> {
         let Order { request, bounds } = order;
         let (theirs, ours) = Descriptors::make(request.json(Some(bounds.cpu)).to_string().as_bytes())?;
-        let line = format!("{}\n", json!({"module": request.module()}));
-        if self.wire.send(line.as_bytes(), &theirs).await.is_err() {
+        if self.wire.send(&theirs).await.is_err() {
             return Err(ServerError::NotTaken);
         }
         drop(theirs);
         self.taken().await?;
         let mut heard = Heard { capture: Capture::new(bounds.output), result: Vec::new() };
         let work = self.follow(ours, &mut heard, bounds.output, watch);
-        let told = timeout(bounds.wall, work).await.unwrap_or(Err(Limit::Wall));
+        let told = timeout_at(bounds.until, work).await.unwrap_or(Err(Limit::Wall));
         let Heard { mut capture, result } = heard;
         capture.finish();
         let (ending, again) = match told {

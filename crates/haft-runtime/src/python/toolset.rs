@@ -18,6 +18,7 @@ const MOST_FILES: usize = 20_000;
 /// The folder of a toolset.
 pub(super) struct Toolset {
     folder: PathBuf,
+    module: String,
     /// Makes the recipe of one state of the folder.
     recipe: Recipe,
     current: Mutex<Option<Current>>,
@@ -33,8 +34,8 @@ pub(super) struct Current {
 
 impl Toolset {
     /// Takes a folder; the recipe is completed for each of its states.
-    pub(super) fn new(folder: PathBuf, recipe: Recipe) -> Self {
-        Self { folder, recipe, current: Mutex::default() }
+    pub(super) fn new(folder: PathBuf, module: &str, recipe: Recipe) -> Self {
+        Self { folder, module: module.to_owned(), recipe, current: Mutex::default() }
     }
 
     /// Returns the newest state of the folder.
@@ -45,7 +46,7 @@ impl Toolset {
         }
         let (folder, looked) = (self.folder.clone(), Instant::now());
         let stamp = tokio::task::spawn_blocking(move || stamp(&folder)).await.map_err(io::Error::other)??;
-        let source = Source::Toolset { folder: self.folder.clone(), stamp };
+        let source = Source::Toolset { module: self.module.clone(), folder: self.folder.clone(), stamp };
         let recipe = Recipe { source, ..self.recipe.clone() };
         let found = Current { digest: recipe.digest(), recipe: Arc::new(recipe), looked };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
@@ -90,6 +91,7 @@ fn stamp(folder: &Path) -> io::Result<Digest> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entrypoint {
     pub(super) text: String,
+    pub(super) module: String,
     /// The first part of the module's name: a file or a folder of the toolset.
     top: String,
 }
@@ -100,7 +102,7 @@ impl Entrypoint {
         match text.split_once(':') {
             Some((module, function)) if dotted(module) && dotted(function) => {
                 let top = module.split('.').next().unwrap_or(module).to_owned();
-                Ok(Self { text: text.to_owned(), top })
+                Ok(Self { text: text.to_owned(), module: module.to_owned(), top })
             }
             _ => {
                 let message = "expected `module:function`, as in `tools.search:run`";
