@@ -1,6 +1,6 @@
 //! Runs one process confined: in a namespace of its own, without network, with limits, and gone at the end.
 //!
-//! The only crate that starts processes, and the only one with `unsafe`. It knows nothing of tools: a
+//! The only crate that starts processes. It knows nothing of tools: a
 //! [`Command`] says what runs and how it is confined, [`Sandbox::run`] tells what happened.
 //!
 //! What it does not do: choose the confinement (its caller does), or run anything unconfined. Where an engine

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
+pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::Retention;

@@ -25,6 +25,9 @@ const MIGRATION_LOCK: i64 = 0x6861_6674;
 /// The next one: who holds it changes the catalog, the credentials or the tokens.
 const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
+/// How long a PostgreSQL may take to answer when haft starts.
+const CONNECT: Duration = Duration::from_secs(5);
+
 /// Which engine keeps the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -90,7 +93,17 @@ impl Engine {
     async fn connect(kind: Kind, url: &str, options: AnyPoolOptions) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
         let address: AnyConnectOptions = url.parse()?;
-        let pool = options.connect_with(address.disable_statement_logging()).await?;
+        let address = address.disable_statement_logging();
+        // A pool tries again until its time is over, and then only says that; one connection says why.
+        if kind == Kind::Postgres {
+            let connecting = AnyConnection::connect_with(&address);
+            let connected = tokio::time::timeout(CONNECT, connecting).await;
+            let late = |_| {
+                sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer within 5 s"))
+            };
+            connected.map_err(late)??.close().await?;
+        }
+        let pool = options.connect_with(address).await?;
         Ok(Self { kind, pool })
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::{EngineName, Settings};
+use haft_server::settings::{EngineName, Settings, check_host};
 use tracing_subscriber::EnvFilter;
 
 use super::value::{Value, Wrong};
@@ -143,13 +143,13 @@ pub(crate) const KEYS: &[Key] = &[
         "egress.allowed_hosts",
         "[]",
         "Hosts that tools may connect to, as in `api.example.com` or `*.example.com`; empty means every public host.",
-        |to, value| value.list().map(|list| to.settings.egress.allowed_hosts = list),
+        |to, value| hosts(value).map(|list| to.settings.egress.allowed_hosts = list),
     ),
     key(
         "egress.private_hosts",
         "[]",
         "Hosts, addresses or networks that may be private or loopback, as in `localhost` or `10.0.0.0/8`.",
-        |to, value| value.list().map(|list| to.settings.egress.private_hosts = list),
+        |to, value| hosts(value).map(|list| to.settings.egress.private_hosts = list),
     ),
     key(
         "files.sandboxes",
@@ -289,6 +289,14 @@ fn days(value: &Value) -> Result<u32, Wrong> {
 /// Reads how much of something is kept.
 fn number(value: &Value) -> Result<u32, Wrong> {
     value.number(0..=1_000_000_000).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn hosts(value: &Value) -> Result<Vec<String>, Wrong> {
+    let hosts = value.list()?;
+    for host in &hosts {
+        check_host(host).map_err(|why| Wrong(format!("has `{host}`, which is not a host pattern: {why}")))?;
+    }
+    Ok(hosts)
 }
 
 fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {

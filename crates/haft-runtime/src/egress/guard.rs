@@ -143,6 +143,11 @@ impl Egress {
     }
 }
 
+/// Says what keeps a text from being an entry of `allowed_hosts` or `private_hosts`.
+pub fn check_host(entry: &str) -> Result<(), &'static str> {
+    Pattern::parse(entry).map(|_| ())
+}
+
 fn compile(setting: &'static str, entries: &[String]) -> Result<Vec<Pattern>, RulesError> {
     entries
         .iter()

@@ -11,5 +11,5 @@ mod guard;
 mod pattern;
 mod send;
 
-pub use guard::{Egress, EgressRules, Refused, RulesError};
+pub use guard::{Egress, EgressRules, Refused, RulesError, check_host};
 pub use send::{Outgoing, SendError};

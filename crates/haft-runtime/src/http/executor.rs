@@ -133,10 +133,13 @@ impl PreparedHttp {
             )
             .for_model(text));
         }
-        let limit = self.plan.timeout.min(call.deadline.saturating_duration_since(Instant::now()));
+        let left = call.deadline.saturating_duration_since(Instant::now());
+        let limit = self.plan.timeout.min(left);
         let exchange = Exchange { prepared: self, call, step, values, safety };
         match tokio::time::timeout(limit, exchange.run(outgoing)).await {
             Ok(outcome) => outcome,
+            // The rest of a call's time is a number that nobody has set.
+            Err(_) if left < self.plan.timeout => Err(failure::too_late(&step.shown(values), safety)),
             Err(_) => Err(failure::timeout(&step.shown(values), limit, safety)),
         }
     }

@@ -55,6 +55,13 @@ pub(super) fn timeout(shown: &str, limit: Duration, safety: Safety) -> CallError
         .retryable(safety.sent)
 }
 
+/// The answer did not come before the call was over.
+pub(super) fn too_late(shown: &str, safety: Safety) -> CallError {
+    CallError::new(ErrorCode::Timeout, format!("{shown}: no complete answer within the time of the call"))
+        .for_model("the service did not answer in time")
+        .retryable(safety.sent)
+}
+
 /// The body of an answer could not be read.
 pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: Safety) -> CallError {
     match error {
