@@ -31,6 +31,8 @@ pub const MAX_ENTRIES: usize = 32;
 pub const MAX_STEPS: usize = 20;
 /// The longest time that one call may take.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
+/// The most bytes that one call may send or return: all of them are in memory, and in the record.
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The most further attempts after a failed one.
 pub const MAX_RETRIES: u32 = 10;
 
@@ -134,6 +136,14 @@ fn execution(spec: &ToolSpec, checked: &mut Checked) {
             "invalid_value",
             "is 0, so no call could ever run; use 1 or more",
         );
+    }
+    for (field, bytes) in [
+        ("execution.limits.max_request_bytes", execution.limits.max_request_bytes),
+        ("execution.limits.max_response_bytes", execution.limits.max_response_bytes),
+    ] {
+        if bytes > MAX_BYTES {
+            checked.error(field, "invalid_value", format!("is {bytes}; at most {MAX_BYTES} are allowed"));
+        }
     }
     if let Some(retry) = &execution.retry {
         if retry.attempts > MAX_RETRIES {
@@ -257,7 +267,7 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
         }
         Implementation::FileWrite(file) => {
             named(&file.path, "path", checked);
-            if file.mode.is_some_and(|mode| mode > 0o7777) {
+            if file.mode.is_some_and(|mode| mode > 0o777) {
                 checked.error(
                     "implementation.mode",
                     "invalid_value",

@@ -116,7 +116,7 @@ impl Capture {
             };
             *open = length > 0;
             self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
-            if self.total > self.most as u64 + PATIENCE {
+            if self.total > (self.most as u64).saturating_add(PATIENCE) {
                 self.finish();
                 return Ok(Ended::Flooded);
             }

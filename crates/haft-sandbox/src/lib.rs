@@ -20,6 +20,7 @@ mod seccomp;
 mod self_test;
 mod settings;
 mod spawner;
+mod verdicts;
 
 pub use capture::{Capture, Captured, Ended, Stream};
 pub use command::{Bind, Command, File, Input, Level, Limits, Place};

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::AsyncReadExt as _;
@@ -18,6 +18,10 @@ use crate::ending::{Ending, Limit};
 use crate::engine::{Folder, Removal};
 use crate::error::SandboxError;
 use crate::settings::EngineName;
+
+/// How long a process that was killed may take to end: one that waits for a disk that is gone cannot be killed, and
+/// its caller shall not wait with it.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What the caller holds of a process's standard input.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub struct Running {
 pub(crate) struct Rest {
     pub(crate) child: Child,
     pub(crate) hold: Hold,
+    /// Whether it was told to end.
+    pub(crate) killed: bool,
     /// Dropped after the process has ended, in this order.
     pub(crate) group: Option<Group>,
     #[expect(dead_code, reason = "removed from disk when dropped")]
@@ -109,6 +115,7 @@ impl Running {
     pub fn kill(&mut self) {
         if let Some(rest) = &mut self.rest {
             rest.hold.kill();
+            rest.killed = true;
         }
     }
 
@@ -122,7 +129,17 @@ impl Running {
         let gone =
             || SandboxError::Engine { engine, message: "the process was waited for before".to_owned() };
         let rest = self.rest.as_mut().ok_or_else(gone)?;
-        let status = rest.wait().await.map_err(SandboxError::system("wait for a process"))?;
+        let waited = if rest.killed {
+            tokio::time::timeout(PATIENCE, rest.wait()).await
+        } else {
+            Ok(rest.wait().await)
+        };
+        let Ok(status) = waited else {
+            // What is left is cleaned up by whoever drops this, or by the next start.
+            tracing::warn!(%engine, "a process that was killed does not end; it is left to the kernel");
+            return Ok(End { ending: Ending::Signalled(libc::SIGKILL), processes_met: false });
+        };
+        let status = status.map_err(SandboxError::system("wait for a process"))?;
         let ran = rest.hold.ran(status).await;
         let mut rest = self.rest.take().ok_or_else(gone)?;
         if let Hold::Container(removal) = &mut rest.hold {

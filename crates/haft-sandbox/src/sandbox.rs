@@ -14,13 +14,13 @@ use crate::command::{Command, Input, Level, Place};
 use crate::ending::{Ending, Finished, Limit};
 use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, Workshop};
 use crate::error::SandboxError;
-use crate::running::{End, Running, StdinOf};
-use crate::self_test::{self, Verdict};
+use crate::running::{Running, StdinOf};
+use crate::self_test::Verdict;
 use crate::settings::{EngineName, Settings};
+use crate::verdicts::Verdicts;
 
-/// How long a process that was killed may take to end: one that waits for a disk that is gone cannot be killed, and
-/// its caller shall not wait with it.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long an engine may take to start a process: a disk or a service that is gone shall not hold the caller.
+const START: Duration = Duration::from_secs(30);
 
 /// Runs processes confined. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ struct Inner {
     landlock: OnceCell<Landlock>,
     docker: OnceCell<Container>,
     podman: OnceCell<Container>,
-    verdicts: [OnceCell<Verdict>; EngineName::ALL.len()],
+    verdicts: Verdicts,
 }
 
 impl Sandbox {
@@ -48,7 +48,7 @@ impl Sandbox {
             landlock: OnceCell::new(),
             docker: OnceCell::new(),
             podman: OnceCell::new(),
-            verdicts: [const { OnceCell::const_new() }; EngineName::ALL.len()],
+            verdicts: Verdicts::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -64,15 +64,17 @@ impl Sandbox {
     }
 
     /// Returns what real probes found about an engine; the first caller waits for them.
-    pub async fn verdict(&self, engine: EngineName) -> &Verdict {
-        let [bubblewrap, landlock, docker, podman] = &self.inner.verdicts;
-        let verdict = match engine {
-            EngineName::Bubblewrap => bubblewrap,
-            EngineName::Landlock => landlock,
-            EngineName::Docker => docker,
-            EngineName::Podman => podman,
-        };
-        verdict.get_or_init(|| Box::pin(self_test::examine(self, engine))).await
+    pub async fn verdict(&self, engine: EngineName) -> Arc<Verdict> {
+        self.inner.verdicts.of(self, engine, None).await
+    }
+
+    /// Refuses to run what would not be confined.
+    async fn check(&self, command: &Command) -> Result<(), SandboxError> {
+        let engine = command.place.engine;
+        // An image counts only where there are images; the others share one verdict.
+        let containers = matches!(engine, EngineName::Docker | EngineName::Podman);
+        let image = command.image.as_deref().filter(|_| containers);
+        self.inner.verdicts.of(self, engine, image).await.check(engine)
     }
 
     /// Returns the engine that runs images: the configured one where it does, else the one that is installed.
@@ -120,8 +122,7 @@ impl Sandbox {
         command: Command,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<Finished, SandboxError> {
-        let engine = command.place.engine;
-        self.verdict(engine).await.check(engine)?;
+        self.check(&command).await?;
         self.run_unexamined(command, watch).await
     }
 
@@ -152,20 +153,19 @@ impl Sandbox {
                 never = feed => match never {},
             };
             let flooded = matches!(ended, Ok(Ended::Flooded));
-            if flooded {
+            // Nobody reads any more.
+            if flooded || ended.is_err() {
                 running.kill();
             }
-            running.end().await.map(|end| (end, flooded.then_some(Limit::Output)))
+            let end = running.end().await?;
+            ended.map_err(SandboxError::system("read the output of a process"))?;
+            Ok((end, flooded.then_some(Limit::Output)))
         };
         let told = if let Ok(told) = tokio::time::timeout(limits.wall, read).await {
             told
         } else {
             running.kill();
-            let end = tokio::time::timeout(PATIENCE, running.end()).await.unwrap_or_else(|_| {
-                tracing::warn!(engine = %running.engine, "a process that was killed does not end; it is left to the kernel");
-                Ok(End { ending: Ending::Stopped(Limit::Wall), processes_met: false })
-            });
-            end.map(|end| (end, Some(Limit::Wall)))
+            running.end().await.map(|end| (end, Some(Limit::Wall)))
         };
         capture.finish();
         let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;
@@ -180,8 +180,7 @@ impl Sandbox {
 
     /// Starts a process that goes on until it ends, or is dropped. The caller minds the time and the output.
     pub async fn start(&self, command: Command) -> Result<Running, SandboxError> {
-        let engine = command.place.engine;
-        self.verdict(engine).await.check(engine)?;
+        self.check(&command).await?;
         self.start_unexamined(command).await
     }
 
@@ -194,8 +193,10 @@ impl Sandbox {
         }
         let engine = command.place.engine;
         let sandbox = self.clone();
-        let started = tokio::spawn(async move { sandbox.start_now(command).await }).await;
-        started.unwrap_or_else(|error| Err(SandboxError::Engine { engine, message: error.to_string() }))
+        let starting = async move { tokio::time::timeout(START, sandbox.start_now(command)).await };
+        let failed = |message: String| SandboxError::Engine { engine, message };
+        let started = tokio::spawn(starting).await.map_err(|error| failed(error.to_string()))?;
+        started.map_err(|_| failed("no process was started within 30 s".to_owned()))?
     }
 
     async fn start_now(&self, mut command: Command) -> Result<Running, SandboxError> {

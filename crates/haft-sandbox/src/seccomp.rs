@@ -64,9 +64,9 @@ pub(crate) fn filters(wishes: Wishes) -> Result<Vec<BpfProgram>, seccompiler::Er
     rules.insert(libc::SYS_ioctl, terminal_injection()?);
     rules.insert(libc::SYS_personality, vec![none_of(0, &[0, 0xffff_ffff])?]);
     rules.insert(libc::SYS_socket, socket_rules(wishes.sockets)?);
+    rules.extend(only_itself()?);
     if wishes.sees_processes {
         rules.extend(any(&[libc::SYS_setsid, libc::SYS_setpgid]));
-        rules.extend(only_itself()?);
     }
     if wishes.no_signals {
         rules.extend(any(&SIGNALS));
@@ -278,7 +278,8 @@ fn socket_rules(sockets: Sockets) -> Rules {
     Ok(vec![none_of(0, &allowed)?])
 }
 
-/// Limits, priorities and processors of other processes, which belong to the same user. Itself is 0.
+/// Limits, priorities and processors of other processes, which belong to the same user: the machine's, or the one
+/// that the next call is forked from. Itself is 0.
 fn only_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
     const IO_PROCESS: u64 = 1;
     let mut rules = Vec::new();

@@ -47,30 +47,33 @@ impl Verdict {
     }
 }
 
-/// What a probe prints when it got through.
+/// What a probe prints before it tries, and when it got through.
+const TRIES: &str = "tries";
 const THROUGH: &str = "got through";
 
+/// What is examined: an engine, and the image it runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) sandbox: &'a Sandbox,
+    pub(crate) engine: EngineName,
+    pub(crate) image: Option<&'a str>,
+}
+
 /// Runs the probes at once.
-pub(crate) async fn examine(sandbox: &Sandbox, engine: EngineName) -> Verdict {
-    let starts =
-        probe(sandbox, engine, "starts a program", "echo started", Expected::Output("started")).await;
-    let probes = if starts.failure.is_some() {
-        vec![starts]
-    } else {
-        let (network, outside, writes) = (network_script(), outside_script(sandbox), write_script(sandbox));
-        let refused = Expected::Refusal;
-        let (network, outside, writes, forks, memory) = tokio::join!(
-            probe(sandbox, engine, "network refused", &network.1, refused),
-            probe(sandbox, engine, "file outside refused", &outside, refused),
-            probe(sandbox, engine, "writing outside refused", &writes, refused),
-            probe(sandbox, engine, "fork bomb stopped", FORKS, refused),
-            probe(sandbox, engine, "memory stopped", MEMORY, refused),
-        );
-        vec![starts, network, outside, writes, forks, memory]
+pub(crate) async fn examine(subject: Subject<'_>) -> Verdict {
+    let engine = subject.engine;
+    let starts = match run(subject, Level::Isolated, "echo started").await {
+        Ok((Ending::Exited(0), output)) if output.trim() == "started" => None,
+        Ok((ending, output)) => Some(format!("{ending:?} {}", output.trim())),
+        Err(error) => Some(said(&error)),
     };
+    let mut probes = vec![Probe { name: "starts a program", failure: starts }];
+    if probes.iter().all(|probe| probe.failure.is_none()) {
+        probes.extend(Box::pin(attacks(subject)).await);
+    }
     let verdict = Verdict { engine, probes };
     match verdict.reason() {
-        None => tracing::info!(%engine, limits = sandbox.limiter(), "the sandbox holds"),
+        None => tracing::info!(%engine, limits = subject.sandbox.limiter(), "the sandbox holds"),
         Some(reason) => {
             tracing::warn!(%engine, reason, "the sandbox does not hold: tools that need it are refused");
         }
@@ -78,59 +81,76 @@ pub(crate) async fn examine(sandbox: &Sandbox, engine: EngineName) -> Verdict {
     verdict
 }
 
-#[derive(Clone, Copy)]
-enum Expected {
-    Output(&'static str),
-    Refusal,
+async fn attacks(subject: Subject<'_>) -> Vec<Probe> {
+    let scratch = &subject.sandbox.settings().scratch;
+    let (secret, written) = (scratch.join("self-test"), scratch.join("self-test-written"));
+    if let Err(error) = std::fs::write(&secret, THROUGH) {
+        let failure = Some(format!("the probe's file could not be written: {error}"));
+        return vec![Probe { name: "file outside refused", failure }];
+    }
+    let (listener, network) = network_script();
+    let outside = format!("cat {}", quoted(&secret.to_string_lossy()));
+    let writing = write_script(&written.to_string_lossy());
+    let isolated = |name, script| probe(subject, name, Level::Isolated, script);
+    let host = |name, script| probe(subject, name, Level::Host, script);
+    let (network_refused, outside_refused, writing_refused, forks, memory) = tokio::join!(
+        isolated("network refused", &network),
+        isolated("file outside refused", &outside),
+        isolated("writing outside refused", &writing),
+        isolated("fork bomb stopped", FORKS),
+        isolated("memory stopped", MEMORY),
+    );
+    let mut probes = vec![network_refused, outside_refused, writing_refused, forks, memory];
+    // Containers do not show the machine's files: another engine does that, and has a verdict of its own.
+    if matches!(subject.engine, EngineName::Bubblewrap | EngineName::Landlock) {
+        let (network_refused, hidden) = tokio::join!(
+            host("network refused with `sandbox: false`", &network),
+            host("the server's folder hidden with `sandbox: false`", &outside),
+        );
+        probes.extend([network_refused, hidden]);
+    }
+    drop(listener);
+    if std::fs::remove_file(&written).is_ok() {
+        probes
+            .push(Probe { name: "writing outside refused", failure: Some("a file was written".to_owned()) });
+    }
+    drop(std::fs::remove_file(&secret));
+    probes
 }
 
 /// A fork bomb with an end: far more processes than the probe is given. Where only all processes of a user can be
 /// counted, those that end meanwhile make room for as many.
 const FORKS: &str = "i=0; while [ $i -lt 500 ]; do sleep 2 & i=$((i+1)); done; echo got through";
 /// A buffer larger than the probe's memory.
-const MEMORY: &str = "dd if=/dev/zero of=/dev/null bs=256M count=1 2>/dev/null && echo got through";
+const MEMORY: &str = "dd if=/dev/zero of=/dev/null bs=256M count=1 && echo got through";
 
 /// A listener that a process with network would reach.
 fn network_script() -> (Option<TcpListener>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").ok();
     let port =
         listener.as_ref().and_then(|listener| listener.local_addr().ok()).map_or(1, |address| address.port());
-    (listener, format!("exec 2>/dev/null; bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo {THROUGH}"))
+    (listener, format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' && echo {THROUGH}"))
 }
 
-/// The server's own folder, from which nothing may be read.
-fn outside_script(sandbox: &Sandbox) -> String {
-    let folder = sandbox.settings().scratch.join("self-test");
-    drop(std::fs::write(&folder, THROUGH));
-    format!("cat {} 2>/dev/null", quoted(&folder.to_string_lossy()))
-}
-
-fn write_script(sandbox: &Sandbox) -> String {
-    let folder = sandbox.settings().scratch.join("self-test-written");
-    let path = quoted(&folder.to_string_lossy());
-    format!(
-        "exec 2>/dev/null; echo x > {path}; echo x > /usr/haft-self-test && rm /usr/haft-self-test && echo {THROUGH}"
-    )
+fn write_script(path: &str) -> String {
+    let usr = "/usr/haft-self-test";
+    format!("echo x > {usr} && rm {usr} && echo {THROUGH}; echo x > {}", quoted(path))
 }
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-async fn probe(
-    sandbox: &Sandbox,
-    engine: EngineName,
-    name: &'static str,
-    script: &str,
-    expected: Expected,
-) -> Probe {
-    let failure = match (run(sandbox, engine, script).await, expected) {
-        (Err(error), _) => Some(said(&error)),
-        (Ok((_, output)), Expected::Output(wanted)) if output.trim() == wanted => None,
-        (Ok((ending, output)), Expected::Output(_)) => Some(format!("{ending:?} {}", output.trim())),
-        (Ok((_, output)), Expected::Refusal) => {
-            output.contains(THROUGH).then(|| "it was not refused".to_owned())
+/// Tries something that has to fail. What did not come to try has shown nothing.
+async fn probe(subject: Subject<'_>, name: &'static str, level: Level, script: &str) -> Probe {
+    let script = format!("echo {TRIES}; exec 2>/dev/null; {script}");
+    let failure = match run(subject, level, &script).await {
+        Err(error) => Some(said(&error)),
+        Ok((_, output)) if output.contains(THROUGH) => Some("it was not refused".to_owned()),
+        Ok((ending, output)) if !output.starts_with(TRIES) => {
+            Some(format!("the probe did not run: {ending:?}"))
         }
+        Ok(_) => None,
     };
     Probe { name, failure }
 }
@@ -145,11 +165,12 @@ fn said(error: &SandboxError) -> String {
     }
 }
 
-async fn run(sandbox: &Sandbox, engine: EngineName, script: &str) -> Result<(Ending, String), SandboxError> {
-    let place = sandbox.place(Level::Isolated, Some(engine))?;
+async fn run(subject: Subject<'_>, level: Level, script: &str) -> Result<(Ending, String), SandboxError> {
+    let place = subject.sandbox.place(level, Some(subject.engine))?;
     let mut command = Command::new(place, ["sh", "-c", script]).env("PATH", "/usr/bin:/bin");
+    command.image = subject.image.map(str::to_owned);
     command.limits =
         Limits { wall: Duration::from_secs(10), processes: 16, memory: 64 << 20, ..Limits::default() };
-    let finished = sandbox.run_unexamined(command, &mut |_, _| {}).await?;
+    let finished = subject.sandbox.run_unexamined(command, &mut |_, _| {}).await?;
     Ok((finished.ending, finished.stdout.text().into_owned()))
 }

@@ -176,6 +176,11 @@ impl App {
         }
     }
 
+    /// Tries the sandbox before the first tool needs it, and says in the log what came of it.
+    pub(crate) async fn examine_sandbox(&self) {
+        self.sandbox.verdict(self.sandbox.settings().engine).await;
+    }
+
     /// Builds the index of the definitions anew from their files.
     pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
         self.store.reindex().await

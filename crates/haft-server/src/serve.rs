@@ -39,7 +39,7 @@ impl App {
         let upkeep = {
             let app = Arc::clone(&self);
             tokio::spawn(async move {
-                app.verify().await;
+                tokio::join!(app.verify(), app.examine_sandbox());
                 tokio::join!(app.keep_usage(), app.follow_tokens());
             })
         };

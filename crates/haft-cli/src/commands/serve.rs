@@ -1,6 +1,7 @@
 //! `haft serve`: starts the server.
 
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,10 +64,16 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let file = Arc::new(file);
     let stop = stop_signal(Arc::clone(&file)).map_err(CliError::io("listen to signals"))?;
     let login = engine.login_link(addr);
-    let data = json!({"address": format!("http://{addr}"), "login": login, "home": home, "addr": addr});
+    let data = json!({"address": format!("http://{addr}"), "login": &login, "home": home, "addr": addr});
+    // The link is an admin's token: it belongs on a screen, not in the log that a service's output becomes.
+    let shown = if std::io::stdout().is_terminal() {
+        login
+    } else {
+        format!("http://{addr}/ with the token in `{}`", home.join("tokens").display())
+    };
     context.output.data(&data, |output| {
         output.line(&format!(
-            "haft {} is ready after {:.2} s\n\n  address  http://{addr}\n  login    {login}\n  home     {}\n",
+            "haft {} is ready after {:.2} s\n\n  address  http://{addr}\n  login    {shown}\n  home     {}\n",
             env!("CARGO_PKG_VERSION"),
             started.elapsed().as_secs_f64(),
             home.display(),

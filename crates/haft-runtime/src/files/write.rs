@@ -52,7 +52,7 @@ impl Writing {
         let old = match statat(folder.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
                 beneath::regular(path, &stat)?;
-                Some(stat.st_mode & 0o7777)
+                Some(stat.st_mode & 0o777)
             }
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(failed(errno)),

@@ -6,13 +6,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Instant;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
@@ -307,12 +308,14 @@ impl Starting {
         let Some(pid) = first_process(&mut status).await else {
             return Err(failure(self.child).await);
         };
+        let held_back = HeldBack(pid);
         let init = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
         let init = init.and_then(fds::watch).map_err(system("hold a process"))?;
         shared::limit(pid, &command.limits, &workshop.control).map_err(system("limit a process"))?;
         let number = pid.as_raw_nonzero().get().unsigned_abs();
         self.group.add(number).map_err(system("put a process in a control group"))?;
         rustix::io::write(&self.let_go, b"1").map_err(io::Error::from).map_err(system("start a process"))?;
+        mem::forget(held_back);
         let stdin = self.child.stdin.take().map(StdinOf::Pipe).or(self.socket);
         Ok(Running {
             stdin,
@@ -322,11 +325,22 @@ impl Starting {
             engine: NAME,
             rest: Some(Rest {
                 child: self.child,
+                killed: false,
                 hold: Hold::Namespace { init, status },
                 group: Some(self.group),
                 folder: None,
             }),
         })
+    }
+}
+
+/// The first process of a namespace, before it is let go. Where that fails it is ended: it would wait for ever.
+struct HeldBack(Pid);
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        // The engine, its parent, is still there: the number is not free for others.
+        let _ = kill_process(self.0, Signal::KILL);
     }
 }
 

@@ -119,7 +119,13 @@ impl Container {
             stderr: child.stderr.take(),
             started,
             engine: self.name,
-            rest: Some(Rest { child, hold: Hold::Container(removal), group: None, folder: Some(folder) }),
+            rest: Some(Rest {
+                child,
+                killed: false,
+                hold: Hold::Container(removal),
+                group: None,
+                folder: Some(folder),
+            }),
         })
     }
 }

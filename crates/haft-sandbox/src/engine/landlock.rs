@@ -105,6 +105,7 @@ impl Landlock {
             engine: NAME,
             rest: Some(Rest {
                 child,
+                killed: false,
                 hold: Hold::Supervisor { lifeline: Some(lifeline) },
                 group: Some(group),
                 folder: Some(folder),

@@ -22,7 +22,9 @@ async fn an_engine_that_serves_has_passed_its_probes() {
                 "file outside refused",
                 "writing outside refused",
                 "fork bomb stopped",
-                "memory stopped"
+                "memory stopped",
+                "network refused with `sandbox: false`",
+                "the server's folder hidden with `sandbox: false`"
             ]
         );
     }
@@ -93,7 +95,7 @@ async fn a_private_folder_is_where_it_works_and_its_files_are_found() {
         }
         let left: Vec<_> = std::fs::read_dir(rig.home.path().join("run")).unwrap().flatten().collect();
         let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
-        assert_eq!(left, ["self-test"], "{engine}: nothing is left on disk");
+        assert!(left.is_empty(), "{engine}: {left:?} is left on disk");
     }
 }
 
