@@ -37,7 +37,9 @@ pub(crate) struct Output {
     /// For whom.
     pub(crate) form: Form,
     color: bool,
-    /// The width of the terminal behind stdout, where there is one.
+    /// Whether stdout is a terminal, which may not tell its width and can be driven all the same.
+    terminal: bool,
+    /// The width of that terminal, where it tells.
     width: Option<u16>,
 }
 
@@ -50,7 +52,7 @@ impl Output {
             Color::Auto => std::io::stderr().is_terminal() && environment.get("NO_COLOR").is_none(),
         };
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
-        Self { form, color, width }
+        Self { form, color, terminal: std::io::stdout().is_terminal(), width }
     }
 
     /// Tells whether stderr gets colors.
@@ -72,7 +74,7 @@ impl Output {
 
     /// Prints a line of data. Control characters are kept only where no terminal would obey them.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
-        let text = if self.width.is_some() { harmless(text) } else { text.to_owned() };
+        let text = if self.terminal { harmless(text) } else { text.to_owned() };
         print(&if text.ends_with('\n') { text } else { text + "\n" })
     }
 

@@ -1,6 +1,6 @@
 //! Calls that run in the background: who watches them, and who may stop them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_core::executor::{CallEvent, EventSink};
@@ -9,7 +9,7 @@ use haft_core::name::TenantId;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-/// How many events a slow watcher may lag behind before it misses some.
+/// How many events a slow watcher may lag behind before it misses some, and how many a late one is told.
 const BUFFER: usize = 256;
 
 /// A call that runs in the background.
@@ -20,17 +20,26 @@ pub struct Running {
     /// Stops it.
     pub cancel: CancellationToken,
     events: broadcast::Sender<CallEvent>,
+    /// The latest events, for who comes after them: nobody can watch a call before it has begun.
+    past: Arc<Mutex<VecDeque<CallEvent>>>,
 }
 
 impl Running {
-    /// Listens to its events from now on; the channel closes when the call is over.
-    pub fn subscribe(&self) -> broadcast::Receiver<CallEvent> {
-        self.events.subscribe()
+    /// Returns the latest events, and listens to all further ones; the channel closes when the call is over.
+    pub fn subscribe(&self) -> (Vec<CallEvent>, broadcast::Receiver<CallEvent>) {
+        // Under the lock, so that no event is in both or in neither.
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        (past.iter().cloned().collect(), self.events.subscribe())
     }
 }
 
 impl EventSink for Running {
     fn emit(&self, event: CallEvent) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if past.len() == BUFFER {
+            past.pop_front();
+        }
+        past.push_back(event.clone());
         // Nobody listening is not an error.
         let _ = self.events.send(event);
     }
@@ -50,7 +59,12 @@ impl Background {
         tenant: TenantId,
         cancel: CancellationToken,
     ) -> (Arc<Running>, Entered) {
-        let running = Arc::new(Running { tenant, cancel, events: broadcast::Sender::new(BUFFER) });
+        let running = Arc::new(Running {
+            tenant,
+            cancel,
+            events: broadcast::Sender::new(BUFFER),
+            past: Arc::default(),
+        });
         self.lock().insert(id, Arc::clone(&running));
         (running, Entered { background: Arc::clone(self), id })
     }
@@ -74,5 +88,29 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.background.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn who_comes_late_is_told_the_latest_events() {
+        let background = Arc::new(Background::default());
+        let cancel = CancellationToken::new();
+        let (running, _entered) =
+            background.enter(CallId(Uuid::now_v7()), TenantId::default_tenant(), cancel);
+        for number in 0..BUFFER + 2 {
+            running.emit(CallEvent::Output(number.to_string()));
+        }
+        let (past, mut coming) = running.subscribe();
+        assert_eq!(past.len(), BUFFER);
+        assert_eq!(past.first(), Some(&CallEvent::Output("2".to_owned())));
+        running.emit(CallEvent::Output("next".to_owned()));
+        assert_eq!(coming.try_recv(), Ok(CallEvent::Output("next".to_owned())));
+        assert!(coming.try_recv().is_err(), "nothing is told twice");
     }
 }

@@ -89,11 +89,30 @@ fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
         format!("mode       {}", view::text(call, "mode")),
         format!("caller     {} by {}", view::text(call, "caller"), view::text(call, "surface")),
         format!("started    {}", view::time(call, "started_at")),
-        format!("took       {} ms", milliseconds(call)),
-        format!("arguments  {}", view::text(call, "args")),
     ];
+    // A call that still runs has taken no time yet.
+    if call.get("duration_ms").is_some_and(|time| !time.is_null()) {
+        lines.push(format!("took       {} ms", milliseconds(call)));
+    }
+    lines.push(format!("arguments  {}", view::text(call, "args")));
     if let Some(error) = call.get("error").filter(|error| !error.is_null()) {
         lines.push(format!("error      {}: {}", view::text(error, "code"), view::text(error, "message")));
+    }
+    if let Some(process) = call.get("process").filter(|process| !process.is_null()) {
+        for (key, label) in
+            [("exit_code", "exit code  "), ("signal", "signal     "), ("limit", "limit      ")]
+        {
+            let text = view::text(process, key);
+            if !text.is_empty() {
+                lines.push(format!("{label}{text}"));
+            }
+        }
+        for (key, label) in [("stderr", "standard error"), ("stdout", "standard output")] {
+            let text = view::text(process, key);
+            if !text.is_empty() {
+                lines.push(format!("{label}\n{}", text.trim_end()));
+            }
+        }
     }
     if let Some(value) = call.get("value") {
         lines.push(format!("value\n{}", view::readable(value)));

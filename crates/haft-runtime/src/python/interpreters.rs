@@ -7,7 +7,7 @@ use haft_core::executor::CallContext;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{Captured, File, Finished, Level, Limits, Place, Stream};
+use haft_sandbox::{Captured, Ending, File, Finished, Level, Limit, Limits, Place, Stream};
 use tokio::time::Instant;
 
 use super::pool::{Pool, PoolSettings};
@@ -125,7 +125,11 @@ impl Interpreters {
 
 /// Sorts what a cold interpreter said: where there is a result, that is its standard output.
 fn sorted(finished: Finished, wanted: &Wanted) -> Done {
-    let Finished { ending, stdout, stderr, .. } = finished;
+    let Finished { mut ending, stdout, stderr, .. } = finished;
+    // A result that was cut is none.
+    if stdout.left_out > 0 && !matches!(wanted, Wanted::Script { .. }) {
+        ending = Ending::Stopped(Limit::Output);
+    }
     let (stdout, result) = match wanted {
         Wanted::Script { .. } => (stdout, Vec::new()),
         Wanted::Function { .. } | Wanted::Check { .. } => (Captured::default(), stdout.bytes),

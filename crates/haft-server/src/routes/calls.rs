@@ -150,23 +150,32 @@ pub(crate) async fn events(
 
 fn live(running: &Running) -> impl Stream<Item = Event> + use<> {
     let first = stream::iter([event("status", &json!({"status": "running"}))]);
-    let following = BroadcastStream::new(running.subscribe()).filter_map(|received| async move {
-        Some(match received {
-            Ok(CallEvent::Output(line)) => event("output", &json!({"line": line})),
-            Ok(CallEvent::Progress(share, message)) => {
-                event("progress", &json!({"progress": share, "message": message}))
-            }
-            Err(lagged) => event("lagged", &json!({"message": lagged.to_string()})),
-        })
+    let (past, coming) = running.subscribe();
+    let past = stream::iter(past).map(|told| call_event(&told));
+    let following = BroadcastStream::new(coming).map(|received| match received {
+        Ok(told) => call_event(&told),
+        Err(lagged) => event("lagged", &json!({"message": lagged.to_string()})),
     });
-    first.chain(following)
+    first.chain(past).chain(following)
+}
+
+fn call_event(told: &CallEvent) -> Event {
+    match told {
+        CallEvent::Output(line) => event("output", &json!({"line": line})),
+        CallEvent::Progress(share, message) => {
+            event("progress", &json!({"progress": share, "message": message}))
+        }
+    }
 }
 
 fn status_event(record: &CallRecord) -> Event {
     let mut data = json!({"status": record.status, "duration_ms": record.duration_ms});
     match (&record.error, data.as_object_mut()) {
         (Some(error), Some(map)) => {
-            map.insert("error".to_owned(), json!({"code": error.code, "message": error.message}));
+            let details = json!({
+                "code": error.code, "message": error.message, "retryable": error.retryable, "details": error.details,
+            });
+            map.insert("error".to_owned(), details);
         }
         (None, Some(map)) => {
             map.insert("value".to_owned(), record.value.clone().unwrap_or(Value::Null));
