@@ -21,7 +21,7 @@ fn compile(command: &str) -> Result<CommandTemplate, String> {
 }
 
 /// Returns the script for `{"x": "v"}`, or why there is none.
-fn script(command: &str) -> String {
+pub(super) fn script(command: &str) -> String {
     let args = Map::from_iter([("x".to_owned(), json!("v"))]);
     match compile(command) {
         Ok(template) => filled(&template, &args).0,

@@ -17,6 +17,7 @@
 //! `$NAME` and `${NAME}` are variables of the shell. Those that nothing in the command sets are secrets
 //! ([`CommandTemplate::secrets`]), and get into the environment under their own name.
 
+mod arguments;
 mod compile;
 mod grammar;
 mod heredoc;
@@ -28,6 +29,8 @@ mod word;
 
 pub use compile::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
 
+#[cfg(test)]
+mod arguments_tests;
 #[cfg(test)]
 mod command_tests;
 #[cfg(test)]

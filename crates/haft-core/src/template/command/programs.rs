@@ -46,7 +46,7 @@ pub(super) const REFUSED_BUILTINS: [&str; 31] = [
 ];
 
 /// Programs that hand their arguments or their input to a shell or an interpreter of their own.
-pub(super) const RUNNERS: [&str; 52] = [
+pub(super) const RUNNERS: [&str; 106] = [
     "xargs",
     "parallel",
     "ssh",
@@ -99,6 +99,60 @@ pub(super) const RUNNERS: [&str; 52] = [
     "cmake",
     "systemd-run",
     "start-stop-daemon",
+    "socat",
+    "pkexec",
+    "entr",
+    "gosu",
+    "su-exec",
+    "setpriv",
+    "capsh",
+    "sg",
+    "taskset",
+    "chrt",
+    "prlimit",
+    "setarch",
+    "numactl",
+    "unbuffer",
+    "xvfb-run",
+    "dbus-run-session",
+    "fakeroot",
+    "proot",
+    "bwrap",
+    "firejail",
+    "systemd-nspawn",
+    "machinectl",
+    "systemd-inhibit",
+    "proxychains",
+    "torsocks",
+    "faketime",
+    "cpulimit",
+    "valgrind",
+    "perf",
+    "hyperfine",
+    "run-parts",
+    "ansible",
+    "wine",
+    "mosh",
+    "pwsh",
+    "powershell",
+    "nu",
+    "xonsh",
+    "elvish",
+    "ipython",
+    "iex",
+    "erl",
+    "jshell",
+    "scala",
+    "sbcl",
+    "clisp",
+    "ocaml",
+    "ghc",
+    "duckdb",
+    "sqlcmd",
+    "mongo",
+    "mongosh",
+    "cqlsh",
+    "usql",
 ];
 
 /// Shells: they run a script file of the command, and nothing else.
@@ -106,9 +160,9 @@ const SHELLS: [&str; 11] =
     ["sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh"];
 
 /// Programs that run the program behind them.
-pub(super) const PREFIXES: [&str; 12] = [
+pub(super) const PREFIXES: [&str; 13] = [
     "command", "exec", "nohup", "setsid", "nice", "ionice", "sudo", "doas", "stdbuf", "chronic", "env",
-    "timeout",
+    "time", "timeout",
 ];
 
 /// How an interpreter is told its program.
@@ -131,7 +185,7 @@ enum Permutes {
     Always,
 }
 
-const INTERPRETERS: [Interpreter; 9] = [
+const INTERPRETERS: [Interpreter; 10] = [
     Interpreter {
         names: &["python", "pypy"],
         program: &["-c", "-m"],
@@ -147,7 +201,7 @@ const INTERPRETERS: [Interpreter; 9] = [
         permutes: Permutes::BehindOption,
     },
     Interpreter {
-        names: &["ruby"],
+        names: &["ruby", "jruby"],
         program: &["-e"],
         argument: &["-r", "-I"],
         letters: "e",
@@ -188,6 +242,26 @@ const INTERPRETERS: [Interpreter; 9] = [
         letters: "ef",
         permutes: Permutes::Always,
     },
+    Interpreter {
+        names: &["julia", "Rscript", "guile", "elixir", "groovy", "raku", "racket", "hy", "ts-node", "tsx"],
+        program: &[
+            "-e",
+            "-E",
+            "-c",
+            "-p",
+            "-r",
+            "-f",
+            "-L",
+            "-s",
+            "--eval",
+            "--print",
+            "--load",
+            "--require",
+        ],
+        argument: &[],
+        letters: "eE",
+        permutes: Permutes::BehindOption,
+    },
     Interpreter { names: &SHELLS, program: &[], argument: &[], letters: "", permutes: Permutes::Never },
 ];
 
@@ -196,6 +270,11 @@ pub(super) fn base_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or_default();
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     if bare.is_empty() { name } else { bare }
+}
+
+/// Tells whether a program is a shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
 }
 
 /// Refuses an interpreter whose program is not written out in the command, or that could take a value for it.
@@ -242,7 +321,7 @@ fn find_program(interpreter: &Interpreter, name: &str, arguments: &[Word]) -> Sc
                 None => Ok(None),
             };
         }
-        if SHELLS.contains(&name) && text.starts_with('-') {
+        if is_shell(name) && text.starts_with('-') {
             return Err(Fault {
                 at: word.at,
                 message: format!(
@@ -283,31 +362,4 @@ fn text_of_program(name: &str, word: &Word) -> Fault {
             "a value that `{name}` could read as part of its program; write the program out and pass the value behind it, or by a variable"
         ),
     }
-}
-
-/// Refuses values behind `sh -c`, whoever runs it, and in what `find` runs.
-pub(super) fn check_hand_over(arguments: &[Word]) -> Scan<()> {
-    let mut shell = false;
-    let mut runs: Option<&str> = None;
-    for word in arguments {
-        if let (Some(what), false) = (runs, word.values.is_empty()) {
-            return Err(Fault {
-                at: word.at,
-                message: format!("a value behind `{what}` would be read as a program; write a script tool"),
-            });
-        }
-        let Some(text) = word.literal() else {
-            shell = false;
-            continue;
-        };
-        let flags = text.strip_prefix('-').unwrap_or_default();
-        if shell && !flags.starts_with('-') && flags.contains('c') {
-            runs = Some("sh -c");
-        }
-        if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
-            runs = Some("-exec");
-        }
-        shell = SHELLS.contains(&base_name(text)) || (shell && text.starts_with('-'));
-    }
-    Ok(())
 }

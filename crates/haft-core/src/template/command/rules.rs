@@ -1,9 +1,9 @@
 //! What a command may do with values, once its words are known.
 
 use super::super::variables::reserved_variable;
+use super::arguments::check_arguments;
 use super::programs::{
-    LITERAL_ONLY, PREFIXES, REFUSED_BUILTINS, RUNNERS, TAKES_VALUES, base_name, check_hand_over,
-    check_interpreter,
+    LITERAL_ONLY, PREFIXES, REFUSED_BUILTINS, RUNNERS, TAKES_VALUES, base_name, check_interpreter,
 };
 use super::shell::{Fault, Scan, Shell};
 use super::word::Word;
@@ -78,7 +78,7 @@ impl Shell<'_> {
             return refuse(command, why);
         }
         check_interpreter(base, command, arguments)?;
-        check_hand_over(arguments)?;
+        check_arguments(base, arguments)?;
         self.guard(name, arguments);
         Ok(())
     }
