@@ -292,6 +292,7 @@ fn wasm(settings: &Settings, local_token: &Secret) -> WasmExecutor {
     WasmExecutor::new(WasmSettings {
         home: settings.database_url.is_none().then(|| settings.home.clone()),
         cache: Some(CacheSettings { folder, key: local_token.clone() }),
+        limits: settings.wasm,
         ..WasmSettings::default()
     })
 }

@@ -10,6 +10,7 @@ pub use haft_runtime::egress::check_host;
 pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::Retention;
+pub use haft_wasm::WasmLimits;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Settings {
     pub retention: Retention,
     /// What confines the processes of tools.
     pub sandbox: SandboxSettings,
+    /// What the guests of `wasm` tools may use.
+    pub wasm: WasmLimits,
 }
 
 /// The HTTP server.
@@ -130,6 +133,7 @@ impl Settings {
             ledger: LedgerSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),
+            wasm: WasmLimits::default(),
         }
     }
 }

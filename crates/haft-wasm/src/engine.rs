@@ -77,7 +77,7 @@ fn config() -> Config {
 }
 
 fn pool(settings: &WasmSettings) -> PoolingAllocationConfig {
-    let calls = settings.max_running.max(1);
+    let calls = settings.limits.at_once.max(1);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_stacks(calls)
         .total_component_instances(calls)
@@ -91,7 +91,7 @@ fn pool(settings: &WasmSettings) -> PoolingAllocationConfig {
         .max_memories_per_module(MEMORIES)
         .max_tables_per_module(TABLES)
         .table_elements(TABLE_ELEMENTS)
-        .max_memory_size(usize::try_from(settings.max_memory_bytes).unwrap_or(usize::MAX))
+        .max_memory_size(settings.limits.guest_memory())
         // What a small guest touches is cleared by hand: cheaper than to give pages back and fault them in again.
         .linear_memory_keep_resident(64 * 1024)
         .table_keep_resident(4 * 1024)

@@ -19,6 +19,7 @@ use crate::compile::Compiler;
 use crate::engine::{EngineError, Host};
 use crate::entry::Program;
 use crate::guest::{self, CallLimits, Guest};
+use crate::memory::Budget;
 use crate::settings::WasmSettings;
 use crate::source::{self, BundleFile, SourceError, Stamp};
 use crate::state::World;
@@ -41,6 +42,7 @@ struct Shared {
     compiler: Compiler,
     threads: Threads,
     places: Arc<Semaphore>,
+    budget: Arc<Budget>,
 }
 
 impl WasmExecutor {
@@ -69,9 +71,11 @@ impl Shared {
                 .ok()
         });
         let compiler = Compiler::new(host.engine.clone(), cache);
-        let running = usize::try_from(settings.max_running.max(1)).unwrap_or(1);
+        let running = usize::try_from(settings.limits.at_once.max(1)).unwrap_or(1);
         let places = Arc::new(Semaphore::new(running.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { settings: Arc::clone(settings), host, compiler, threads: Threads::default(), places })
+        let budget = Arc::new(Budget::new(settings.limits.total_memory_bytes));
+        let (settings, threads) = (Arc::clone(settings), Threads::default());
+        Ok(Self { settings, host, compiler, threads, places, budget })
     }
 }
 
@@ -92,7 +96,7 @@ impl Executor for WasmExecutor {
         let loader = Loader::new(self.shared()?, spec, folder)?;
         let (program, stamp) = loader.load()?;
         Ok(Arc::new(PreparedWasm {
-            limits: CallLimits::new(&spec.execution.limits, self.settings.max_memory_bytes),
+            limits: CallLimits::new(&spec.execution.limits, self.settings.limits.guest_memory()),
             world: if spec.execution.is_pure { World::Still } else { World::Real },
             loader: Arc::new(loader),
             loaded: Mutex::new(Loaded { program: Ok(Arc::new(program)), stamp }),
@@ -206,7 +210,7 @@ impl Prepared for PreparedWasm {
                 input,
                 limits: self.limits,
                 world: self.world,
-                env: Vec::new(),
+                budget: Arc::clone(&shared.budget),
                 events: call.events.clone(),
                 running: shared.host.ticker.running(),
                 place,

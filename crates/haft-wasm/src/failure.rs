@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 use crate::compile::reason;
+use crate::state::Refused;
 
 /// How many lines of stderr an error shows, and how many characters of each.
 const LINES: usize = 10;
@@ -17,7 +18,7 @@ const MESSAGE: usize = 4000;
 pub(crate) struct Remains<'a> {
     pub(crate) stderr: &'a [u8],
     pub(crate) stdout_overflowed: bool,
-    pub(crate) memory_refused: bool,
+    pub(crate) refused: Option<Refused>,
     pub(crate) max_memory: usize,
     pub(crate) max_output: u64,
 }
@@ -31,7 +32,10 @@ pub(crate) fn stopped(error: &wasmtime::Error, remains: &Remains<'_>) -> CallErr
         let message = "all places for WebAssembly guests are taken";
         return CallError::new(ErrorCode::Overloaded, message);
     }
-    let (what, details) = if remains.memory_refused {
+    if remains.refused == Some(Refused::Shared) {
+        return no_memory_left();
+    }
+    let (what, details) = if remains.refused == Some(Refused::Own) {
         let limit = remains.max_memory / (1024 * 1024);
         (format!("it needed more memory than the {limit} MiB that it may have"), json!({"limit": "memory"}))
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
@@ -42,6 +46,16 @@ pub(crate) fn stopped(error: &wasmtime::Error, remains: &Remains<'_>) -> CallErr
         (format!("it could not run: {}", reason(error)), json!({}))
     };
     failed(&what, details, remains.stderr)
+}
+
+/// A guest was refused memory that others have. It has changed nothing anywhere, so it may be called again.
+fn no_memory_left() -> CallError {
+    let text = "too many wasm tools use memory at once";
+    CallError::new(
+        ErrorCode::Overloaded,
+        format!("{text}; call again later, or raise `wasm.total_memory_bytes` to allow it"),
+    )
+    .for_model(format!("{text}; try again later"))
 }
 
 /// A program that said by its status that it failed.

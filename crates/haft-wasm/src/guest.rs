@@ -19,6 +19,7 @@ use wasmtime_wasi::I32Exit;
 use crate::capture::Capture;
 use crate::entry::{Program, Signature};
 use crate::failure::{self, Remains};
+use crate::memory::Budget;
 use crate::shape::Shape;
 use crate::state::{Grants, State, World};
 use crate::ticker::Running;
@@ -46,8 +47,7 @@ pub(crate) struct CallLimits {
 }
 
 impl CallLimits {
-    pub(crate) fn new(limits: &Limits, memory: u64) -> Self {
-        let memory = usize::try_from(memory).unwrap_or(usize::MAX);
+    pub(crate) fn new(limits: &Limits, memory: usize) -> Self {
         Self { input: limits.max_request_bytes, output: limits.max_response_bytes, memory }
     }
 
@@ -105,7 +105,7 @@ pub(crate) struct Guest {
     pub(crate) input: Input,
     pub(crate) limits: CallLimits,
     pub(crate) world: World,
-    pub(crate) env: Vec<(String, String)>,
+    pub(crate) budget: Arc<Budget>,
     pub(crate) events: Option<Arc<dyn EventSink>>,
     pub(crate) running: Running,
     pub(crate) place: OwnedSemaphorePermit,
@@ -114,14 +114,14 @@ pub(crate) struct Guest {
 impl Guest {
     /// Runs the program in a store of its own.
     pub(crate) async fn run(self) -> Ended {
-        let Self { engine, program, input, limits, world, env, events, running, place } = self;
+        let Self { engine, program, input, limits, world, budget, events, running, place } = self;
         let (stdout, stderr) = (Capture::value(output_limit(&limits)), Capture::messages(events));
         let (values, stdin) = match input {
             Input::Values(values) => (values, Bytes::new()),
             Input::Stdin(stdin) => (Vec::new(), stdin),
         };
-        let grants = Grants { world, stdin, env, stdout: stdout.clone(), stderr: stderr.clone() };
-        let mut store = Store::new(&engine, State::new(grants, limits.memory));
+        let grants = Grants { world, stdin, stdout: stdout.clone(), stderr: stderr.clone() };
+        let mut store = Store::new(&engine, State::new(grants, limits.memory, budget));
         store.limiter(|state| &mut state.bounds);
         store.set_hostcall_fuel(limits.fuel());
         store.set_max_component_handles(HANDLES);
@@ -130,14 +130,14 @@ impl Guest {
         store.epoch_deadline_async_yield_and_update(1);
 
         let ended = enter(&program, &mut store, values).await;
-        let memory_refused = store.data().bounds.memory_refused;
+        let refused = store.data().bounds.refused;
         drop(store);
         drop((running, place));
         let stderr = stderr.take();
         let remains = Remains {
             stderr: &stderr,
             stdout_overflowed: stdout.overflowed(),
-            memory_refused,
+            refused,
             max_memory: limits.memory,
             max_output: limits.output,
         };

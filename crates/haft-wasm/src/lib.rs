@@ -1,7 +1,7 @@
 //! The `wasm` executor: WebAssembly components and WASI commands in wasmtime.
 //!
-//! A guest has no authority of its own: no files, no network, no environment but what its definition names, and
-//! bounds on memory, time and output. Knows haft-core alone; nothing else in haft knows wasmtime.
+//! A guest has no authority of its own: no files, no network, no environment, and bounds on memory (of each and of
+//! all together), time and output. Knows haft-core alone; nothing else in haft knows wasmtime.
 
 mod cache;
 mod capture;
@@ -14,6 +14,7 @@ mod failure;
 mod guest;
 mod lift;
 mod lower;
+mod memory;
 mod scan;
 mod settings;
 mod shape;
@@ -23,4 +24,4 @@ mod threads;
 mod ticker;
 
 pub use executor::WasmExecutor;
-pub use settings::{CacheSettings, WasmSettings};
+pub use settings::{CacheSettings, WasmLimits, WasmSettings};

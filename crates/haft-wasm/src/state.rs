@@ -2,6 +2,7 @@
 //!
 //! The view is made when the guest first looks: most functions never do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,11 +16,14 @@ use wasmtime_wasi::{
 
 use crate::capture::Capture;
 use crate::engine;
+use crate::memory::{Budget, Share};
 
 /// The most handles (streams, pollables) that a guest may hold.
 const HANDLES: usize = 1000;
 /// The most random bytes of one request.
 const RANDOM: u64 = 1024 * 1024;
+/// The bytes of a table's element: a pointer.
+const ELEMENT: usize = size_of::<usize>();
 /// The longest step of a clock that stands still.
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
@@ -36,7 +40,6 @@ pub(crate) enum World {
 pub(crate) struct Grants {
     pub(crate) world: World,
     pub(crate) stdin: Bytes,
-    pub(crate) env: Vec<(String, String)>,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
 }
@@ -51,10 +54,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(grants: Grants, max_memory: usize) -> Self {
+    pub(crate) fn new(grants: Grants, max_memory: usize, budget: Arc<Budget>) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
-        Self { grants, p2: None, table, p1: None, bounds: Bounds::new(max_memory) }
+        Self { grants, p2: None, table, p1: None, bounds: Bounds::new(max_memory, budget) }
     }
 
     /// Returns the view of a core module.
@@ -79,7 +82,6 @@ impl Grants {
             .stdout(self.stdout.clone())
             .stderr(self.stderr.clone())
             .arg("tool")
-            .envs(&self.env)
             .max_random_size(RANDOM)
             .allow_tcp(false)
             .allow_udp(false)
@@ -125,13 +127,31 @@ impl HostMonotonicClock for StillClock {
 pub(crate) struct Bounds {
     max_memory: usize,
     memory: usize,
-    /// Whether the guest wanted more memory than it may have.
-    pub(crate) memory_refused: bool,
+    share: Share,
+    /// Why the guest was last refused more memory.
+    pub(crate) refused: Option<Refused>,
+}
+
+/// Why a guest does not get more memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It would have more than a guest may have.
+    Own,
+    /// All guests together would have more than they may have.
+    Shared,
 }
 
 impl Bounds {
-    const fn new(max_memory: usize) -> Self {
-        Self { max_memory, memory: 0, memory_refused: false }
+    const fn new(max_memory: usize, budget: Arc<Budget>) -> Self {
+        Self { max_memory, memory: 0, share: Share::new(budget), refused: None }
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        let is_left = self.share.take(bytes);
+        if !is_left {
+            self.refused = Some(Refused::Shared);
+        }
+        is_left
     }
 }
 
@@ -140,11 +160,19 @@ impl ResourceLimiter for Bounds {
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let all = self.memory.saturating_sub(current).saturating_add(desired);
+        // Such a growth fails anyhow, and would be counted all the same.
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let more = desired.saturating_sub(current);
+        let all = self.memory.saturating_add(more);
         if all > self.max_memory {
-            self.memory_refused = true;
+            self.refused = Some(Refused::Own);
+            return Ok(false);
+        }
+        if !self.take(more) {
             return Ok(false);
         }
         self.memory = all;
@@ -153,11 +181,12 @@ impl ResourceLimiter for Bounds {
 
     fn table_growing(
         &mut self,
-        _current: usize,
+        current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        Ok(desired <= engine::TABLE_ELEMENTS)
+        let most = maximum.unwrap_or(usize::MAX).min(engine::TABLE_ELEMENTS);
+        Ok(desired <= most && self.take(desired.saturating_sub(current).saturating_mul(ELEMENT)))
     }
 
     fn instances(&self) -> usize {

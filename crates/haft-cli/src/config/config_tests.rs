@@ -105,6 +105,9 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("sandbox.processes", "16"),
         ("sandbox.file_bytes", "65536"),
         ("sandbox.work_bytes", "65536"),
+        ("wasm.at_once", "3"),
+        ("wasm.memory_bytes", "65536"),
+        ("wasm.total_memory_bytes", "65536"),
         ("log.level", "\"debug\""),
         ("log.format", "\"json\""),
     ];

@@ -269,6 +269,20 @@ pub(crate) const KEYS: &[Key] = &[
     key("sandbox.work_bytes", "134217728", "The size of a tool's private folders.", |to, value| {
         value.number(1 << 16..=1 << 40).map(|bytes| to.settings.sandbox.processes.limits.work = bytes)
     }),
+    key("wasm.at_once", "256", "The most calls of `wasm` tools at once; further ones wait.", |to, value| {
+        let most = value.number(1..=10_000)?;
+        to.settings.wasm.at_once = u32::try_from(most).unwrap_or(u32::MAX);
+        Ok(())
+    }),
+    key("wasm.memory_bytes", "268435456", "The memory of one call of a `wasm` tool.", |to, value| {
+        value.number(1 << 16..=1 << 32).map(|bytes| to.settings.wasm.memory_bytes = bytes)
+    }),
+    key(
+        "wasm.total_memory_bytes",
+        "1073741824",
+        "The memory of all calls of `wasm` tools together; a call that needs more than is left is refused.",
+        |to, value| value.number(1 << 16..=1 << 40).map(|bytes| to.settings.wasm.total_memory_bytes = bytes),
+    ),
     key(
         "log.level",
         "\"info\"",

@@ -14,7 +14,7 @@ use haft_core::name::{TenantId, ToolName};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_wasm::{CacheSettings, WasmExecutor, WasmSettings};
+use haft_wasm::{CacheSettings, WasmExecutor, WasmLimits, WasmSettings};
 use serde_json::{Value, json};
 
 struct NoSecrets;
@@ -37,7 +37,15 @@ impl EventSink for Watcher {
 
 /// Returns settings for tests: few places, so that the pool is small.
 pub(crate) fn settings() -> WasmSettings {
-    WasmSettings { max_memory_bytes: 16 * 1024 * 1024, max_running: 16, ..WasmSettings::default() }
+    limited(LIMITS)
+}
+
+/// What guests may have in most tests.
+pub(crate) const LIMITS: WasmLimits =
+    WasmLimits { memory_bytes: 16 << 20, total_memory_bytes: 1 << 30, at_once: 16 };
+
+pub(crate) fn limited(limits: WasmLimits) -> WasmSettings {
+    WasmSettings { limits, ..WasmSettings::default() }
 }
 
 pub(crate) fn cached(folder: &Path, key: &str) -> WasmSettings {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::outcome::ErrorCode;
-use haft_wasm::{WasmExecutor, WasmSettings};
+use haft_wasm::{WasmExecutor, WasmLimits};
 use serde_json::json;
 
-use crate::harness::{Tool, command, component, context, echo, run, settings};
+use crate::harness::{LIMITS, Tool, command, component, context, echo, limited, run};
 
 const LOOP: &str = "(module (func (export \"_start\") (loop $again (br $again))))";
 
@@ -58,6 +58,82 @@ async fn memory_is_bounded() {
     insta::assert_snapshot!(Tool::of(&many).problems().join("\n"), @"`implementation.base64`: cannot be compiled: module memory does not fit in pooling allocator requirements: defined memories count of 40 exceeds the per-instance limit of 4 (invalid_module)");
 }
 
+/// Two guests hold twelve of the thirteen MiB that there are for all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_memory_of_all_guests_together_is_bounded() {
+    let limits = WasmLimits { memory_bytes: 8 << 20, total_memory_bytes: 13 << 20, ..LIMITS };
+    let executor = WasmExecutor::new(limited(limits));
+    let tool = |wat: &str| Tool::of(wat).on(&executor).prepare().unwrap();
+    let holding = tool(
+        "(module (memory 1) (func (export \"_start\")
+           (loop $wait (br_if $wait (i32.eq (memory.grow (i32.const 95)) (i32.const -1)))) (loop $again (br $again))))",
+    );
+    let holders: Vec<_> = (0..2)
+        .map(|_| {
+            let holding = Arc::clone(&holding);
+            tokio::spawn(async move { run(&*holding, json!({})).await })
+        })
+        .collect();
+    let start = |memory: &str, body: &str| format!("(module {memory} (func (export \"_start\") {body}))");
+    let initial = tool(&start("(memory 64)", ""));
+    while run(&*initial, json!({})).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let small = tool(&start("(memory 8)", ""));
+    assert_eq!(run(&*small, json!({})).await, Ok(json!("")));
+    // It looks at what it is told, and can do without.
+    let modest = "(if (i32.ne (memory.grow (i32.const 64)) (i32.const -1)) (then unreachable))";
+    let modest = tool(&start("(memory 1)", modest));
+    assert_eq!(run(&*modest, json!({})).await, Ok(json!("")));
+    let growing = tool(&start("(memory 1)", "(drop (memory.grow (i32.const 64))) unreachable"));
+    let tables = tool(&start(&"(table 90000 funcref)".repeat(3), ""));
+    for refused in [&growing, &initial, &tables] {
+        let error = run(&**refused, json!({})).await.unwrap_err();
+        assert!(error.retryable);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(error, @"overloaded: too many wasm tools use memory at once; call again later, or raise `wasm.total_memory_bytes` to allow it");
+        }
+    }
+
+    for holder in holders {
+        holder.abort();
+        assert!(holder.await.unwrap_err().is_cancelled());
+    }
+    // What they held is there again as soon as they are gone.
+    let mut outcome = run(&*initial, json!({})).await;
+    while outcome.as_ref().is_err_and(|error| error.code == ErrorCode::Overloaded) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        outcome = run(&*initial, json!({})).await;
+    }
+    assert_eq!(outcome, Ok(json!("")));
+    assert_eq!(run(&*tables, json!({})).await, Ok(json!("")));
+}
+
+/// A guest that alone wants more than there is for all will never get it: that is no overload.
+#[tokio::test]
+async fn a_guest_has_no_more_than_all_may_have() {
+    let executor = WasmExecutor::new(limited(WasmLimits { total_memory_bytes: 2 << 20, ..LIMITS }));
+    let grow =
+        "(module (memory 1) (func (export \"_start\") (drop (memory.grow (i32.const 32))) unreachable))";
+    let error = Tool::of(grow).on(&executor).fail(json!({})).await;
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::ExecutionFailed, "it needed more memory than the 2 MiB that it may have")
+    );
+}
+
+/// A growth that the module itself forbids takes nothing from others, however often it is tried.
+#[tokio::test]
+async fn a_growth_that_cannot_be_takes_nothing() {
+    let wat = "(module (memory 1 2) (func (export \"_start\") (local $n i32)
+      (loop $more
+        (if (i32.ne (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
+        (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $more (i32.lt_u (local.get $n) (i32.const 1000))))
+      (if (i32.ne (memory.grow (i32.const 1)) (i32.const 1)) (then unreachable))))";
+    assert_eq!(Tool::of(wat).run(json!({})).await, Ok(json!("")));
+}
+
 #[tokio::test]
 async fn a_guest_ends_at_the_deadline_of_its_call() {
     let prepared = Tool::of(LOOP).prepare().unwrap();
@@ -85,7 +161,7 @@ async fn a_guest_that_sleeps_ends_at_the_deadline_too() {
 
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_gives_its_place_back() {
-    let executor = WasmExecutor::new(WasmSettings { max_running: 1, ..settings() });
+    let executor = WasmExecutor::new(limited(WasmLimits { at_once: 1, ..LIMITS }));
     let looping = Tool::of(LOOP).on(&executor).prepare().unwrap();
     let abandoned = tokio::spawn(async move { run(&*looping, json!({})).await });
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -97,7 +173,7 @@ async fn a_call_that_nobody_waits_for_gives_its_place_back() {
 
 #[tokio::test]
 async fn no_place_within_the_time_of_the_call_is_an_overload() {
-    let executor = WasmExecutor::new(WasmSettings { max_running: 1, ..settings() });
+    let executor = WasmExecutor::new(limited(WasmLimits { at_once: 1, ..LIMITS }));
     let looping = Tool::of(LOOP).on(&executor).prepare().unwrap();
     let busy = tokio::spawn(async move { run(&*looping, json!({})).await });
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -137,7 +213,7 @@ async fn input_and_output_are_bounded() {
 #[tokio::test]
 async fn ten_megabytes_go_through_where_they_are_allowed() {
     let limits = json!({"max_request_bytes": 20_000_000, "max_response_bytes": 20_000_000});
-    let executor = WasmExecutor::new(WasmSettings { max_memory_bytes: 64 << 20, ..settings() });
+    let executor = WasmExecutor::new(limited(WasmLimits { memory_bytes: 64 << 20, ..LIMITS }));
     let args = json!({"x": "a".repeat(10_000_000)});
     let tool = Tool::of(&echo("run", "", "string")).limits(limits.clone()).on(&executor);
     assert_eq!(tool.run(args.clone()).await, Ok(args.clone()));
