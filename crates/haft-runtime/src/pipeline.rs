@@ -243,10 +243,12 @@ impl Pipeline {
         let snapshot = self.registry.snapshot();
         let Ok(entry) = snapshot.resolve_in(&request.tenant, &request.tool, request.mode) else { return };
         let bundle = snapshot.bundle(entry.tool.bundle_id);
-        if !entry.is_compiled(request.mode.into())
-            && entry.runnable(bundle.map(|bundle| &**bundle), request.mode).is_ok()
+        let which = request.mode.into();
+        if entry.is_due(which)
+            || (!entry.is_compiled(which)
+                && entry.runnable(bundle.map(|bundle| &**bundle), request.mode).is_ok())
         {
-            entry.compile(request.mode.into(), &self.registry).await;
+            entry.compile(which, &self.registry).await;
         }
     }
 

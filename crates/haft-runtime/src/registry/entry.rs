@@ -1,12 +1,13 @@
 //! One tool as the pipeline sees it: its record, and what is compiled of it on first use.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::executor::Prepared;
+use haft_core::implementation::Implementation;
 use haft_core::problem::{Problem, join};
 use haft_core::redact;
 use haft_core::runnable::{Mode, Refusal, Standing, runnable};
@@ -18,6 +19,9 @@ use haft_core::tool::{Tool, Usage};
 use crate::executors::Executors;
 use crate::limits::Turns;
 use crate::registry::Registry;
+
+/// How long a fault of a file stands before a call looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Which definition of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +85,65 @@ impl Plan {
 }
 
 type Compiled = Result<Arc<Plan>, Arc<[Problem]>>;
+type FileFault = (Instant, Arc<[Problem]>);
 
 /// What is compiled of one definition, once someone needs it.
 #[derive(Default)]
 struct Compilation {
     plan: OnceLock<Compiled>,
+    /// A fault that may lie in a file, which may come or change without the definition; and when it was found.
+    of_file: Mutex<Option<FileFault>>,
     /// Who compiles; others wait here, and not on a thread each.
     turn: tokio::sync::Mutex<()>,
+}
+
+impl Compilation {
+    /// Returns what was found, unless it is time to look again.
+    fn found(&self) -> Option<Compiled> {
+        match self.plan.get() {
+            Some(plan) => Some(plan.clone()),
+            None if self.is_due() => None,
+            None => self.problems().map(Err),
+        }
+    }
+
+    /// Tells whether a file was at fault long enough ago to look again.
+    fn is_due(&self) -> bool {
+        self.plan.get().is_none()
+            && self.of_file().as_ref().is_some_and(|(since, _)| since.elapsed() >= LOOK_AGAIN)
+    }
+
+    /// Returns the problems of the last attempt, if it failed.
+    fn problems(&self) -> Option<Arc<[Problem]>> {
+        match self.plan.get() {
+            Some(plan) => plan.as_ref().err().cloned(),
+            None => self.of_file().as_ref().map(|(_, problems)| Arc::clone(problems)),
+        }
+    }
+
+    /// Keeps what was found of a definition: for good, unless a file may be at fault.
+    fn keep(&self, spec: &ToolSpec, found: Compiled) -> Compiled {
+        match &found {
+            Err(problems) if reads_files(spec) => {
+                *self.of_file() = Some((Instant::now(), Arc::clone(problems)));
+                found
+            }
+            _ => self.plan.get_or_init(|| found).clone(),
+        }
+    }
+
+    fn of_file(&self) -> MutexGuard<'_, Option<FileFault>> {
+        self.of_file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells whether more than the definition decides what is compiled.
+fn reads_files(spec: &ToolSpec) -> bool {
+    match &spec.implementation {
+        Implementation::Wasm(wasm) => wasm.file.is_some(),
+        Implementation::Python(_) => true,
+        _ => false,
+    }
 }
 
 type Slot = Arc<Compilation>;
@@ -137,23 +193,26 @@ impl Entry {
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.
     pub fn plan(&self, which: Which, executors: &Executors) -> Compiled {
         let (slot, spec) = self.slot(which);
-        slot.plan
-            .get_or_init(|| {
-                Plan::compile(spec, self.tool.folder(), executors).map(Arc::new).map_err(Arc::from)
-            })
-            .clone()
+        slot.found().unwrap_or_else(|| {
+            let compiled = Plan::compile(spec, self.tool.folder(), executors);
+            slot.keep(spec, compiled.map(Arc::new).map_err(Arc::from))
+        })
     }
 
     /// Tells whether [`Entry::plan`] takes no time.
     pub(crate) fn is_compiled(&self, which: Which) -> bool {
-        self.slot(which).0.plan.get().is_some()
+        self.slot(which).0.found().is_some()
+    }
+
+    /// Tells whether a file was at fault, and may no longer be.
+    pub(crate) fn is_due(&self, which: Which) -> bool {
+        self.slot(which).0.is_due()
     }
 
     /// Makes sure that [`Entry::plan`] takes no time: compiles, where nobody has yet, on a thread that may block.
     pub(crate) async fn compile(self: &Arc<Self>, which: Which, registry: &Arc<Registry>) {
-        let slot = self.slot(which).0;
-        let _turn = slot.turn.lock().await;
-        if slot.plan.get().is_some() {
+        let _turn = self.slot(which).0.turn.lock().await;
+        if self.is_compiled(which) {
             return;
         }
         let (entry, registry) = (Arc::clone(self), Arc::clone(registry));
@@ -173,12 +232,13 @@ impl Entry {
     /// Compiles the newest definition to see whether it can run. Only a fault is kept: what nobody calls needs
     /// no memory.
     pub(super) fn verify(&self, executors: &Executors) {
-        if self.head.plan.get().is_some() || !self.ready() {
+        if self.head.plan.get().is_some() || !(self.ready() || self.head.is_due()) {
             return;
         }
-        if let Err(problems) = Plan::compile(&self.tool.spec, self.tool.folder(), executors) {
+        match Plan::compile(&self.tool.spec, self.tool.folder(), executors) {
+            Ok(_) => *self.head.of_file() = None,
             // Someone who compiled it in between found the same.
-            let _ = self.head.plan.set(Err(problems.into()));
+            Err(problems) => drop(self.head.keep(&self.tool.spec, Err(problems.into()))),
         }
     }
 
@@ -198,14 +258,12 @@ impl Entry {
         if let Some(reason) = &self.unavailable {
             return Some(reason.clone());
         }
-        self.head.plan.get().and_then(|plan| plan.as_ref().err()).map(|problems| join(problems))
+        self.head.problems().map(|problems| join(&problems))
     }
 
     /// Tells whether the newest definition can run.
     pub fn ready(&self) -> bool {
-        self.tool.fault.is_none()
-            && self.unavailable.is_none()
-            && !matches!(self.head.plan.get(), Some(Err(_)))
+        self.tool.fault.is_none() && self.unavailable.is_none() && self.head.problems().is_none()
     }
 
     /// Applies the one rule to this tool.

@@ -1,6 +1,7 @@
 //! Tools in WebAssembly: by base64 through REST, and as a file of their bundle.
 
 use std::fs;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,4 +79,54 @@ async fn a_file_of_the_bundle_is_found_also_after_a_restart() {
     let server = server.restart().await;
     let (_, answer) = server.invoke("add", json!({"a": 1, "b": 5})).await;
     assert_eq!(answer["value"], json!(6), "{answer}");
+}
+
+#[tokio::test]
+async fn a_file_that_comes_after_its_definition_is_found_by_a_call() {
+    let server = Server::start().await;
+    let bundle = server.home.path().join("skills/late");
+    fs::create_dir_all(&bundle).unwrap();
+    let definition = "name: add\ndescription: Adds\ninput_schema: {}\n\
+                      implementation: {type: wasm, file: math.wasm, function: add}\n";
+    fs::write(bundle.join("add.yaml"), definition).unwrap();
+    let fault = async |server: &Server| {
+        let (_, answer) = server.invoke("late:add", json!({"a": 1, "b": 2})).await;
+        (code(&answer).to_owned(), answer["error"]["message"].as_str().unwrap().to_owned())
+    };
+    let mut refused = fault(&server).await;
+    while refused.0 == "not_found" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refused = fault(&server).await;
+    }
+    assert_eq!(refused.0, "not_ready");
+    assert!(refused.1.contains("is not there"), "{}", refused.1);
+
+    // Half of the file is no module yet.
+    let step = async |bytes: &[u8]| {
+        fs::write(bundle.join("math.wasm"), bytes).unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    };
+    let module = wat::parse_str(MATH).unwrap();
+    step(module.get(..20).unwrap()).await;
+    let refused = fault(&server).await;
+    assert_eq!(refused.0, "not_ready");
+    assert!(refused.1.contains("is damaged or cut off"), "{}", refused.1);
+    step(&module).await;
+    let (_, answer) = server.invoke("late:add", json!({"a": 1, "b": 2})).await;
+    assert_eq!(answer["value"], json!(3), "{answer}");
+    let (_, tool) = server.get("/api/tools/late:add").await;
+    assert_eq!(tool["data"]["ready"], json!(true), "{tool}");
+}
+
+#[tokio::test]
+async fn the_memory_of_a_guest_is_what_the_settings_say() {
+    let server = Server::start_with(|settings| settings.wasm.memory_bytes = 1 << 20).await;
+    let wat =
+        "(module (memory 1) (func (export \"_start\") (drop (memory.grow (i32.const 32))) unreachable))";
+    let grow = json!({"name": "grow", "input_schema": {}, "description": "Grows",
+        "implementation": {"type": "wasm", "base64": STANDARD.encode(wat::parse_str(wat).unwrap())}});
+    server.create(grow).await;
+    let (_, answer) = server.invoke("grow", json!({})).await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "it needed more memory than the 1 MiB that it may have");
 }
