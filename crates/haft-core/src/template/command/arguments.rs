@@ -1,7 +1,8 @@
 //! Values that a program would run: behind options that take code, and in what starts another program.
 
-use super::programs::{base_name, is_shell};
-use super::shell::{Fault, Scan};
+use super::programs::{check_interpreter, is_interpreter, is_shell};
+use super::rules::refuse;
+use super::shell::Scan;
 use super::word::Word;
 
 /// Programs whose `-c` and `-e` take no code. For every other one a value behind these is refused.
@@ -95,18 +96,25 @@ const STARTERS: [&str; 14] = [
 /// The commands of [`STARTERS`] behind which the program stands.
 const START: [&str; 5] = ["run", "exec", "x", "dlx", "tool"];
 
+/// Programs that run none of their arguments, so that the name of an interpreter among them is a text.
+const INERT: [&str; 34] = [
+    "apt", "apt-get", "basename", "brew", "cat", "cd", "cp", "curl", "cut", "dirname", "egrep", "fgrep",
+    "file", "find", "grep", "head", "jq", "kill", "ls", "man", "mkdir", "mv", "pgrep", "rg", "rm", "sort",
+    "stat", "tail", "tee", "touch", "tr", "uniq", "wc", "which",
+];
+
 /// Refuses values that any program, or this one, would run.
 pub(super) fn check_arguments(name: &str, arguments: &[Word]) -> Scan<()> {
-    check_hand_over(arguments)?;
+    check_hand_over(name, arguments)?;
     check_options(name, arguments)?;
     check_started(name, arguments)
 }
 
-/// Refuses values behind `sh -c`, whoever runs it, and in what `find` runs.
-fn check_hand_over(arguments: &[Word]) -> Scan<()> {
+/// Refuses values behind `sh -c`, whoever runs it, in what `find` runs, and for any interpreter among the words.
+fn check_hand_over(program: &str, arguments: &[Word]) -> Scan<()> {
     let mut shell = false;
     let mut runs: Option<&str> = None;
-    for word in arguments {
+    for (at, word) in arguments.iter().enumerate() {
         if let (Some(what), None) = (runs, word.literal()) {
             return refuse(
                 word,
@@ -124,9 +132,22 @@ fn check_hand_over(arguments: &[Word]) -> Scan<()> {
         if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
             runs = Some("-exec");
         }
-        shell = is_shell(base_name(text)) || (shell && text.starts_with('-'));
+        shell = is_shell(text) || (shell && text.starts_with('-'));
+        if !INERT.contains(&program) {
+            check_run(word, text, arguments.get(at + 1..).unwrap_or_default())?;
+        }
     }
     Ok(())
+}
+
+/// Checks an interpreter that stands among the words of another program.
+fn check_run(word: &Word, text: &str, behind: &[Word]) -> Scan<()> {
+    if word.braces && text.split(['{', '}', ',']).any(is_interpreter) {
+        return refuse(word, "a pattern that names an interpreter; write it out");
+    }
+    // What follows `sh -c` is looked at as it comes.
+    let by_option = behind.first().and_then(Word::literal).is_some_and(|text| text.starts_with("-c"));
+    if is_shell(text) && by_option { Ok(()) } else { check_interpreter(word, behind) }
 }
 
 /// Refuses values behind or in options that take code, and as the name of an option.
@@ -189,10 +210,15 @@ fn check_started(name: &str, arguments: &[Word]) -> Scan<()> {
         }
     }
     if STARTERS.contains(&name) {
-        let program = arguments
-            .iter()
-            .find(|word| word.literal().is_none_or(|text| !text.starts_with('-') && !START.contains(&text)));
-        if let Some(word) = program.filter(|word| word.literal().is_none()) {
+        let names =
+            |word: &Word| word.literal().is_none_or(|text| !text.starts_with('-') && !START.contains(&text));
+        let at = arguments.iter().position(names).unwrap_or(arguments.len());
+        // In `--with a {{x}}` the word may belong to the option, and the next one be the program.
+        let option = at.checked_sub(1).and_then(|at| arguments.get(at)).and_then(Word::literal);
+        let plain =
+            |text: &str| !text.starts_with("--") || text.contains('=') || ["--", "--yes"].contains(&text);
+        let words = if option.is_none_or(plain) { 1 } else { 2 };
+        if let Some(word) = arguments.iter().skip(at).take(words).find(|word| word.literal().is_none()) {
             return refuse(
                 word,
                 format!("a value that `{name}` could start as a program; write the program before it"),
@@ -200,8 +226,4 @@ fn check_started(name: &str, arguments: &[Word]) -> Scan<()> {
         }
     }
     Ok(())
-}
-
-fn refuse<T>(word: &Word, message: impl Into<String>) -> Scan<T> {
-    Err(Fault { at: word.at, message: message.into() })
 }

@@ -103,6 +103,20 @@ fn a_reference_takes_the_form_of_its_quotes() {
             "set -euo pipefail; echo ~ *.txt {a,b} {{x}}",
             "set -euo pipefail; echo ~ *.txt {a,b} \"${HAFT_V1}\"",
         ),
+        ("time -p -- grep {{x}} f | time wc", "time -p -- grep \"${HAFT_V1}\" f | time wc"),
+        ("time { echo {{x}}; }", "time { echo \"${HAFT_V1}\"; }"),
+        ("echo {{x}} | perl -pe 's/a/b/'", "echo \"${HAFT_V1}\" | perl -pe 's/a/b/'"),
+        ("perl -MEncode -e 'print $ARGV[0]' -- {{x}}", "perl -MEncode -e 'print $ARGV[0]' -- \"${HAFT_V1}\""),
+        ("echo {{x}} | python3 -m json.tool", "echo \"${HAFT_V1}\" | python3 -m json.tool"),
+        ("python3 -u -Wignore tool.py {{x}}", "python3 -u -Wignore tool.py \"${HAFT_V1}\""),
+        ("uv run tool.py {{x}}", "uv run tool.py \"${HAFT_V1}\""),
+        ("sed -i 's/a*/b/' -- \"$HOME\" ./{{x}}", "sed -i 's/a*/b/' -- \"$HOME\" ./\"${HAFT_V1}\""),
+        ("find ./{{x}} -exec sed -i 1d {} +", "find ./\"${HAFT_V1}\" -exec sed -i 1d {} +"),
+        ("which python3; grep python {{x}}", "which python3; grep python \"${HAFT_V1}\""),
+        ("wrapper node app.js {{x}}", "wrapper node app.js \"${HAFT_V1}\""),
+        ("PATH=$HOME/bin:$PATH; echo {{x}}", "PATH=$HOME/bin:$PATH; echo \"${HAFT_V1}\""),
+        ("read -r a _ <<< {{x}}; echo $a", "read -r a _ <<< \"${HAFT_V1}\"; echo $a"),
+        ("echo \"$(cat <<EOF\n{{x}}\nEOF\n)\"", "echo \"$(cat <<EOF\n${HAFT_V1}\nEOF\n)\""),
         // Without any value there is nothing to keep out.
         ("n=$((1+2)); eval \"echo $n\" `date`", "n=$((1+2)); eval \"echo $n\" `date`"),
     ]);
@@ -223,6 +237,86 @@ const REFUSED: &[&str] = &[
     "echo a\r\n{{x}}",
     "shopt -s extglob; echo {{x}}",
     "echo @(a|{{x}})",
+    "time -p eval {{x}}",
+    "time -- eval {{x}}",
+    "time -p -- eval {{x}}",
+    "time -p -p eval {{x}}",
+    "time '-p' eval {{x}}",
+    "time -p python3 -c {{x}}",
+    "{ time -p {{x}}; }",
+    "nice time -p {{x}}",
+    "nice time {{x}}",
+    "echo a | time -p {{x}}",
+    "X=1 time python3 -c {{x}}",
+    "-p eval {{x}}",
+    "echo $(cat <<EOF\n{{x}}\nEOF ; touch a)\nEOF\n)",
+    "echo $(cat <<-EOF\n\tEOFa )\n\t{{x}}\n\tEOF\n)",
+    "perl -pe 's/a/b/' {{x}}",
+    "perl -ne print -- {{x}}",
+    "perl -lane print -- {{x}}",
+    "perl -F: -e print -- {{x}}",
+    "perl -e 'while (<>) { print }' -- {{x}}",
+    "perl -e 'print <ARGV>' -- {{x}}",
+    "f={{x}}; perl -ne print -- \"$f\"",
+    "set -- {{x}} {{y}}; [ \"$@\" ]",
+    "set -- {{x}} {{y}}; [ -n \"${@}\" ]",
+    "set -- {{x}} {{y}}; test -n \"a$*\"",
+    "python3 {-I,-c} {{x}}",
+    "docker exec box {sh,-c} {{x}}",
+    "awk -v a={1,{{x}}} 1 file",
+    "sed p {-e,{{x}}}",
+    "set -- -e {{x}}; sed p \"$@\"",
+    "v={{x}}; sed p $v",
+    "taskset 1 python3 -c {{x}}",
+    "chrt -f 1 python3 -c {{x}}",
+    "setpriv --no-new-privs python3 -c {{x}}",
+    "unshare python3 -c {{x}}",
+    "ionice -c 3 python3 -c {{x}}",
+    "flock file python3 -c {{x}}",
+    "uv run python3 -c {{x}}",
+    "uv run {{x}}",
+    "uv run --with a {{x}}",
+    "wrapper 1 python3 -c {{x}}",
+    "docker exec -i box python3 <<< {{x}}",
+    "docker exec -i box bash <<< {{x}}",
+    "bash //dev/stdin <<< {{x}}",
+    "bash /tmp/../dev/stdin <<< {{x}}",
+    "cd /dev; bash stdin <<< {{x}}",
+    "python3 /proc/self/fd/0 <<< {{x}}",
+    "awk -f /dev/stdin <<< {{x}}",
+    "awk -f- <<< {{x}}",
+    "awk --file=/dev/stdin <<< {{x}}",
+    "awk -i inplace {{x}}",
+    "sed -f /dev/stdin file <<< {{x}}",
+    "sed -nf - file <<< {{x}}",
+    "sed --file /dev/stdin file <<< {{x}}",
+    "sed --file=- file <<< {{x}}",
+    "python3 -i tool.py <<< {{x}}",
+    "python3 -Ii tool.py <<< {{x}}",
+    "python3 -Wc -c {{x}}",
+    "python3 -m timeit {{x}}",
+    "python3 -mtimeit a {{x}}",
+    "python3 -m code <<< {{x}}",
+    "python3 -m pip install {{x}}",
+    "node -i tool.js <<< {{x}}",
+    "node --import a.mjs {{x}}",
+    "node --some-option a {{x}}",
+    "deno eval {{x}}",
+    "lua -e 'a = 1' {{x}}",
+    "perl5.36-x86_64-linux-gnu -e {{x}}",
+    "python3.11-dbg -c {{x}}",
+    "read PATH <<< {{x}}; ls /",
+    "read -r a LD_PRELOAD <<< {{x}}; ls /",
+    "read -raPATH <<< {{x}}; ls /",
+    "read {PATH,a} <<< {{x}}; ls /",
+    "for PATH in {{x}}; do ls /; done",
+    "for HAFT_V1 in a; do echo {{x}}; done",
+    "mapfile PATH <<< {{x}}",
+    "readarray PATH <<< {{x}}",
+    "getopts a PATH {{x}}",
+    "printf -v PATH %s {{x}}",
+    "v={{x}}; PATH=$v; ls /",
+    "PATH=$(echo {{x}}):$PATH; ls /",
 ];
 
 #[test]
@@ -254,7 +348,7 @@ python3 <<EOF⏎print('{{x}}')⏎EOF => ! at character 1: `python` would read it
 awk '{print "{{x}}"}' file => ! at character 5: a value that `awk` could read as part of its program; write the program out and pass the value behind it, or by a variable
 sed 's/a/{{x}}/' file => ! at character 5: a value that `sed` could read as part of its program; write the program out and pass the value behind it, or by a variable
 sed -n p -e {{x}} => ! at character 13: a value that `sed` could read as part of its program; write the program out and pass the value behind it, or by a variable
-perl -ne 'print' -e {{x}} => ! at character 21: a value that `perl` could read as part of its program; write the program out and pass the value behind it, or by a variable
+perl -ne 'print' -e {{x}} => ! at character 21: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
 ssh host {{x}} => ! at character 1: `ssh` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
 echo {{x}} | xargs rm => ! at character 14: `xargs` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
 find . -exec sh -c {{x}} \; => ! at character 20: a value behind `sh -c` would be read as a program; write a script tool
@@ -273,7 +367,7 @@ let a={{x}} => ! at character 1: `let` is not supported in a command template th
 [ -v {{x}} ] => ! at character 1: a value in this form of `[` could be read as an operator; write `[ -n … ]` or `[ … = … ]`, joined by `&&` and `||`
 [ {{x}} {{y}} ] => ! at character 1: a value in this form of `[` could be read as an operator; write `[ -n … ]` or `[ … = … ]`, joined by `&&` and `||`
 [ -n {{x}} -a -n {{y}} ] => ! at character 1: a value in this form of `[` could be read as an operator; write `[ -n … ]` or `[ … = … ]`, joined by `&&` and `||`
-v={{x}}; [ $v ] => ! at character 12: a variable in `[` that the shell splits into words; write it in double quotes
+v={{x}}; [ $v ] => ! at character 12: a variable in `[` that the shell splits into words; write one variable, in double quotes
 v={{x}}; [ "$v" "$v" ] => ! at character 10: a value in this form of `[` could be read as an operator; write `[ -n … ]` or `[ … = … ]`, joined by `&&` and `||`
 v={{x}}; PS4=$v; set -x => ! at character 10: a value in `PS4` would change how programs run; choose another name
 a[{{x}}]=1 => ! at character 1: the name of a program has to be written out; values, variables and patterns cannot stand there
@@ -330,6 +424,86 @@ echo {{.x}} => ! at character 6: write `{{x}}` instead of `{{.x}}`
 echo a␍⏎{{x}} => ! at character 7: a carriage return; end lines with a line feed only (line 1, character 7)
 shopt -s extglob; echo {{x}} => ! at character 1: `shopt` is not supported in a command template that has values; write a script
 echo @(a|{{x}}) => ! at character 7: `(` here: functions, arrays and extended patterns are not supported in a command template; write a script
+time -p eval {{x}} => ! at character 9: `eval` is not supported in a command template that has values; write a script
+time -- eval {{x}} => ! at character 9: `eval` is not supported in a command template that has values; write a script
+time -p -- eval {{x}} => ! at character 12: `eval` is not supported in a command template that has values; write a script
+time -p -p eval {{x}} => ! at character 9: `time` takes no option but `-p` in a command template
+time '-p' eval {{x}} => ! at character 6: the name of a program cannot start with `-`
+time -p python3 -c {{x}} => ! at character 20: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+{ time -p {{x}}; } => ! at character 11: the name of a program has to be written out; values, variables and patterns cannot stand there
+nice time -p {{x}} => ! at character 11: options of `time` are not supported in a command template that has values
+nice time {{x}} => ! at character 11: the name of a program has to be written out; values, variables and patterns cannot stand there
+echo a | time -p {{x}} => ! at character 18: the name of a program has to be written out; values, variables and patterns cannot stand there
+X=1 time python3 -c {{x}} => ! at character 21: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+-p eval {{x}} => ! at character 1: the name of a program cannot start with `-`
+echo $(cat <<EOF⏎{{x}}⏎EOF ; touch a)⏎EOF⏎) => ! at character 24: a line of the here-document starts with its delimiter; choose another one than `EOF` (line 3, character 1)
+echo $(cat <<-EOF⏎	EOFa )⏎	{{x}}⏎	EOF⏎) => ! at character 19: a line of the here-document starts with its delimiter; choose another one than `EOF` (line 2, character 1)
+perl -pe 's/a/b/' {{x}} => ! at character 19: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+perl -ne print -- {{x}} => ! at character 19: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+perl -lane print -- {{x}} => ! at character 21: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+perl -F: -e print -- {{x}} => ! at character 22: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+perl -e 'while (<>) { print }' -- {{x}} => ! at character 35: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+perl -e 'print <ARGV>' -- {{x}} => ! at character 27: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+f={{x}}; perl -ne print -- "$f" => ! at character 28: a value that perl would open as a file: it runs names such as `command|`; write `perl … < ./{{file}}`, or open the file in the program
+set -- {{x}} {{y}}; [ "$@" ] => ! at character 23: a variable in `[` that the shell splits into words; write one variable, in double quotes
+set -- {{x}} {{y}}; [ -n "${@}" ] => ! at character 26: a variable in `[` that the shell splits into words; write one variable, in double quotes
+set -- {{x}} {{y}}; test -n "a$*" => ! at character 29: a variable in `test` that the shell splits into words; write one variable, in double quotes
+python3 {-I,-c} {{x}} => ! at character 9: a pattern among the words that tell `python` its program; quote it
+docker exec box {sh,-c} {{x}} => ! at character 17: a pattern that names an interpreter; write it out
+awk -v a={1,{{x}}} 1 file => ! at character 8: a value that `awk` could read as part of its program; write the program out and pass the value behind it, or by a variable
+sed p {-e,{{x}}} => ! at character 7: a variable or a pattern that `sed` could take for an option with a program; write it in double quotes behind `--`
+set -- -e {{x}}; sed p "$@" => ! at character 24: a variable or a pattern that `sed` could take for an option with a program; write it in double quotes behind `--`
+v={{x}}; sed p $v => ! at character 16: a variable or a pattern that `sed` could take for an option with a program; write it in double quotes behind `--`
+taskset 1 python3 -c {{x}} => ! at character 1: `taskset` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
+chrt -f 1 python3 -c {{x}} => ! at character 1: `chrt` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
+setpriv --no-new-privs python3 -c {{x}} => ! at character 1: `setpriv` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
+unshare python3 -c {{x}} => ! at character 1: `unshare` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
+ionice -c 3 python3 -c {{x}} => ! at character 8: options of `ionice` are not supported in a command template that has values
+flock file python3 -c {{x}} => ! at character 1: `flock` reads its arguments or its input as a program; it is not supported in a command template that has values; write a script
+uv run python3 -c {{x}} => ! at character 19: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+uv run {{x}} => ! at character 8: a value that `uv` could start as a program; write the program before it
+uv run --with a {{x}} => ! at character 17: a value that `uv` could start as a program; write the program before it
+wrapper 1 python3 -c {{x}} => ! at character 22: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+docker exec -i box python3 <<< {{x}} => ! at character 20: `python` would read its program from its input, where values may stand; write the program or its file out in the command
+docker exec -i box bash <<< {{x}} => ! at character 20: `bash` would read its program from its input, where values may stand; write the program or its file out in the command
+bash //dev/stdin <<< {{x}} => ! at character 1: `bash` would read its program from its input, where values may stand; write the program or its file out in the command
+bash /tmp/../dev/stdin <<< {{x}} => ! at character 1: `bash` would read its program from its input, where values may stand; write the program or its file out in the command
+cd /dev; bash stdin <<< {{x}} => ! at character 10: `bash` would read its program from its input, where values may stand; write the program or its file out in the command
+python3 /proc/self/fd/0 <<< {{x}} => ! at character 1: `python` would read its program from its input, where values may stand; write the program or its file out in the command
+awk -f /dev/stdin <<< {{x}} => ! at character 1: `awk` would read its program from its input, where values may stand; write the program or its file out in the command
+awk -f- <<< {{x}} => ! at character 5: `-f-` reads a program from the input; it is not supported in a command template that has values; write a script
+awk --file=/dev/stdin <<< {{x}} => ! at character 5: `--file=/dev/stdin` reads a program from the input; it is not supported in a command template that has values; write a script
+awk -i inplace {{x}} => ! at character 16: a value that `awk` could read as part of its program; write the program out and pass the value behind it, or by a variable
+sed -f /dev/stdin file <<< {{x}} => ! at character 1: `sed` would read its program from its input, where values may stand; write the program or its file out in the command
+sed -nf - file <<< {{x}} => ! at character 1: `sed` would read its program from its input, where values may stand; write the program or its file out in the command
+sed --file /dev/stdin file <<< {{x}} => ! at character 1: `sed` would read its program from its input, where values may stand; write the program or its file out in the command
+sed --file=- file <<< {{x}} => ! at character 5: `--file=-` reads a program from the input; it is not supported in a command template that has values; write a script
+python3 -i tool.py <<< {{x}} => ! at character 9: `-i` reads a program from the input; it is not supported in a command template that has values; write a script
+python3 -Ii tool.py <<< {{x}} => ! at character 9: `-Ii` reads a program from the input; it is not supported in a command template that has values; write a script
+python3 -Wc -c {{x}} => ! at character 16: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+python3 -m timeit {{x}} => ! at character 12: `python -m timeit` could run values as code; name a script file, or write `python3 -c 'import …' {{x}}`
+python3 -mtimeit a {{x}} => ! at character 9: `-mtimeit` holds the program in the same word; it is not supported in a command template that has values; write a script
+python3 -m code <<< {{x}} => ! at character 12: `python -m code` could run values as code; name a script file, or write `python3 -c 'import …' {{x}}`
+python3 -m pip install {{x}} => ! at character 12: `python -m pip` could run values as code; name a script file, or write `python3 -c 'import …' {{x}}`
+node -i tool.js <<< {{x}} => ! at character 6: `-i` reads a program from the input; it is not supported in a command template that has values; write a script
+node --import a.mjs {{x}} => ! at character 21: a value that `node` could read as part of its program; write the program out and pass the value behind it, or by a variable
+node --some-option a {{x}} => ! at character 20: `a` could be the program of `node`, or belong to `--some-option`; write `--some-option=…`, or a script
+deno eval {{x}} => ! at character 6: expected `run` behind `deno` in a command template that has values
+lua -e 'a = 1' {{x}} => ! at character 16: a value that `lua` could read as part of its program; write the program out and pass the value behind it, or by a variable
+perl5.36-x86_64-linux-gnu -e {{x}} => ! at character 30: a value that `perl` could read as part of its program; write the program out and pass the value behind it, or by a variable
+python3.11-dbg -c {{x}} => ! at character 19: a value that `python` could read as part of its program; write the program out and pass the value behind it, or by a variable
+read PATH <<< {{x}}; ls / => ! at character 6: a value in `PATH` would change how programs run; choose another name
+read -r a LD_PRELOAD <<< {{x}}; ls / => ! at character 11: a value in `LD_PRELOAD` would change how programs run; choose another name
+read -raPATH <<< {{x}}; ls / => ! at character 6: a value in `PATH` would change how programs run; choose another name
+read {PATH,a} <<< {{x}}; ls / => ! at character 6: `read` takes literal words only in a command template that has values
+for PATH in {{x}}; do ls /; done => ! at character 5: a value in `PATH` would change how programs run; choose another name
+for HAFT_V1 in a; do echo {{x}}; done => ! at character 5: a value in `HAFT_V1` would change how programs run; choose another name
+mapfile PATH <<< {{x}} => ! at character 1: `mapfile` is not supported in a command template that has values; write a script
+readarray PATH <<< {{x}} => ! at character 1: `readarray` is not supported in a command template that has values; write a script
+getopts a PATH {{x}} => ! at character 1: `getopts` is not supported in a command template that has values; write a script
+printf -v PATH %s {{x}} => ! at character 8: the format of `printf` has to be literal, without options and `%n`; write `printf '%s' {{x}}`
+v={{x}}; PATH=$v; ls / => ! at character 10: a value in `PATH` would change how programs run; choose another name
+PATH=$(echo {{x}}):$PATH; ls / => ! at character 1: a value in `PATH` would change how programs run; choose another name
 "#);
 }
 
@@ -412,6 +586,16 @@ fn values_that_do_not_fit_are_named() {
         ("curl -- {{x}}", json!("-o"), None),
         ("curl --url={{x}}", json!("-o"), None),
         ("head -c {{x}}", json!(-5), None),
+        ("f={{x}}; curl \"$f\"", json!("-o"), Some(dash)),
+        ("export f={{x}}; curl \"$f\"", json!("-o"), Some(dash)),
+        ("f={{x}}; curl \"$f\"", json!(-5), None),
+        ("f=a{{x}}; curl \"$f\"", json!("-o"), None),
+        ("f={{x}}; echo \"$f\"; curl -- \"$f\"", json!("-o"), None),
+        ("f={{x}} printenv f", json!("-o"), None),
+        ("for f in a {{x}}; do ls \"$f\"; done", json!("-o"), Some(dash)),
+        ("set -- a {{x}}; ls \"$@\"", json!("-o"), Some(dash)),
+        ("ls {/,{{x}}}", json!("-o"), Some(dash)),
+        ("find -- {{x}}", json!("-delete"), Some(dash)),
         ("echo {{x}}; printf '%s' {{x}}; [ {{x}} = a ]", json!("-n"), None),
         (
             "echo {{x}}",

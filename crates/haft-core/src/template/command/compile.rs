@@ -41,7 +41,7 @@ pub struct CommandTemplate {
 struct Text {
     script: String,
     values: Vec<usize>,
-    guarded: Vec<(usize, String)>,
+    guarded: Vec<usize>,
     secrets: Vec<SecretName>,
     unfilled: Vec<String>,
 }
@@ -138,7 +138,7 @@ impl CommandTemplate {
         }
         for number in &text.values {
             let Some(reference) = self.references.get(*number) else { continue };
-            let guarded = text.guarded.iter().any(|(value, _)| value == number);
+            let guarded = text.guarded.contains(number);
             let filled = fill(reference, values, guarded)?;
             check_text(&filled, &reference.written(), "the command", &mut bytes)?;
             env.push((variable(*number), Secret::new(filled)));
@@ -255,7 +255,10 @@ fn compile_text(symbols: &[Symbol], scope: &Scope, set: &[&str]) -> Result<Text,
         .collect();
     values.sort_unstable();
     values.dedup();
-    let Shell { out: script, uses, sets, guarded, mut unfilled, .. } = shell;
+    let Shell { out: script, uses, sets, mut guarded, carried, open, mut unfilled, .. } = shell;
+    if open {
+        guarded.extend(carried);
+    }
     let mut secrets = Vec::new();
     for used in uses {
         if sets.contains(&used.name) || set.contains(&used.name.as_str()) {

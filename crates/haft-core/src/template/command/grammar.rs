@@ -2,7 +2,7 @@
 
 use super::super::variables::is_variable;
 use super::pieces::SymbolKind;
-use super::rules::check_target;
+use super::rules::{check_target, refuse};
 use super::shell::{Scan, Shell};
 use super::word::{BREAKS, Word};
 
@@ -107,7 +107,8 @@ impl Shell<'_> {
         let refused =
             |why: &str| Err(super::shell::Fault { at: word.at, message: format!("`{keyword}` {why}") });
         match keyword.as_str() {
-            "!" | "time" => {}
+            "!" => {}
+            "time" => self.time_options()?,
             "if" => self.nested(Self::condition)?,
             "while" | "until" => self.nested(Self::repetition)?,
             "for" => self.nested(Self::each)?,
@@ -127,6 +128,23 @@ impl Shell<'_> {
             _ => return refused("is out of place"),
         }
         Ok(None)
+    }
+
+    /// Copies `-p` and `--` behind `time`; the command follows.
+    fn time_options(&mut self) -> Scan<()> {
+        for known in [&["-p", "--"][..], &["--"]] {
+            self.blanks()?;
+            if !self.is(0, '-') {
+                return Ok(());
+            }
+            let word = self.word()?;
+            match word.keyword() {
+                Some("--") => return Ok(()),
+                Some(text) if known.contains(&text) => {}
+                _ => return refuse(&word, "`time` takes no option but `-p` in a command template"),
+            }
+        }
+        Ok(())
     }
 
     fn condition(&mut self) -> Scan<()> {
@@ -156,7 +174,7 @@ impl Shell<'_> {
         }
         let name = self.word()?;
         match name.keyword() {
-            Some(text) if is_variable(text) => self.sets.push(text.to_owned()),
+            Some(text) if is_variable(text) => self.set_by_shell(&name, text)?,
             _ => return self.fault("`for` needs the name of a variable"),
         }
         self.blanks()?;
@@ -187,7 +205,10 @@ impl Shell<'_> {
                 Some(SymbolKind::Char('<' | '>')) if !self.is(1, '(') => {
                     return self.fault("expected `;` behind the words of `for`");
                 }
-                _ => self.word().map(|_| ())?,
+                _ => {
+                    let word = self.word()?;
+                    self.carry(&word);
+                }
             }
         }
     }

@@ -56,6 +56,13 @@ impl Shell<'_> {
                 // The line break behind it ends nothing else.
                 return if self.is(0, '\n') { self.copy().map(|_| ()) } else { Ok(()) };
             }
+            if self.starts(document).is_some() {
+                // Inside of `$(…)` bash may end the document there.
+                return self.fault(format!(
+                    "a line of the here-document starts with its delimiter; choose another one than `{}`",
+                    document.delimiter
+                ));
+            }
             if self.peek().is_none() {
                 return self.fault(format!("the here-document has no closing line `{}`", document.delimiter));
             }
@@ -97,16 +104,22 @@ impl Shell<'_> {
 
     /// Tells whether the line that starts here closes the document.
     fn ends(&self, document: &HereDocument) -> bool {
+        self.starts(document)
+            .is_some_and(|behind| matches!(self.peek_at(behind), None | Some(SymbolKind::Char('\n'))))
+    }
+
+    /// Returns where the delimiter ends that the line starts with.
+    fn starts(&self, document: &HereDocument) -> Option<usize> {
         let mut ahead = 0;
         while document.tabs && self.is(ahead, '\t') {
             ahead += 1;
         }
         for c in document.delimiter.chars() {
             if !self.is(ahead, c) {
-                return false;
+                return None;
             }
             ahead += 1;
         }
-        matches!(self.peek_at(ahead), None | Some(SymbolKind::Char('\n')))
+        Some(ahead)
     }
 }

@@ -25,6 +25,7 @@ mod pieces;
 mod programs;
 mod rules;
 mod shell;
+mod sources;
 mod word;
 
 pub use compile::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};

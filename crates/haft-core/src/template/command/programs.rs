@@ -1,6 +1,8 @@
 //! Which programs read their arguments or their input as a program.
 
+use super::rules::refuse;
 use super::shell::{Fault, Scan};
+use super::sources::{check_behind, check_module, check_option, check_perl, is_input, may_take_argument};
 use super::word::Word;
 
 /// Builtins of the shell that take values as they are.
@@ -46,7 +48,7 @@ pub(super) const REFUSED_BUILTINS: [&str; 31] = [
 ];
 
 /// Programs that hand their arguments or their input to a shell or an interpreter of their own.
-pub(super) const RUNNERS: [&str; 106] = [
+pub(super) const RUNNERS: [&str; 108] = [
     "xargs",
     "parallel",
     "ssh",
@@ -153,6 +155,8 @@ pub(super) const RUNNERS: [&str; 106] = [
     "mongosh",
     "cqlsh",
     "usql",
+    "rename",
+    "prename",
 ];
 
 /// Shells: they run a script file of the command, and nothing else.
@@ -189,7 +193,7 @@ const INTERPRETERS: [Interpreter; 10] = [
     Interpreter {
         names: &["python", "pypy"],
         program: &["-c", "-m"],
-        argument: &["-W", "-X"],
+        argument: &["-W", "-X", "--check-hash-based-pycs"],
         letters: "cm",
         permutes: Permutes::Never,
     },
@@ -203,14 +207,14 @@ const INTERPRETERS: [Interpreter; 10] = [
     Interpreter {
         names: &["ruby", "jruby"],
         program: &["-e"],
-        argument: &["-r", "-I"],
+        argument: &["-r", "-I", "-C", "-E", "-F"],
         letters: "e",
         permutes: Permutes::BehindOption,
     },
     Interpreter {
         names: &["node", "nodejs", "bun", "deno"],
-        program: &["-e", "-p", "--eval", "--print", "run"],
-        argument: &["-r", "--require"],
+        program: &["-e", "-p", "--eval", "--print"],
+        argument: &["-r", "--require", "--import", "-C"],
         letters: "ep",
         permutes: Permutes::BehindOption,
     },
@@ -222,16 +226,17 @@ const INTERPRETERS: [Interpreter; 10] = [
         permutes: Permutes::BehindOption,
     },
     Interpreter {
+        // Behind `-e` it still takes a file.
         names: &["lua", "luajit"],
-        program: &["-e"],
-        argument: &["-l"],
+        program: &[],
+        argument: &["-e", "-l"],
         letters: "",
-        permutes: Permutes::BehindOption,
+        permutes: Permutes::Never,
     },
     Interpreter {
         names: &["awk", "gawk", "mawk", "nawk"],
         program: &["-f", "-e"],
-        argument: &["-F", "-v"],
+        argument: &["-F", "-v", "-i", "-l", "-W"],
         letters: "",
         permutes: Permutes::BehindOption,
     },
@@ -273,89 +278,149 @@ pub(super) fn base_name(program: &str) -> &str {
 }
 
 /// Tells whether a program is a shell.
-pub(super) fn is_shell(name: &str) -> bool {
-    SHELLS.contains(&name)
+pub(super) fn is_shell(program: &str) -> bool {
+    interpreter(program).is_some_and(|(_, name)| SHELLS.contains(&name))
+}
+
+/// Tells whether a program is an interpreter.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    interpreter(program).is_some()
+}
+
+/// Finds the interpreter that a program is, whatever version is in its name: `perl5.36-x86_64-linux-gnu`.
+fn interpreter(program: &str) -> Option<(&'static Interpreter, &'static str)> {
+    let file = program.rsplit('/').next().unwrap_or_default();
+    let versioned = |name: &str| {
+        file.strip_prefix(name).is_some_and(|rest| {
+            let digit = rest.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
+            rest.is_empty() || rest.starts_with('-') || digit
+        })
+    };
+    INTERPRETERS.iter().find_map(|one| one.names.iter().find(|name| versioned(name)).map(|name| (one, *name)))
 }
 
 /// Refuses an interpreter whose program is not written out in the command, or that could take a value for it.
-pub(super) fn check_interpreter(name: &str, command: &Word, arguments: &[Word]) -> Scan<()> {
-    let Some(interpreter) = INTERPRETERS.iter().find(|one| one.names.contains(&name)) else { return Ok(()) };
+pub(super) fn check_interpreter(command: &Word, arguments: &[Word]) -> Scan<()> {
+    let Some((interpreter, name)) = command.literal().and_then(interpreter) else { return Ok(()) };
+    let arguments = match arguments.split_first() {
+        Some((first, rest)) if matches!(name, "bun" | "deno") => match first.literal() {
+            Some("run") => rest,
+            Some(text) if text.starts_with('-') => arguments,
+            _ => {
+                return refuse(
+                    first,
+                    format!("expected `run` behind `{name}` in a command template that has values"),
+                );
+            }
+        },
+        _ => arguments,
+    };
     let Some((program, by_option)) = find_program(interpreter, name, arguments)? else {
-        return Err(Fault {
-            at: command.at,
-            message: format!(
+        return refuse(
+            command,
+            format!(
                 "`{name}` would read its program from its input, where values may stand; write the program or its file out in the command"
             ),
-        });
+        );
     };
+    if name == "perl" {
+        check_perl(arguments)?;
+    }
     let options_follow = match interpreter.permutes {
         Permutes::Never => false,
         Permutes::BehindOption => by_option,
         Permutes::Always => true,
     };
-    if !options_follow {
-        return Ok(());
+    if options_follow {
+        return check_behind(name, arguments.get(program..).unwrap_or_default());
     }
-    let behind = arguments.get(program..).unwrap_or_default();
-    let pairs = behind.iter().zip(behind.iter().skip(1));
-    match pairs.into_iter().find(|(before, word)| !word.values.is_empty() && (option(before) || option(word)))
-    {
-        Some((_, word)) => Err(text_of_program(name, word)),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Returns the place of the word that is the program, and whether an option named it.
 fn find_program(interpreter: &Interpreter, name: &str, arguments: &[Word]) -> Scan<Option<(usize, bool)>> {
     let mut at = 0;
+    let mut before = "";
     while let Some(word) = arguments.get(at) {
-        let Some(text) = word.literal() else { return Err(text_of_program(name, word)) };
-        let flags = text.strip_prefix('-').filter(|flags| !flags.is_empty() && !flags.starts_with('-'));
-        let ends = flags
-            .and_then(|flags| flags.chars().last())
-            .is_some_and(|last| interpreter.letters.contains(last));
-        if interpreter.program.contains(&text) || ends {
+        let text = written_out(name, word)?;
+        if interpreter.names_program(text) {
+            check_option(name, word, text)?;
             return match arguments.get(at + 1) {
-                Some(program) if program.literal().is_some() => Ok(Some((at + 1, true))),
-                Some(program) => Err(text_of_program(name, program)),
+                Some(program) if is_input(written_out(name, program)?) => Ok(None),
+                Some(program) => {
+                    if text.ends_with('m') {
+                        check_module(program, arguments.get(at + 2..).unwrap_or_default())?;
+                    }
+                    Ok(Some((at + 1, true)))
+                }
                 None => Ok(None),
             };
         }
-        if is_shell(name) && text.starts_with('-') {
-            return Err(Fault {
-                at: word.at,
-                message: format!(
-                    "`{name}` with options is not supported in a command template that has values; name a script file, or write a script tool"
-                ),
-            });
+        if text.starts_with('-') && text != "-" {
+            if SHELLS.contains(&name) {
+                return refuse(
+                    word,
+                    format!(
+                        "`{name}` with options is not supported in a command template that has values; name a script file, or write a script tool"
+                    ),
+                );
+            }
+            check_option(name, word, text)?;
         }
         if interpreter.argument.contains(&text) {
             match arguments.get(at + 1) {
-                Some(value) if value.literal().is_some() || (text == "-v" && is_setting(value)) => at += 2,
-                Some(value) => return Err(text_of_program(name, value)),
+                Some(value) if text == "-v" && is_setting(value) => {}
+                Some(value) => written_out(name, value).map(|_| ())?,
                 None => return Ok(None),
             }
+            before = "";
+            at += 2;
         } else if text.starts_with('-') && text != "-" {
+            before = text;
             at += 1;
-        } else if text.is_empty() || text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/") {
-            return Ok(None);
+        } else if may_take_argument(before) {
+            return refuse(
+                word,
+                format!(
+                    "`{text}` could be the program of `{name}`, or belong to `{before}`; write `{before}=…`, or a script"
+                ),
+            );
         } else {
-            return Ok(Some((at, false)));
+            return Ok((!is_input(text)).then_some((at, false)));
         }
     }
     Ok(None)
 }
 
+impl Interpreter {
+    /// Tells whether an option is followed by the program.
+    fn names_program(&self, option: &str) -> bool {
+        let flags = option.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
+        // The rest of a group behind a letter such as the `W` of `-W` is the argument of that.
+        let takes_rest =
+            |c: char| self.argument.iter().any(|one| one.strip_prefix('-') == Some(c.to_string().as_str()));
+        let last = flags.filter(|flags| !flags.contains(takes_rest)).and_then(|flags| flags.chars().last());
+        self.program.contains(&option) || last.is_some_and(|last| self.letters.contains(last))
+    }
+}
+
+/// Returns the text of a word that could be the program; it is in the command as it stands.
+fn written_out<'a>(name: &str, word: &'a Word) -> Scan<&'a str> {
+    match word.literal() {
+        Some(_) if word.pattern => {
+            refuse(word, format!("a pattern among the words that tell `{name}` its program; quote it"))
+        }
+        Some(text) => Ok(text),
+        None => Err(text_of_program(name, word)),
+    }
+}
+
 /// `awk -v name={{value}}`.
 fn is_setting(word: &Word) -> bool {
-    word.assigned().is_some() && !word.computed
+    word.assigned().is_some() && !word.computed && !word.pattern
 }
 
-fn option(word: &Word) -> bool {
-    word.prefix.starts_with('-') && word.literal() != Some("--")
-}
-
-fn text_of_program(name: &str, word: &Word) -> Fault {
+pub(super) fn text_of_program(name: &str, word: &Word) -> Fault {
     Fault {
         at: word.at,
         message: format!(

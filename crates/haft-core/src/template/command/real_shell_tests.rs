@@ -14,7 +14,7 @@ use super::CommandTemplate;
 type Expected = fn(&str) -> String;
 
 /// Commands, and what they print for a value.
-const TEMPLATES: [(&str, Expected); 27] = [
+const TEMPLATES: [(&str, Expected); 34] = [
     ("printf '%s\\0' {{x}}", |x| format!("{x}\0")),
     ("printf '%s\\0' \"{{x}}\"", |x| format!("{x}\0")),
     ("printf '%s\\0' '{{x}}'", |x| format!("{x}\0")),
@@ -42,6 +42,13 @@ const TEMPLATES: [(&str, Expected); 27] = [
     ("set -- {{x}} '{{x}}'; printf '%s\\0' \"$@\" \"$#\"", |x| format!("{x}\0{x}\x002\0")),
     ("{{if x}}printf '%s\\0' {{x}}{{else}}printf '\\0'{{end}}", |x| format!("{x}\0")),
     ("python3 -c 'import sys; sys.stdout.write(sys.argv[2])' -- \"{{x}}.\"", |x| format!("{x}.")),
+    ("TIMEFORMAT=; time -p -- printf '%s' {{x}} 2>&1 | cat", str::to_owned),
+    ("TIMEFORMAT=; time printf '%s\\0' {{x}}", |x| format!("{x}\0")),
+    ("printf '%s\\0' \"$(cat <<EOF\n{{x}}.\nEOF\n)\"", |x| format!("{x}.\0")),
+    ("perl -e 'print $ARGV[0], \"\\0\"' -- {{x}}", |x| format!("{x}\0")),
+    ("printf '%s' {{x}} | perl -pe 1", str::to_owned),
+    ("sed -n 1p -- show.sh; printf '%s\\0' {{x}}", |x| format!("[ \"$1\" = -- ] && shift\n{x}\0")),
+    ("IFS= read -r -d '' v _ <<< {{x}}; printf '%s\\0' \"$v\"", |x| format!("{x}\n\0")),
 ];
 
 const SHOW: &str = "[ \"$1\" = -- ] && shift\nprintf '%s|%s|%s\\0' \"$V\" \"$W\" \"$1\"\n";

@@ -1,6 +1,6 @@
 //! What a command may do with values, once its words are known.
 
-use super::super::variables::reserved_variable;
+use super::super::variables::{is_variable, reserved_variable};
 use super::arguments::check_arguments;
 use super::programs::{
     LITERAL_ONLY, PREFIXES, REFUSED_BUILTINS, RUNNERS, TAKES_VALUES, base_name, check_interpreter,
@@ -24,6 +24,10 @@ impl Shell<'_> {
         let (before, words) = words.split_at_checked(assignments).unwrap_or((words, &[]));
         before.iter().try_for_each(|word| self.assignment(word))?;
         if words.is_empty() {
+            // Before a program they last as long as that, and its words are expanded without them.
+            for word in before {
+                self.carry_assigned(word);
+            }
             return Ok(());
         }
         self.program(words)
@@ -34,7 +38,7 @@ impl Shell<'_> {
         if name.starts_with("HAFT_") {
             return refuse(word, format!("`{name}` belongs to haft; choose another name"));
         }
-        let computed = word.computed && name != "PATH";
+        let computed = word.computed && (name != "PATH" || word.foreign);
         if reserved_variable(name) && (computed || !word.values.is_empty()) {
             return refuse(
                 word,
@@ -45,6 +49,32 @@ impl Shell<'_> {
         Ok(())
     }
 
+    /// Remembers a variable that the shell sets from its input or from a list.
+    pub(super) fn set_by_shell(&mut self, word: &Word, name: &str) -> Scan<()> {
+        // Both belong to bash, and nothing obeys them.
+        if is_variable(name) && reserved_variable(name) && !matches!(name, "_" | "REPLY") {
+            return refuse(
+                word,
+                format!("a value in `{name}` would change how programs run; choose another name"),
+            );
+        }
+        self.sets.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Remembers the values of a word that another command may get as a word.
+    pub(super) fn carry(&mut self, word: &Word) {
+        if word.braces || word.prefix.is_empty() {
+            self.carried.extend(&word.values);
+        }
+    }
+
+    fn carry_assigned(&mut self, word: &Word) {
+        if word.prefix.split_once('=').is_some_and(|(_, text)| text.is_empty()) {
+            self.carried.extend(&word.values);
+        }
+    }
+
     fn program(&mut self, words: &[Word]) -> Scan<()> {
         let Some((command, arguments)) = words.split_first() else { return Ok(()) };
         let fixed = |name: &&str| *name == "[" || (!command.pattern && !command.is_element());
@@ -52,6 +82,9 @@ impl Shell<'_> {
             let why = "the name of a program has to be written out; values, variables and patterns cannot stand there";
             return refuse(command, why);
         };
+        if name.starts_with('-') {
+            return refuse(command, "the name of a program cannot start with `-`");
+        }
         if PREFIXES.contains(&base_name(name)) {
             return self.prefixed(command, base_name(name), arguments);
         }
@@ -59,7 +92,7 @@ impl Shell<'_> {
             "[" | "test" => return test(name, command, arguments),
             "printf" => return printf(command, arguments),
             "export" => return self.export(arguments),
-            "set" => return set(arguments),
+            "set" => return self.set(arguments),
             _ if TAKES_VALUES.contains(&name) && name != "cd" && name != "kill" => return Ok(()),
             _ if LITERAL_ONLY.contains(&name) => return self.literal_only(name, arguments),
             _ if REFUSED_BUILTINS.contains(&name) => {
@@ -77,19 +110,19 @@ impl Shell<'_> {
             );
             return refuse(command, why);
         }
-        check_interpreter(base, command, arguments)?;
+        check_interpreter(command, arguments)?;
         check_arguments(base, arguments)?;
-        self.guard(name, arguments);
+        self.guard(base, arguments);
         Ok(())
     }
 
     /// Remembers the values that a program could take for an option.
     fn guard(&mut self, name: &str, arguments: &[Word]) {
-        let open = arguments.iter().take_while(|word| word.literal() != Some("--"));
-        for word in open.filter(|word| word.prefix.is_empty()) {
-            for value in &word.values {
-                self.guarded.push((*value, name.to_owned()));
-            }
+        // `find` reads an expression behind `--` all the same.
+        let open = arguments.iter().take_while(|word| name == "find" || word.literal() != Some("--"));
+        for word in open.filter(|word| word.prefix.is_empty() || word.braces) {
+            self.guarded.extend(&word.values);
+            self.open |= word.computed;
         }
     }
 
@@ -103,8 +136,9 @@ impl Shell<'_> {
         let (before, words) = arguments.split_at_checked(skipped).unwrap_or((arguments, &[]));
         if name == "env" {
             before.iter().try_for_each(|word| self.assignment(word))?;
-        } else if let Some(word) =
-            before.iter().find(|word| word.prefix.starts_with('-') || word.literal().is_none())
+        } else if let Some(word) = before
+            .iter()
+            .find(|word| word.prefix.starts_with('-') || word.pattern || word.literal().is_none())
         {
             return refuse(word, format!("expected a literal time behind `{name}`"));
         }
@@ -121,9 +155,11 @@ impl Shell<'_> {
     fn literal_only(&mut self, name: &str, arguments: &[Word]) -> Scan<()> {
         for word in arguments {
             match word.literal() {
-                Some(text) if !text.contains('[') => {
+                Some(text) if !text.contains('[') && !word.pattern => {
                     if name == "read" {
-                        self.sets.push(text.to_owned());
+                        // `-aNAME` is one word too.
+                        let array = text.strip_prefix('-').and_then(|flags| flags.split_once('a'));
+                        self.set_by_shell(word, array.map_or(text, |(_, name)| name))?;
                     }
                 }
                 _ => {
@@ -141,8 +177,31 @@ impl Shell<'_> {
         for word in arguments {
             if word.assigned().is_some() {
                 self.assignment(word)?;
+                self.carry_assigned(word);
             } else if word.literal().is_none_or(|text| text.starts_with('-') || text.contains('[')) {
                 return refuse(word, "expected `NAME=value` or `NAME` behind `export`");
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, arguments: &[Word]) -> Scan<()> {
+        const KNOWN: [&str; 5] = ["-o", "+o", "pipefail", "errexit", "nounset"];
+        for (at, word) in arguments.iter().enumerate() {
+            match word.literal() {
+                Some("--") => {
+                    arguments.iter().skip(at).for_each(|word| self.carry(word));
+                    return Ok(());
+                }
+                Some(text) if KNOWN.contains(&text) => {}
+                Some(text)
+                    if text.starts_with(['-', '+']) && text.chars().skip(1).all(|c| "euxo".contains(c)) => {}
+                _ => {
+                    return refuse(
+                        word,
+                        "`set` takes `-e`, `-u`, `-x`, `-o pipefail` or `-- words` in a command template that has values",
+                    );
+                }
             }
         }
         Ok(())
@@ -181,7 +240,9 @@ fn test(name: &str, command: &Word, arguments: &[Word]) -> Scan<()> {
     if let Some(word) = words.iter().find(|word| word.split) {
         return refuse(
             word,
-            format!("a variable in `{name}` that the shell splits into words; write it in double quotes"),
+            format!(
+                "a variable in `{name}` that the shell splits into words; write one variable, in double quotes"
+            ),
         );
     }
     if words.first().and_then(Word::literal) == Some("!") {
@@ -224,25 +285,6 @@ fn conversion_with(format: &str, letter: char) -> bool {
     })
 }
 
-fn set(arguments: &[Word]) -> Scan<()> {
-    const KNOWN: [&str; 5] = ["-o", "+o", "pipefail", "errexit", "nounset"];
-    for word in arguments {
-        match word.literal() {
-            Some("--") => return Ok(()),
-            Some(text) if KNOWN.contains(&text) => {}
-            Some(text)
-                if text.starts_with(['-', '+']) && text.chars().skip(1).all(|c| "euxo".contains(c)) => {}
-            _ => {
-                return refuse(
-                    word,
-                    "`set` takes `-e`, `-u`, `-x`, `-o pipefail` or `-- words` in a command template that has values",
-                );
-            }
-        }
-    }
-    Ok(())
-}
-
-fn refuse<T>(word: &Word, message: impl Into<String>) -> Scan<T> {
+pub(super) fn refuse<T>(word: &Word, message: impl Into<String>) -> Scan<T> {
     Err(Fault { at: word.at, message: message.into() })
 }

@@ -39,8 +39,12 @@ pub(super) struct Shell<'a> {
     pub(super) uses: Vec<Use>,
     /// The variables that the command sets.
     pub(super) sets: Vec<String>,
-    /// The values that must not start with `-`, with the program that would take them for an option.
-    pub(super) guarded: Vec<(usize, String)>,
+    /// The values that must not start with `-`, as a program would take them for an option.
+    pub(super) guarded: Vec<usize>,
+    /// The values that variables may carry to a program as a word of its own.
+    pub(super) carried: Vec<usize>,
+    /// Whether a program gets a variable as a word, and could take what is in it for an option.
+    pub(super) open: bool,
     /// The names of `${NAME}` that stand in single quotes.
     pub(super) unfilled: Vec<String>,
 }
@@ -57,6 +61,8 @@ impl<'a> Shell<'a> {
             uses: Vec::new(),
             sets: Vec::new(),
             guarded: Vec::new(),
+            carried: Vec::new(),
+            open: false,
             unfilled: Vec::new(),
         }
     }

@@ -25,6 +25,10 @@ pub(super) struct Word {
     pub(super) computed: bool,
     /// Whether it has characters of a file name pattern or of a brace expansion.
     pub(super) pattern: bool,
+    /// Whether it has a `{` outside of quotes, which may make several words of it.
+    pub(super) braces: bool,
+    /// Whether it reads anything but `PATH` and `HOME`.
+    pub(super) foreign: bool,
     /// Whether the shell splits what it computes into several words.
     pub(super) split: bool,
     /// The values in it.
@@ -91,7 +95,10 @@ impl Shell<'_> {
                 '<' | '>' if self.is(1, '(') => {
                     self.copy_many(2)?;
                     self.substitution()?;
+                    // What the shell puts there never looks like an option.
+                    "/dev/fd/".chars().for_each(|c| word.literal_char(c));
                     word.computed = true;
+                    word.foreign = true;
                 }
                 '<' | '>' => break,
                 _ if BREAKS.contains(&c) => break,
@@ -102,6 +109,7 @@ impl Shell<'_> {
                 '`' => return self.backtick(),
                 _ => {
                     word.pattern |= matches!(c, '*' | '?' | '[' | '{' | '}');
+                    word.braces |= c == '{';
                     self.copy()?;
                     word.bare_char(c);
                 }
@@ -190,6 +198,10 @@ impl Shell<'_> {
 
     /// Copies what starts with `$`.
     pub(super) fn dollar(&mut self, quotes: Quotes, word: &mut Word) -> Scan<()> {
+        // `"$@"` is as many words as there are arguments, `"${@}"` too.
+        let name_at = if self.is(1, '{') { 2 } else { 1 };
+        let several = self.is(name_at, '@') || self.is(name_at, '*');
+        let read = self.uses.len();
         match self.peek_at(1) {
             Some(SymbolKind::Value(_)) => {
                 return self.fault("`$` directly before `{{`; write `\\$` for a dollar sign");
@@ -224,7 +236,9 @@ impl Shell<'_> {
             }
         }
         word.computed = true;
-        word.split |= quotes == Quotes::None;
+        word.split |= quotes == Quotes::None || several;
+        let known = |name: &str| name == "PATH" || name == "HOME";
+        word.foreign |= !matches!(self.uses.get(read..), Some([used]) if known(&used.name));
         Ok(())
     }
 
