@@ -69,6 +69,9 @@ pub struct ProcessRecord {
     /// The limit at which it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// The end of what it wrote to its standard output, where the call failed: else that is the value.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stdout: String,
     /// The end of what it wrote to its standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,

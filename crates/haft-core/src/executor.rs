@@ -68,6 +68,8 @@ pub struct CallContext {
     pub id: CallId,
     /// For whom it runs.
     pub tenant: TenantId,
+    /// When its time began to run.
+    pub started: Instant,
     /// When it must be over.
     pub deadline: Instant,
     /// Which attempt this is, counted from 0.
@@ -85,6 +87,7 @@ impl CallContext {
         Self {
             id,
             tenant,
+            started: Instant::now(),
             deadline,
             attempt: 0,
             events: None,

@@ -12,6 +12,9 @@ use crate::template::{percent_encode, xml_escape};
 /// What is shown in place of a secret; written back, it means "unchanged".
 pub const MASK: &str = "***";
 
+/// The shortest line of a longer secret that is kept secret by itself.
+const SHORTEST_LINE: usize = 8;
+
 /// A secret text. `Debug` and `Display` show [`MASK`], and it is not serialisable.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
@@ -27,7 +30,8 @@ impl Secret {
         &self.0
     }
 
-    /// Returns the other forms that the text takes in a URL, in JSON and in XML: an echo may show any of them.
+    /// Returns the other forms that the text takes in a URL, in JSON and in XML: an echo may show any of them. Of a
+    /// text of several lines each is one, too: an output is often looked at line by line.
     pub fn escaped_forms(&self) -> impl Iterator<Item = Secret> + '_ {
         let text = self.expose();
         let quoted = serde_json::Value::String(text.to_owned()).to_string();
@@ -35,8 +39,10 @@ impl Secret {
             quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned();
         // Some servers write only the characters as entities that have to be.
         let xml = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let lines = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE);
         [percent_encode(text), json, xml, xml_escape(text)]
             .into_iter()
+            .chain(lines.map(str::to_owned))
             .filter(move |form| form != text)
             .map(Secret::new)
     }
@@ -149,6 +155,25 @@ pub fn scrub_text(text: &mut String, secrets: &[Secret]) {
     }
 }
 
+/// Returns how many bytes at the end of a text may be the beginning of a secret. For texts that are cut there, once
+/// the whole secrets are replaced.
+pub fn halved_at_end(text: &str, secrets: &[Secret]) -> usize {
+    let parts = |secret: &str| {
+        let ends = secret.char_indices().map(|(index, _)| index).rev();
+        ends.filter_map(|end| secret.get(..end)).find(|part| text.ends_with(part)).map_or(0, str::len)
+    };
+    secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
+}
+
+/// Returns how many bytes at the start of a text may be the end of a secret.
+pub fn halved_at_start(text: &str, secrets: &[Secret]) -> usize {
+    let parts = |secret: &str| {
+        let starts = secret.char_indices().map(|(index, _)| index).skip(1);
+        starts.filter_map(|start| secret.get(start..)).find(|part| text.starts_with(part)).map_or(0, str::len)
+    };
+    secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
+}
+
 /// Very short secrets are left alone: masking them would mutilate unrelated text without hiding anything.
 fn visible(text: &str, secret: &Secret) -> bool {
     secret.expose().len() >= 4 && text.contains(secret.expose())
@@ -178,7 +203,35 @@ mod tests {
             secret.escaped_forms().map(|form| form.expose().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(forms("plain-1"), Vec::<String>::new());
+        assert_eq!(
+            forms("first line\r\nshort\n  second line"),
+            [
+                "first%20line%0D%0Ashort%0A%20%20second%20line",
+                r"first line\r\nshort\n  second line",
+                "first line&#13;&#10;short&#10;  second line",
+                "first line",
+                "second line"
+            ]
+        );
         assert_eq!(forms(r#"a&"b""#), ["a%26%22b%22", r#"a&\"b\""#, r#"a&amp;"b""#, "a&amp;&quot;b&quot;"]);
+    }
+
+    #[test]
+    fn halves_of_secrets_are_found_at_both_ends() {
+        let secrets = ["hunter2", "äöü"].map(|text| Secret::new(text.to_owned()));
+        let check = |text: &str, start: usize, end: usize| {
+            assert_eq!(
+                (halved_at_start(text, &secrets), halved_at_end(text, &secrets)),
+                (start, end),
+                "{text}"
+            );
+        };
+        check("", 0, 0);
+        check("nothing", 0, 0);
+        check("ter2 and hunt", 4, 4);
+        check("ü and äö", 2, 4);
+        check("h", 0, 1);
+        check("hunter2", 0, 0);
     }
 
     #[test]
