@@ -14,7 +14,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::template::{CommandTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
-use crate::process::{Environment, Job, Processes};
+use crate::process::{Environment, Job, Processes, Reading};
 
 /// Runs command templates.
 pub struct ExecExecutor {
@@ -31,6 +31,20 @@ impl ExecExecutor {
 impl Executor for ExecExecutor {
     fn kind(&self) -> Kind {
         Kind::Exec
+    }
+
+    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+        Box::pin(async move {
+            match &spec.implementation {
+                // What a template becomes is looked at where it is compiled.
+                Implementation::Exec(exec) if !exec.command.contains("{{") => {
+                    let (text, field) = (exec.command.as_str(), "implementation.command");
+                    let reading = Reading { text, field, what: "command", image: None };
+                    self.processes.examine_bash(&reading).await
+                }
+                _ => Vec::new(),
+            }
+        })
     }
 
     fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {

@@ -82,7 +82,8 @@ impl Environment {
                 Err(error) => {
                     let hint =
                         format!("{}; let the tool read it from the file in HAFT_ARGS_FILE", error.message);
-                    return Err(CallError { message: hint, ..error });
+                    let shorter = format!("{}: shorten it", error.message);
+                    return Err(CallError { message: hint, ..error }.for_model(shorter));
                 }
                 Ok(()) => {}
             }
@@ -95,6 +96,16 @@ impl Environment {
         }
         self.set("HAFT_ARGS_FILE", place.files().join(ARGS_FILE));
         Ok(File { name: ARGS_FILE, content: Bytes::from(self.args.clone()) })
+    }
+
+    /// Refuses arguments that are together more than a variable holds, for a tool that reads them from one.
+    pub(crate) fn holds_all(&self) -> Result<(), CallError> {
+        if self.large.is_empty() {
+            return Ok(());
+        }
+        let message = "the arguments together are longer than the 128 KiB that a variable can hold";
+        let hint = format!("{message}, and the tool reads HAFT_ARGS; let it read the file in HAFT_ARGS_FILE");
+        Err(CallError::new(ErrorCode::TooLarge, hint).for_model(format!("{message}: shorten them")))
     }
 
     /// Adds the secrets that a tool names; returns the names of those that are not stored.

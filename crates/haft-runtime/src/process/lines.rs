@@ -1,7 +1,7 @@
 //! Output as it comes, line by line, for those who watch a call.
 
 use haft_core::executor::{CallContext, CallEvent};
-use haft_core::secret::scrub_text;
+use haft_core::secret::{halved_at_end, scrub_text};
 
 /// The longest line that is told in one piece.
 const LONGEST: usize = 8 * 1024;
@@ -24,8 +24,10 @@ impl<'a> Lines<'a> {
         }
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             self.pending.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.pending.len() > LONGEST {
+            if piece.ends_with(b"\n") {
                 self.flush();
+            } else if self.pending.len() > LONGEST {
+                self.flush_part();
             }
         }
     }
@@ -40,5 +42,83 @@ impl<'a> Lines<'a> {
         line.truncate(line.trim_end_matches(['\n', '\r']).len());
         scrub_text(&mut line, &self.call.exposed());
         self.call.emit(CallEvent::Output(line));
+    }
+
+    /// Tells a piece of a long line; what may be the beginning of a secret waits for the rest of it.
+    fn flush_part(&mut self) {
+        let secrets = self.call.exposed();
+        let mut line = String::from_utf8_lossy(&self.pending).into_owned();
+        scrub_text(&mut line, &secrets);
+        let rest = line.split_off(line.len() - halved_at_end(&line, &secrets));
+        self.pending = rest.into_bytes();
+        if !line.is_empty() {
+            self.call.emit(CallEvent::Output(line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Instant;
+
+    use haft_core::Work;
+    use haft_core::executor::EventSink;
+    use haft_core::id::CallId;
+    use haft_core::name::TenantId;
+    use haft_core::secret::{Secret, SecretError, SecretSource};
+
+    use super::*;
+
+    struct NoSecrets;
+
+    impl SecretSource for NoSecrets {
+        fn secret<'a>(
+            &'a self,
+            _: &'a TenantId,
+            _: &'a str,
+        ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<String>>);
+
+    impl EventSink for Heard {
+        fn emit(&self, event: CallEvent) {
+            if let CallEvent::Output(line) = event {
+                self.0.lock().unwrap().push(line);
+            }
+        }
+    }
+
+    fn heard(secret: &str, chunks: &[&str]) -> Vec<String> {
+        let (id, tenant) = (CallId(uuid::Uuid::nil()), TenantId::new("default").unwrap());
+        let mut call = CallContext::new(id, tenant, Instant::now(), Arc::new(NoSecrets));
+        let sink = Arc::new(Heard::default());
+        call.events = Some(Arc::clone(&sink) as Arc<dyn EventSink>);
+        call.hide(Secret::new(secret.to_owned()));
+        let mut lines = Lines::new(&call);
+        for chunk in chunks {
+            lines.take(chunk.as_bytes());
+        }
+        lines.flush();
+        drop(lines);
+        std::mem::take(&mut *sink.0.lock().unwrap())
+    }
+
+    #[test]
+    fn no_line_of_a_secret_is_told() {
+        let secret = "-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----\n";
+        let told = heard(secret, &["key:\n-----BEGIN KEY-----\nMIIEvQIB", "ADANBg\n-----END KEY-----\nend"]);
+        assert_eq!(told, ["key:", "***", "***", "***", "end"]);
+    }
+
+    #[test]
+    fn a_secret_at_the_end_of_a_piece_is_not_told() {
+        let long = "x".repeat(LONGEST);
+        let told = heard("hunter2-key", &[&format!("{long}hunter2"), "-key and more\n"]);
+        assert_eq!(told, [long.as_str(), "*** and more"]);
     }
 }

@@ -4,9 +4,11 @@ mod environment;
 mod lines;
 mod outcome;
 mod runner;
+mod syntax;
 
 pub(crate) use environment::{Environment, declared, texts};
 pub(crate) use lines::Lines;
 pub(crate) use outcome::{End, Spoken, outcome};
 pub(crate) use runner::{Job, refused};
 pub use runner::{ProcessSettings, Processes};
+pub(crate) use syntax::Reading;

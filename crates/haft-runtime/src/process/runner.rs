@@ -15,6 +15,9 @@ use super::{End, Lines, Spoken, outcome};
 /// How much earlier than the call a process has to end, so that there is time to tell what it left.
 const MARGIN: Duration = Duration::from_millis(100);
 
+/// The most time on processors that is asked for on account of many threads; what a warm interpreter has.
+const LONGEST_COMPUTING: Duration = Duration::from_hours(1);
+
 /// What an installation settles about the processes of tools.
 #[derive(Debug, Clone)]
 pub struct ProcessSettings {
@@ -89,8 +92,7 @@ impl Processes {
         let left = call.deadline.saturating_duration_since(Instant::now());
         let wall = left.saturating_sub(MARGIN.min(left / 10));
         let output = usize::try_from(spec.execution.limits.max_response_bytes).unwrap_or(usize::MAX);
-        // All processors at once could use no more than this.
-        let cpu = wall.max(Duration::from_secs(1));
+        let cpu = computing(wall, self.settings.limits.cpus);
         Limits { wall, cpu, output, ..self.settings.limits.clone() }
     }
 
@@ -109,7 +111,7 @@ impl Processes {
             ending: finished.ending,
             stdout: &finished.stdout,
             stderr: &finished.stderr,
-            allowed: job.spec.deadline(),
+            most: job.spec.execution.limits.max_response_bytes,
             files: &files,
             missing: &job.missing,
         };
@@ -129,6 +131,16 @@ impl Processes {
     }
 }
 
+/// Returns how long one process may compute within a time on the clock. All its threads count together, so this
+/// is more than that time by as many processors as they could use at once.
+fn computing(wall: Duration, cpus: f64) -> Duration {
+    let of_machine = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let at_once = u32::try_from(of_machine).unwrap_or(u32::MAX).max(cpus.ceil() as u32).max(1);
+    let wall = wall.max(Duration::from_secs(1));
+    wall.saturating_mul(at_once).min(LONGEST_COMPUTING.max(wall))
+}
+
 /// Turns what kept a process from running to an error of the call.
 pub(crate) fn refused(error: &SandboxError) -> CallError {
     use std::error::Error as _;
@@ -143,5 +155,25 @@ pub(crate) fn refused(error: &SandboxError) -> CallError {
         SandboxError::Engine { .. } | SandboxError::Prepare { .. } | SandboxError::System { .. } => {
             CallError::new(ErrorCode::SandboxUnavailable, message).for_model("the tool could not be started")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_compute_at_once_do_not_shorten_a_call() {
+        let seconds = Duration::from_secs;
+        let machine = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
+        let check = |wall: Duration, cpus: f64, expected: Duration| {
+            assert_eq!(computing(wall, cpus), expected, "{wall:?} on {cpus}");
+        };
+        check(seconds(30), 0.5, seconds(30) * machine);
+        check(seconds(30), f64::from(machine) + 0.5, seconds(30) * (machine + 1));
+        check(seconds(0), 1.0, seconds(1) * machine);
+        check(seconds(600), 1000.0, seconds(3600));
+        check(seconds(7200), 1000.0, seconds(7200));
+        check(seconds(30), f64::NAN, seconds(30) * machine);
     }
 }

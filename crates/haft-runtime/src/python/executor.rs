@@ -103,7 +103,7 @@ impl PythonFunction {
             ending: done.ending,
             stdout: &done.stdout,
             stderr: &done.stderr,
-            allowed: self.spec.deadline(),
+            most: self.spec.execution.limits.max_response_bytes,
             files,
             missing: &[],
         };

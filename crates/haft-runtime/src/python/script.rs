@@ -80,7 +80,7 @@ impl PythonScript {
             ending: done.ending,
             stdout: &done.stdout,
             stderr: &done.stderr,
-            allowed: self.spec.deadline(),
+            most: self.spec.execution.limits.max_response_bytes,
             files: &shown,
             missing: &missing,
         };

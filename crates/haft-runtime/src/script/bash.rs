@@ -2,19 +2,21 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use haft_core::Work;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::ScriptRuntime;
-use haft_core::outcome::Outcome;
-use haft_core::problem::Problem;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::{self, Problem};
 use haft_core::spec::ToolSpec;
 use haft_core::template::{Scope, SecretName, script_secrets};
-use haft_sandbox::{Command, Ending, File, Level};
+use haft_sandbox::File;
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
-use crate::process::{Environment, Job, Processes};
+use crate::process::{Environment, Job, Processes, Reading};
 
 /// The file in which bash finds the body.
 const SCRIPT: &str = "script";
@@ -22,10 +24,14 @@ const SCRIPT: &str = "script";
 /// A bash body, ready to run.
 pub(super) struct Bash {
     spec: Arc<ToolSpec>,
-    body: Bytes,
+    body: Arc<str>,
     secrets: Vec<SecretName>,
     /// Whether the body reads its arguments from the file, and so takes large ones.
     reads_file: bool,
+    /// Whether it reads them as one variable.
+    reads_all: bool,
+    /// What is wrong with the syntax, once that is known.
+    wrong: OnceCell<Vec<Problem>>,
     processes: Processes,
 }
 
@@ -33,22 +39,44 @@ impl Bash {
     pub(super) fn prepare(spec: &Arc<ToolSpec>, body: &str, processes: &Processes) -> Self {
         Self {
             spec: Arc::clone(spec),
-            body: Bytes::from(body.to_owned()),
+            body: body.into(),
             secrets: script_secrets(ScriptRuntime::Bash, body, &Scope::of(&spec.input_schema)),
             reads_file: body.contains("HAFT_ARGS_FILE"),
+            reads_all: body.contains("HAFT_ARGS"),
+            wrong: OnceCell::new(),
             processes: processes.clone(),
         }
     }
 
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
+        self.check_syntax(call).await?;
         let place = self.processes.place(&self.spec)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         let all = environment.add_arguments(&self.spec, args, &place, self.reads_file)?;
+        if self.reads_all && !self.reads_file {
+            environment.holds_all()?;
+        }
         let missing = environment.add_secrets(call, &self.secrets).await?;
         let command_line = bash(place.files().join(SCRIPT).into());
-        let files = vec![all, File { name: SCRIPT, content: self.body.clone() }];
+        let files = vec![all, File { name: SCRIPT, content: Bytes::from(self.body.to_string()) }];
         let job = Job { spec: &self.spec, place, command_line, env: environment.variables, files, missing };
         self.processes.run(call, job).await
+    }
+
+    /// Looks at the syntax before the first run: bash itself would run everything up to a fault. A file that was
+    /// put into a folder has been looked at by nobody.
+    async fn check_syntax(&self, call: &CallContext) -> Result<(), CallError> {
+        let look = async || {
+            let place = self.processes.place(&self.spec)?;
+            let within = call.deadline.saturating_duration_since(Instant::now());
+            let reading = reading(&self.body, self.spec.image.as_deref());
+            self.processes.read_bash(place, &reading, within).await
+        };
+        match self.wrong.get_or_try_init(look).await?.as_slice() {
+            [] => Ok(()),
+            problems => Err(CallError::new(ErrorCode::NotReady, problem::join(problems))
+                .for_model("this tool cannot run: its script is not valid")),
+        }
     }
 }
 
@@ -63,36 +91,7 @@ pub(crate) fn bash(script: OsString) -> Vec<OsString> {
     vec!["bash".into(), "--noprofile".into(), "--norc".into(), script]
 }
 
-/// Looks at the syntax of a body without running it.
-pub(super) async fn examine(body: &str, processes: &Processes) -> Vec<Problem> {
-    let sandbox = processes.sandbox();
-    // The sandbox itself says why it cannot run things, to those who ask for that.
-    let Ok(place) = sandbox.place(Level::Isolated, None) else { return Vec::new() };
-    let script = place.files().join(SCRIPT);
-    let prefix = format!("{}: ", script.display());
-    let argv = ["bash".into(), "-n".into(), script.into_os_string()];
-    let mut command =
-        Command::new(place, argv).env("PATH", &processes.settings().path).env("LANG", "C.UTF-8");
-    command.files.push(File { name: SCRIPT, content: Bytes::from(body.to_owned()) });
-    let Ok(finished) = sandbox.run(command, &mut |_, _| {}).await else { return Vec::new() };
-    if finished.ending == Ending::Exited(0) {
-        return Vec::new();
-    }
-    let said = finished.stderr.text();
-    let mut problems: Vec<Problem> =
-        said.lines().filter_map(|line| problem(line.strip_prefix(&prefix)?)).collect();
-    // The second line repeats the text of the first one's fault.
-    problems.truncate(1);
-    if problems.is_empty() {
-        problems.push(Problem::new(BODY, "syntax", format!("bash does not understand it: {}", said.trim())));
-    }
-    problems
-}
-
-const BODY: &str = "implementation.body";
-
-/// Reads `line 3: what is wrong`.
-fn problem(line: &str) -> Option<Problem> {
-    let (number, what) = line.strip_prefix("line ")?.split_once(": ")?;
-    Some(Problem::new(BODY, "syntax", format!("bash: {what} (line {number} of the body)")))
+/// Returns what bash is to read of a tool, in one of its own kind of places where it has an image.
+pub(super) fn reading<'a>(body: &'a str, image: Option<&'a str>) -> Reading<'a> {
+    Reading { text: body, field: "implementation.body", what: "body", image }
 }

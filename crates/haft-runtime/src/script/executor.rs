@@ -34,7 +34,7 @@ impl Executor for ScriptExecutor {
         Box::pin(async move {
             match &spec.implementation {
                 Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {
-                    bash::examine(body, &self.processes).await
+                    self.processes.examine_bash(&bash::reading(body, None)).await
                 }
                 Implementation::Script(Script { runtime: ScriptRuntime::Python, body }) => {
                     self.interpreters.examine(body).await

@@ -18,6 +18,7 @@ use crate::retry;
 pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) -> Outcome {
     let record = &call.record;
     let mut context = CallContext::new(record.id, record.tenant.clone(), call.deadline, Arc::clone(secrets));
+    context.started = call.started;
     context.events = call.events.take();
     call.plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
@@ -25,7 +26,9 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     let mut outcome = attempts(call, &mut context, args).await;
     keep_secrets_out(&mut outcome, &context);
     call.record.process = context.take_process().map(|mut process| {
-        scrub_text(&mut process.stderr, &context.exposed());
+        for text in [&mut process.stdout, &mut process.stderr] {
+            scrub_text(text, &context.exposed());
+        }
         process
     });
     outcome

@@ -35,14 +35,16 @@ impl Stage for Output {
     }
 }
 
-/// Tells whether the JSON of a value has at most so many bytes, give or take what escaping adds; stops counting
-/// as soon as it has more.
+/// Tells whether the JSON of a value has at most so many bytes, give or take what escapes and numbers add; stops
+/// counting as soon as it has more.
 fn fits(value: &Value, most: u64) -> bool {
     let mut left = most;
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         let size = match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+            Value::Null | Value::Bool(_) => 4,
+            // At least; so what was read from JSON is never counted as more than that had.
+            Value::Number(_) => 1,
             Value::String(text) => text.len() + 2,
             Value::Array(items) => {
                 pending.extend(items);
@@ -71,5 +73,7 @@ mod tests {
         assert!(fits(&value, 140));
         assert!(!fits(&value, 100));
         assert!(!fits(&json!(vec![0; 1000]), 999));
+        let text = r#"{"a":[1,-2.5,true,null,"x\n"],"b":{}}"#;
+        assert!(fits(&serde_json::from_str(text).unwrap(), text.len() as u64));
     }
 }

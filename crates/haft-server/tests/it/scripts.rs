@@ -141,6 +141,16 @@ async fn what_a_script_says_is_kept() {
     );
     assert_eq!(error["details"], json!({"exit_code": 3, "stderr": "one\ntwo"}));
 
+    let answer = call(&server, r"printf '\e[31mred\n\a' >&2; exit 1", json!({})).await;
+    assert_eq!(answer["error"]["message"], "exit code 1: \u{fffd}[31mred\n\u{fffd}");
+
+    let answer = call(&server, "echo it failed; exit 4", json!({})).await;
+    let error = &answer["error"];
+    assert_eq!(error["message"], "exit code 4: it failed", "{answer}");
+    assert_eq!(error["details"], json!({"exit_code": 4, "stderr": "", "stdout": "it failed"}));
+    let (_, shown) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
+    assert_eq!(shown["data"]["process"], json!({"exit_code": 4, "stdout": "it failed\n"}), "{shown}");
+
     let answer = call(&server, "nosuchcommand", json!({})).await;
     let expected = "exit code 127: script: line 1: nosuchcommand: command not found";
     assert_eq!(answer["error"]["message"], expected);
@@ -158,6 +168,16 @@ async fn values_that_no_process_takes_are_named() {
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
     let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", json!({"x": long})).await;
     assert_eq!(answer["value"], json!(200_008), "{}", answer["error"]);
+
+    let two = json!({"x": "x".repeat(100_000), "y": "y".repeat(100_000)});
+    let answer = call(&server, "echo ${#HAFT_ARGS}", two.clone()).await;
+    let expected = "the arguments together are longer than the 128 KiB that a variable can hold, \
+        and the tool reads HAFT_ARGS; let it read the file in HAFT_ARGS_FILE";
+    assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
+    let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", two.clone()).await;
+    assert_eq!(answer["value"], json!(200_015), "{}", answer["error"]);
+    let answer = call(&server, "echo ${#x} ${#y}", two).await;
+    assert_eq!(answer["value"], "100000 100000", "{}", answer["error"]);
 }
 
 #[tokio::test]
@@ -170,6 +190,11 @@ async fn limits_are_outcomes_that_say_which() {
     assert_eq!(answer["error"]["message"], "the process took longer than 1s", "{answer}");
     let (_, shown) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
     assert_eq!(shown["data"]["process"], json!({"limit": "wall_time", "stderr": "begun\n"}));
+    let sent = json!({"args": {}, "timeout_ms": 300});
+    let (_, answer) = server.post("/api/tools/slow/invoke", sent).await;
+    // Whoever notices it first.
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("took longer than 300ms"), "{answer}");
     let answer = call(&server, "exec dd if=/dev/zero of=/dev/null bs=256M count=1", json!({})).await;
     assert_eq!(answer["error"]["details"], json!({"limit": "memory"}), "{answer}");
 }
@@ -193,6 +218,75 @@ async fn a_script_that_does_not_parse_is_refused() {
     let sent = json!({"definition": bash("whole", &[], "echo 'x")});
     let (_, answer) = server.post("/api/tools/whole/validate", sent).await;
     assert_eq!(answer["data"]["valid"], false, "{answer}");
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_parse_is_refused() {
+    let server = Server::start().await;
+    let exec = |command: &str| {
+        json!({
+            "name": "broken", "description": "Runs a command of the tests",
+            "parameters": {"type": "object", "properties": {}},
+            "implementation": {"type": "exec", "command": command},
+        })
+    };
+    let (status, answer) = server.post("/api/tools", exec("echo begun; if true; then")).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
+    let problem = &answer["error"]["details"]["problems"][0];
+    assert_eq!(problem["field"], "implementation.command", "{answer}");
+    assert!(problem["message"].as_str().unwrap().ends_with("of the command)"), "{answer}");
+    server.create(exec("echo whole")).await;
+}
+
+#[tokio::test]
+async fn a_file_that_does_not_parse_runs_not_even_its_beginning() {
+    let server = Server::start().await;
+    let folder = server.home.path().join("skills/user-created");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |body: &str| {
+        format!("---\nname: dropped\ndescription: Put into the folder\nruntime: bash\n---\n{body}")
+    };
+    std::fs::write(folder.join("dropped.skill"), file("echo begun >&2\nif true; then\n")).unwrap();
+    let server = server.restart().await;
+    for _ in 0..2 {
+        let (_, answer) = server.invoke("dropped", json!({})).await;
+        assert_eq!(code(&answer), "not_ready", "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("`implementation.body`: bash: syntax error"), "{message}");
+        assert!(message.ends_with("of the body)"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_is_too_long_is_cut_and_marked() {
+    let server = Server::start().await;
+    for (body, start) in [
+        ("head -c 5000000 /dev/zero | tr '\\0' x", "xxx"),
+        ("head -c 5000000 /dev/zero | tr '\\0' '\\377'", "\u{fffd}"),
+    ] {
+        let answer = call(&server, body, json!({})).await;
+        let value = answer["value"].as_str().unwrap_or_default();
+        assert!(value.starts_with(start), "{}", answer["error"]);
+        let (_, mark) = value.rsplit_once('\n').unwrap();
+        assert!(mark.starts_with("[output cut here: ") && mark.ends_with(" bytes left out]"), "{mark}");
+    }
+    let answer = call(&server, "head -c 5000000 /dev/zero", json!({})).await;
+    let (bytes, left_out) = (answer["value"]["bytes"].as_u64(), answer["value"]["left_out"].as_u64());
+    assert_eq!(bytes.zip(left_out).map(|(bytes, rest)| bytes + rest), Some(5_000_000), "{}", answer["error"]);
+}
+
+#[tokio::test]
+async fn a_number_is_what_was_printed() {
+    let server = Server::start().await;
+    for (printed, expected) in [
+        ("42", json!(42)),
+        ("-0.5", json!(-0.5)),
+        ("1.10", json!("1.10")),
+        ("98765432109876543210", json!("98765432109876543210")),
+    ] {
+        let answer = call(&server, &format!("echo {printed}"), json!({})).await;
+        assert_eq!(answer["value"], expected, "{printed}");
+    }
 }
 
 #[tokio::test]
