@@ -317,6 +317,10 @@ const REFUSED: &[&str] = &[
     "printf -v PATH %s {{x}}",
     "v={{x}}; PATH=$v; ls /",
     "PATH=$(echo {{x}}):$PATH; ls /",
+    "awk -f a.awk -f /dev/stdin <<< {{x}}",
+    "sed -n p --file=- <<< {{x}}",
+    "php -B 'a();' -R {{x}}",
+    "php -S localhost:80 {{x}}",
 ];
 
 #[test]
@@ -504,6 +508,10 @@ getopts a PATH {{x}} => ! at character 1: `getopts` is not supported in a comman
 printf -v PATH %s {{x}} => ! at character 8: the format of `printf` has to be literal, without options and `%n`; write `printf '%s' {{x}}`
 v={{x}}; PATH=$v; ls / => ! at character 10: a value in `PATH` would change how programs run; choose another name
 PATH=$(echo {{x}}):$PATH; ls / => ! at character 1: a value in `PATH` would change how programs run; choose another name
+awk -f a.awk -f /dev/stdin <<< {{x}} => ! at character 17: a value that `awk` could read as part of its program; write the program out and pass the value behind it, or by a variable
+sed -n p --file=- <<< {{x}} => ! at character 10: `--file=-` reads a program from the input; it is not supported in a command template that has values; write a script
+php -B 'a();' -R {{x}} => ! at character 18: a value that `php` could read as part of its program; write the program out and pass the value behind it, or by a variable
+php -S localhost:80 {{x}} => ! at character 21: a value that `php` could read as part of its program; write the program out and pass the value behind it, or by a variable
 "#);
 }
 

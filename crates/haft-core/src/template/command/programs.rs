@@ -220,8 +220,8 @@ const INTERPRETERS: [Interpreter; 10] = [
     },
     Interpreter {
         names: &["php"],
-        program: &["-r", "-f"],
-        argument: &["-d", "-c"],
+        program: &["-r", "-f", "-B", "-R", "-E", "-F"],
+        argument: &["-d", "-c", "-S", "-t"],
         letters: "",
         permutes: Permutes::BehindOption,
     },

@@ -155,14 +155,16 @@ pub(super) fn check_behind(name: &str, behind: &[Word]) -> Scan<()> {
             });
         }
     }
-    let pairs = behind.iter().zip(behind.iter().skip(1));
-    match pairs
-        .into_iter()
-        .find(|(before, word)| word.literal().is_none() && (option(before) || option(word)))
-    {
-        Some((_, word)) => Err(text_of_program(name, word)),
-        None => Ok(()),
+    for (before, word) in behind.iter().zip(behind.iter().skip(1)) {
+        match word.literal() {
+            // A second program, as in `awk -f a.awk -f /dev/stdin`.
+            Some(text) if option(before) && is_input(text) => return Err(text_of_program(name, word)),
+            Some(text) if option(word) => check_option(name, word, text)?,
+            None if option(before) || option(word) => return Err(text_of_program(name, word)),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn option(word: &Word) -> bool {
