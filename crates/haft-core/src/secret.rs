@@ -140,7 +140,14 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
             }
             map.values_mut().for_each(|item| scrub(item, secrets));
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        // A secret of digits may come back as a number.
+        Value::Number(number) => {
+            let text = number.to_string();
+            if secrets.iter().any(|secret| visible(&text, secret)) {
+                *value = Value::String(MASK.to_owned());
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -194,6 +201,9 @@ mod tests {
         let mut value = serde_json::json!({"a": ["x hunter2 y", {"hunter2": 1}], "b": 2});
         scrub(&mut value, &[Secret::new("hunter2".into())]);
         assert_eq!(value, serde_json::json!({"a": ["x *** y", {"***": 1}], "b": 2}));
+        let mut value = serde_json::json!({"pin": 8_273_645, "other": 8_273_644});
+        scrub(&mut value, &[Secret::new("8273645".into())]);
+        assert_eq!(value, serde_json::json!({"pin": "***", "other": 8_273_644}));
     }
 
     #[test]

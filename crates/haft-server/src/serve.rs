@@ -39,8 +39,7 @@ impl App {
         let upkeep = {
             let app = Arc::clone(&self);
             tokio::spawn(async move {
-                tokio::join!(app.verify(), app.examine_sandbox());
-                tokio::join!(app.keep_usage(), app.follow_tokens());
+                tokio::join!(app.verify(), app.examine_sandbox(), app.keep_usage(), app.follow_tokens());
             })
         };
         let connections = GracefulShutdown::new();

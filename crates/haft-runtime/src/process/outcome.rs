@@ -141,6 +141,22 @@ fn tail(text: &str) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
+/// Returns the bytes without the secrets that stand in them.
+fn without(bytes: &[u8], secrets: &[Secret]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for secret in secrets.iter().map(|secret| secret.expose().as_bytes()).filter(|secret| secret.len() >= 4) {
+        let mut from = 0;
+        while let Some(found) =
+            bytes.get(from..).and_then(|rest| rest.windows(secret.len()).position(|window| window == secret))
+        {
+            let start = from + found;
+            bytes.splice(start..start + secret.len(), *b"***");
+            from = start + 3;
+        }
+    }
+    bytes
+}
+
 /// Returns the value that an output means: JSON where it is one document, else text. What is no text at all is
 /// spelled in base64. It has at most so many bytes; a cut is marked.
 fn value_of(stdout: &Captured, most: u64, secrets: &[Secret]) -> Value {
@@ -151,7 +167,9 @@ fn value_of(stdout: &Captured, most: u64, secrets: &[Secret]) -> Value {
         return value;
     }
     if stdout.bytes.contains(&0) {
-        return in_base64(stdout, most);
+        // In base64 no one would find a secret any more.
+        let masked = Captured { bytes: without(&stdout.bytes, secrets), left_out: stdout.left_out };
+        return in_base64(&masked, most);
     }
     if stdout.left_out == 0 {
         let text = stdout.text();
@@ -289,6 +307,8 @@ mod tests {
     #[test]
     fn a_cut_leaves_no_half_of_a_secret() {
         let secrets = [Secret::new("hunter2-key".to_owned())];
+        let value = value_of(&captured(b"\0hunter2-key\0", 0), 1000, &secrets);
+        assert_eq!(value["content"], "ACoqKgA=", "{value}");
         let value = value_of(&captured(b"key: hunter2-key hunter2-k", 2), 1000, &secrets);
         assert_eq!(value, json!("key: *** \n[output cut here: 11 bytes left out]"));
         assert_eq!(told(&captured(b"ter2-key: hunter2-key hun", 9), "/f", &secrets), ": *** ");
