@@ -114,7 +114,18 @@ fn runc_bundle() -> Option<tempfile::TempDir> {
     let mut spec: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
     *spec.pointer_mut("/process/terminal")? = false.into();
     *spec.pointer_mut("/process/args")? = serde_json::json!(["/usr/bin/true"]);
-    *spec.pointer_mut("/root/path")? = "/".into();
+    let root = folder.path().join("rootfs");
+    std::fs::create_dir_all(root.join("usr")).ok()?;
+    for link in ["bin", "lib", "lib64", "sbin"] {
+        std::os::unix::fs::symlink(format!("usr/{link}"), root.join(link)).ok()?;
+    }
+    let mounts = spec.pointer_mut("/mounts")?.as_array_mut()?;
+    // The program does not look at its control group, and not every machine can show it.
+    mounts.retain(|mount| mount["type"] != "cgroup");
+    let options = ["rbind", "ro"];
+    mounts.push(
+        serde_json::json!({"destination": "/usr", "type": "bind", "source": "/usr", "options": options}),
+    );
     std::fs::write(path, spec.to_string()).ok()?;
     runc(folder.path(), ROUNDS).ok()?;
     Some(folder)
