@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use haft_core::Clock;
+use haft_core::bundle::Bundle;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::executor::EventSink;
@@ -106,6 +107,13 @@ struct Refused {
     started: Instant,
 }
 
+impl Refused {
+    /// Nothing is recorded of a tool that is not there.
+    fn unknown(error: CallError) -> Box<Self> {
+        Box::new(Self { error, record: None, started: Instant::now() })
+    }
+}
+
 /// A call that is over, one way or the other.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -172,8 +180,7 @@ impl Pipeline {
     /// Dropping the future cancels the call, unless it has an idempotency key: whoever sends such a call again
     /// wants its outcome.
     pub async fn call(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
-        self.compile(&request).await;
-        let call = match self.admit(request) {
+        let call = match self.enter(request).await {
             Ok(call) => call,
             Err(refused) => return Err(Box::pin(self.record_refusal(refused)).await),
         };
@@ -192,8 +199,7 @@ impl Pipeline {
 
     /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
-        self.compile(&request).await;
-        let mut call = match self.admit(request) {
+        let mut call = match self.enter(request).await {
             Ok(call) => call,
             Err(refused) => return Err(self.record_refusal(refused).await),
         };
@@ -238,36 +244,40 @@ impl Pipeline {
         drop(entered);
     }
 
-    /// Compiles the tool where nobody has yet: a module takes its time, which the checks may not.
-    async fn compile(&self, request: &Request) {
-        let snapshot = self.registry.snapshot();
-        let Ok(entry) = snapshot.resolve_in(&request.tenant, &request.tool, request.mode) else { return };
-        let bundle = snapshot.bundle(entry.tool.bundle_id);
+    /// Finds the tool, compiles it where nobody has yet, and makes the checks.
+    async fn enter(&self, request: Request) -> Result<Box<Call>, Box<Refused>> {
+        let (entry, bundle) = {
+            let snapshot = self.registry.snapshot();
+            let found = snapshot.resolve_in(&request.tenant, &request.tool, request.mode);
+            let entry = Arc::clone(found.map_err(|error| Refused::unknown(error.into()))?);
+            let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
+            (entry, bundle)
+        };
+        // A module takes its time, which the checks may not.
         let which = request.mode.into();
-        if entry.is_due(which)
-            || (!entry.is_compiled(which)
-                && entry.runnable(bundle.map(|bundle| &**bundle), request.mode).is_ok())
-        {
-            entry.compile(which, &self.registry).await;
+        let due = entry.is_due(which)
+            || (!entry.is_compiled(which) && entry.runnable(bundle.as_deref(), request.mode).is_ok());
+        if due {
+            Box::pin(entry.compile(which, &self.registry)).await;
         }
+        self.admit(request, entry, bundle.as_deref())
     }
 
     /// Makes the checks that need no waiting.
-    fn admit(&self, request: Request) -> Result<Box<Call>, Box<Refused>> {
+    fn admit(
+        &self,
+        request: Request,
+        entry: Arc<Entry>,
+        bundle: Option<&Bundle>,
+    ) -> Result<Box<Call>, Box<Refused>> {
         let started = Instant::now();
-        let snapshot = self.registry.snapshot();
-        let entry = snapshot
-            .resolve_in(&request.tenant, &request.tool, request.mode)
-            .map_err(|error| Refused { error: error.into(), record: None, started })?;
-        let entry = Arc::clone(entry);
-        let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
         let (timeout, elevated, mode) = (request.timeout, request.caller.elevated, request.mode);
         let record = self.new_record(request, &entry, revision);
 
         let admitted = entry
-            .runnable(bundle.as_deref(), mode)
+            .runnable(bundle, mode)
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, elevated).map(|()| plan))
