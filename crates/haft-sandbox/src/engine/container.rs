@@ -4,8 +4,6 @@
 //! the environment of the command line program, never through its arguments, which every user can list.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::Arc;
@@ -87,7 +85,7 @@ impl Container {
                 why: "looks like an option",
             });
         }
-        put_files(command, &folder)?;
+        folder.put(&command.files)?;
         let container = unique_name();
         let mut process = new_process(&self.program);
         process.args([
@@ -128,23 +126,6 @@ impl Container {
             }),
         })
     }
-}
-
-/// Puts the small files where the container's user, who may be another, can read them. The folder above stays
-/// closed to other users of the machine.
-fn put_files(command: &Command, folder: &Folder) -> Result<(), SandboxError> {
-    let files = folder.path().join("files");
-    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        |source| SandboxError::Prepare { path, source }
-    };
-    open(&files, 0o755).map_err(failed(&files))?;
-    for file in &command.files {
-        let path = files.join(file.name);
-        fs::write(&path, &file.content).and_then(|()| open(&path, 0o444)).map_err(failed(&path))?;
-    }
-    Ok(())
 }
 
 /// As whom a container runs.

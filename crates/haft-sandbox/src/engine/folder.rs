@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::command::File;
 use crate::error::SandboxError;
 use crate::owner;
 
@@ -38,6 +39,25 @@ impl Folder {
         let path = self.path.join(name);
         make_private(&path)?;
         Ok(path)
+    }
+}
+
+impl Folder {
+    /// Writes the small files of a process. The process may be another user's: it reads them, and the folder above
+    /// is closed to everyone else.
+    pub(crate) fn put(&self, small: &[File]) -> Result<(), SandboxError> {
+        let files = self.path.join("files");
+        let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| SandboxError::Prepare { path, source }
+        };
+        open(&files, 0o755).map_err(failed(&files))?;
+        for file in small {
+            let path = files.join(file.name);
+            fs::write(&path, &file.content).and_then(|()| open(&path, 0o444)).map_err(failed(&path))?;
+        }
+        Ok(())
     }
 }
 

@@ -73,10 +73,7 @@ impl Landlock {
     ) -> Result<Running, SandboxError> {
         let system = SandboxError::system;
         let failed = |what: String| SandboxError::Engine { engine: NAME, message: what };
-        for file in &command.files {
-            let path = folder.path().join("files").join(file.name);
-            fs::write(&path, &file.content).map_err(|source| SandboxError::Prepare { path, source })?;
-        }
+        folder.put(&command.files)?;
         let rules = rules_of(workshop, command, &folder).map_err(|error| failed(error.to_string()))?;
         let rules: Option<OwnedFd> = rules.into();
         let rules = rules.ok_or_else(|| failed("the kernel gave no set of rules".to_owned()))?;
