@@ -95,7 +95,7 @@ fn args() -> Map<String, Value> {
 
 async fn executor(bytes: &[u8]) -> Result<Vec<Duration>> {
     let executor = WasmExecutor::new(WasmSettings::default());
-    let prepared = executor.prepare(&spec(bytes)?).map_err(|problems| anyhow!("{problems:?}"))?;
+    let prepared = executor.prepare(&spec(bytes)?, None).map_err(|problems| anyhow!("{problems:?}"))?;
     let (args, tenant) = (args(), TenantId::default_tenant());
     let mut times = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {

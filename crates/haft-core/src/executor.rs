@@ -28,17 +28,9 @@ pub trait Executor: Send + Sync {
     fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
         Box::pin(std::future::ready(Vec::new()))
     }
-    /// Compiles everything that does not depend on a call; says all that is wrong with the definition.
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
-    /// Does the same for a definition whose bundle has a folder, named relative to the home folder. Executors
-    /// that use files of the bundle implement this one.
-    fn prepare_in(
-        &self,
-        spec: &Arc<ToolSpec>,
-        _folder: Option<&str>,
-    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.prepare(spec)
-    }
+    /// Compiles everything that does not depend on a call; says all that is wrong with the definition. `folder` is
+    /// the one of its bundle, relative to the home folder, for executors that use files of the bundle.
+    fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
 }
 
 /// A tool, ready to run.

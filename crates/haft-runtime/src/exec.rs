@@ -47,7 +47,11 @@ impl Executor for ExecExecutor {
         })
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::Exec(exec) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `exec`")]);
         };

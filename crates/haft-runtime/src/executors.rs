@@ -41,7 +41,7 @@ impl Executors {
         spec: &Arc<ToolSpec>,
         folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.executor(spec).map_err(|problem| vec![problem])?.prepare_in(spec, folder)
+        self.executor(spec).map_err(|problem| vec![problem])?.prepare(spec, folder)
     }
 
     fn executor(&self, spec: &ToolSpec) -> Result<&Arc<dyn Executor>, Problem> {

@@ -90,7 +90,11 @@ impl Executor for FunctionExecutor {
         self.find(spec).map(|_| ())
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let function = self.find(spec).map_err(|problem| vec![problem])?;
         Ok(Arc::new(Ready { function: function.clone(), places: Arc::clone(&self.places) }))
     }

@@ -84,15 +84,7 @@ impl Executor for WasmExecutor {
         Kind::Wasm
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.prepare_in(spec, None)
-    }
-
-    fn prepare_in(
-        &self,
-        spec: &Arc<ToolSpec>,
-        folder: Option<&str>,
-    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let loader = Loader::new(self.shared()?, spec, folder)?;
         let (program, stamp) = loader.load()?;
         Ok(Arc::new(PreparedWasm {

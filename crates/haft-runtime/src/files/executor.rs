@@ -44,7 +44,11 @@ impl Executor for FileReadExecutor {
         self.files.find(file.root.as_deref()).map(|_| ())
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::FileRead(file) = &spec.implementation else {
             return Err(vec![wrong(Kind::FileRead)]);
         };
@@ -93,7 +97,11 @@ impl Executor for FileWriteExecutor {
         Ok(())
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::FileWrite(file) = &spec.implementation else {
             return Err(vec![wrong(Kind::FileWrite)]);
         };

@@ -52,7 +52,11 @@ impl Executor for HttpExecutor {
         Kind::Http
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::Http(http) = &spec.implementation else {
             let message = format!("`{}` is not an `http` tool", spec.implementation.kind().as_str());
             return Err(vec![Problem::new("implementation.type", "wrong_type", message)]);

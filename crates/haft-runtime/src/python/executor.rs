@@ -37,15 +37,7 @@ impl Executor for PythonExecutor {
         Kind::Python
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.prepare_in(spec, None)
-    }
-
-    fn prepare_in(
-        &self,
-        spec: &Arc<ToolSpec>,
-        folder: Option<&str>,
-    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::Python(python) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `python`")]);
         };

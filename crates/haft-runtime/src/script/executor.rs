@@ -44,7 +44,11 @@ impl Executor for ScriptExecutor {
         })
     }
 
-    fn prepare(&self, spec: &Arc<ToolSpec>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let wrong = |code, message| vec![Problem::new("implementation.type", code, message)];
         let Implementation::Script(script) = &spec.implementation else {
             return Err(wrong("wrong_type", "expected `script`"));

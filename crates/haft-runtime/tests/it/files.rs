@@ -67,7 +67,8 @@ impl World {
         let executors: [Arc<dyn Executor>; 2] =
             [Arc::new(FileReadExecutor::new(self.files())), Arc::new(FileWriteExecutor::new(self.files()))];
         let executor = executors.iter().find(|one| one.kind() == spec.implementation.kind()).unwrap();
-        let prepared = executor.prepare(&Arc::new(spec)).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let prepared =
+            executor.prepare(&Arc::new(spec), None).unwrap_or_else(|problems| panic!("{problems:?}"));
         let deadline = Instant::now() + Duration::from_secs(20);
         let id = CallId(uuid::Uuid::nil());
         let context = CallContext::new(id, TenantId::default_tenant(), deadline, Arc::new(NoSecrets));

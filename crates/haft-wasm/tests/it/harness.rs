@@ -113,7 +113,7 @@ impl Tool {
 
     pub(crate) fn prepare(&self) -> Result<Arc<dyn Prepared>, Vec<String>> {
         self.executor
-            .prepare_in(&Arc::new(self.spec.clone()), self.folder)
+            .prepare(&Arc::new(self.spec.clone()), self.folder)
             .map_err(|problems| problems.iter().map(|p| format!("{p} ({})", p.code)).collect())
     }
 

@@ -104,7 +104,7 @@ impl Tool<'_> {
         spec.version = Version::new("v2").unwrap();
         spec.input_schema = self.schema.clone();
         spec.execution = self.execution.clone();
-        self.world.executor.prepare(&Arc::new(spec))
+        self.world.executor.prepare(&Arc::new(spec), None)
     }
 
     /// Returns what is wrong with the definition.

@@ -76,7 +76,7 @@ impl Rig {
         let mut spec = spec("tool", Implementation::Script(script), arguments);
         change(&mut spec);
         let spec = Arc::new(spec);
-        let prepared = self.scripts.prepare(&spec).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let prepared = self.scripts.prepare(&spec, None).unwrap_or_else(|problems| panic!("{problems:?}"));
         Tool { prepared }
     }
 
@@ -92,14 +92,14 @@ impl Rig {
         let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
         let mut spec = spec("function", implementation, &[]);
         spec.sandbox = true;
-        let prepared = self.functions.prepare_in(&Arc::new(spec), Some("skills/set"));
+        let prepared = self.functions.prepare(&Arc::new(spec), Some("skills/set"));
         Tool { prepared: prepared.unwrap_or_else(|problems| panic!("{problems:?}")) }
     }
 
     pub(super) fn refused(&self, entrypoint: &str, folder: Option<&str>) -> String {
         let implementation = Implementation::Python(Python { entrypoint: entrypoint.to_owned() });
         let spec = Arc::new(spec("function", implementation, &[]));
-        let Err(problems) = self.functions.prepare_in(&spec, folder) else { panic!("it was taken") };
+        let Err(problems) = self.functions.prepare(&spec, folder) else { panic!("it was taken") };
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
