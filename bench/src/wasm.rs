@@ -120,6 +120,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         clock: Arc::new(SystemClock),
         stages: vec![Arc::new(Output)],
         max_running: 16,
+        workspace: None,
     }));
     let request = Request {
         tenant: TenantId::default_tenant(),

@@ -1,5 +1,7 @@
 //! What runs tools: one executor per kind of implementation.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -54,7 +56,8 @@ pub trait EventSink: Send + Sync {
     fn emit(&self, event: CallEvent);
 }
 
-/// What an executor may know of a call.
+/// What an executor may know of a call. Clones are of the same call.
+#[derive(Clone)]
 pub struct CallContext {
     /// The call.
     pub id: CallId,
@@ -68,9 +71,18 @@ pub struct CallContext {
     pub attempt: u32,
     /// Who watches.
     pub events: Option<Arc<dyn EventSink>>,
+    /// The folder that the call may work in, where there is one.
+    pub workspace: Option<Arc<Path>>,
     secrets: Arc<dyn SecretSource>,
+    shared: Arc<Shared>,
+}
+
+/// What all clones of a context share.
+#[derive(Default)]
+struct Shared {
     exposed: Mutex<Vec<Secret>>,
     process: Mutex<Option<ProcessRecord>>,
+    over: AtomicBool,
 }
 
 impl CallContext {
@@ -83,9 +95,9 @@ impl CallContext {
             deadline,
             attempt: 0,
             events: None,
+            workspace: None,
             secrets,
-            exposed: Mutex::default(),
-            process: Mutex::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -108,7 +120,7 @@ impl CallContext {
 
     /// Keeps a text and its escaped forms out of the outcome, as if it had come from [`CallContext::secret`].
     pub fn hide(&self, secret: Secret) {
-        let mut exposed = self.exposed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exposed = self.shared.exposed.lock().unwrap_or_else(PoisonError::into_inner);
         if exposed.contains(&secret) {
             return;
         }
@@ -118,17 +130,17 @@ impl CallContext {
 
     /// Returns every secret that the call has seen.
     pub fn exposed(&self) -> Vec<Secret> {
-        self.exposed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.exposed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Keeps what a process left besides its value, for the record of the call.
     pub fn report_process(&self, process: ProcessRecord) {
-        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+        *self.shared.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
     }
 
     /// Takes what a process left.
     pub fn take_process(&self) -> Option<ProcessRecord> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.shared.process.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Tells those who watch.
@@ -136,5 +148,21 @@ impl CallContext {
         if let Some(events) = &self.events {
             events.emit(event);
         }
+    }
+
+    /// Tells those who watch how far the call is, from 0 to 1, and a word about it.
+    pub fn progress(&self, done: f64, word: impl Into<String>) {
+        self.emit(CallEvent::Progress(done, word.into()));
+    }
+
+    /// Tells whether nobody waits for the outcome any more: the call was cancelled, or its time is over. An async
+    /// function is dropped then; one that blocks looks here between its steps.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.over.load(Ordering::Acquire)
+    }
+
+    /// Says that the call is over, to functions that are still at work for it.
+    pub fn end(&self) {
+        self.shared.over.store(true, Ordering::Release);
     }
 }

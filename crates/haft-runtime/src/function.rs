@@ -1,7 +1,7 @@
 //! The `function` executor: registered Rust functions.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -15,69 +15,77 @@ use tokio::sync::Semaphore;
 /// The arguments of a call.
 pub type Args = Map<String, Value>;
 
-type AsyncFunction = dyn Fn(Args) -> Work<'static, Outcome> + Send + Sync;
-type SyncFunction = dyn Fn(Args) -> Outcome + Send + Sync;
-
 /// How many blocking functions run at once. One that hangs keeps its place, so that it cannot use up the
 /// threads that everything else in the program needs.
-const BLOCKING: usize = 64;
+static PLACES: Semaphore = Semaphore::const_new(64);
 
-#[derive(Clone)]
-enum Registered {
-    Async(Arc<AsyncFunction>),
-    Blocking(Arc<SyncFunction>),
-}
-
-/// The functions that definitions may name. Only what is registered can run.
+/// The functions that definitions may name. Only what is registered can run. Clones share what is registered.
 #[derive(Clone, Default)]
 pub struct Functions {
-    by_name: HashMap<String, Registered>,
+    by_name: Arc<RwLock<HashMap<String, Arc<dyn Prepared>>>>,
 }
 
 impl Functions {
     /// Registers an async function.
     #[must_use]
-    pub fn with_async<F, R>(mut self, name: &str, function: F) -> Self
+    pub fn with_async<F, R>(self, name: &str, function: F) -> Self
     where
         F: Fn(Args) -> R + Send + Sync + 'static,
         R: Future<Output = Outcome> + Send + 'static,
     {
-        let boxed = move |args| -> Work<'static, Outcome> { Box::pin(function(args)) };
-        self.by_name.insert(name.to_owned(), Registered::Async(Arc::new(boxed)));
+        self.insert(name, Arc::new(Plain(function)));
         self
     }
 
     /// Registers a function that may block; it runs on threads of its own.
     #[must_use]
-    pub fn with_blocking<F>(mut self, name: &str, function: F) -> Self
+    pub fn with_blocking<F>(self, name: &str, function: F) -> Self
     where
         F: Fn(Args) -> Outcome + Send + Sync + 'static,
     {
-        self.by_name.insert(name.to_owned(), Registered::Blocking(Arc::new(function)));
+        self.insert(name, blocking(move |_, args| function(args)));
         self
     }
+
+    /// Registers what runs by itself; returns what had the name before.
+    pub fn insert(&self, name: &str, function: Arc<dyn Prepared>) -> Option<Arc<dyn Prepared>> {
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), function)
+    }
+
+    /// Forgets a function. A tool that is compiled already keeps it.
+    pub fn remove(&self, name: &str) {
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    fn find(&self, spec: &ToolSpec) -> Result<Arc<dyn Prepared>, Problem> {
+        let Implementation::Function(function) = &spec.implementation else {
+            return Err(Problem::new("implementation.type", "wrong_type", "expected `function`"));
+        };
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.get(&function.function).cloned().ok_or_else(|| {
+            let message = format!("no function `{}` is registered in this program", function.function);
+            Problem::new("implementation.function", "unknown_function", message)
+        })
+    }
+}
+
+/// Makes something that runs of a function that may block.
+pub fn blocking<F>(function: F) -> Arc<dyn Prepared>
+where
+    F: Fn(&CallContext, Args) -> Outcome + Send + Sync + 'static,
+{
+    Arc::new(Blocking(Arc::new(function)))
 }
 
 /// Runs registered functions.
 pub struct FunctionExecutor {
     functions: Functions,
-    places: Arc<Semaphore>,
 }
 
 impl FunctionExecutor {
     /// Makes the executor of these functions.
     pub fn new(functions: Functions) -> Self {
-        Self { functions, places: Arc::new(Semaphore::new(BLOCKING)) }
-    }
-
-    fn find(&self, spec: &ToolSpec) -> Result<&Registered, Problem> {
-        let Implementation::Function(function) = &spec.implementation else {
-            return Err(Problem::new("implementation.type", "wrong_type", "expected `function`"));
-        };
-        self.functions.by_name.get(&function.function).ok_or_else(|| {
-            let message = format!("no function `{}` is registered in this program", function.function);
-            Problem::new("implementation.function", "unknown_function", message)
-        })
+        Self { functions }
     }
 }
 
@@ -87,7 +95,7 @@ impl Executor for FunctionExecutor {
     }
 
     fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
-        self.find(spec).map(|_| ())
+        self.functions.find(spec).map(|_| ())
     }
 
     fn prepare(
@@ -95,32 +103,41 @@ impl Executor for FunctionExecutor {
         spec: &Arc<ToolSpec>,
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        let function = self.find(spec).map_err(|problem| vec![problem])?;
-        Ok(Arc::new(Ready { function: function.clone(), places: Arc::clone(&self.places) }))
+        self.functions.find(spec).map_err(|problem| vec![problem])
     }
 }
 
-struct Ready {
-    function: Registered,
-    places: Arc<Semaphore>,
-}
+/// An async function that knows nothing of its call.
+struct Plain<F>(F);
 
-impl Prepared for Ready {
+impl<F, R> Prepared for Plain<F>
+where
+    F: Fn(Args) -> R + Send + Sync,
+    R: Future<Output = Outcome> + Send + 'static,
+{
     fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
-        match &self.function {
-            Registered::Async(function) => function(args.clone()),
-            Registered::Blocking(function) => {
-                Box::pin(run_blocking(Arc::clone(function), args.clone(), Arc::clone(&self.places)))
-            }
-        }
+        Box::pin((self.0)(args.clone()))
     }
 }
 
-async fn run_blocking(function: Arc<SyncFunction>, args: Args, places: Arc<Semaphore>) -> Outcome {
-    let place = places.acquire_owned().await.map_err(|error| CallError::internal(error.to_string()))?;
+/// A function that may block.
+struct Blocking<F>(Arc<F>);
+
+impl<F> Prepared for Blocking<F>
+where
+    F: Fn(&CallContext, Args) -> Outcome + Send + Sync + 'static,
+{
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
+        let (function, call, args) = (Arc::clone(&self.0), call.clone(), args.clone());
+        Box::pin(run_blocking(move || function(&call, args)))
+    }
+}
+
+async fn run_blocking(work: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
+    let place = PLACES.acquire().await.map_err(|error| CallError::internal(error.to_string()))?;
     let work = move || {
         let _place = place;
-        function(args)
+        work()
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,

@@ -4,7 +4,10 @@
 //! then the stages around the execution, within deadline and cancellation; last the record, before anyone
 //! learns of the outcome.
 
+mod checks;
+
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +15,6 @@ use futures_util::FutureExt as _;
 use haft_core::Clock;
 use haft_core::bundle::Bundle;
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::catalog::StoreError;
 use haft_core::executor::EventSink;
 use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
@@ -21,12 +23,12 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
-use haft_core::spec::{Policy, Validation};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::checks::{authorise, milliseconds, plan, too_late, unrecorded, validate};
 use crate::events::Background;
 use crate::function::panicked;
 use crate::limits::{Admission, Limits};
@@ -95,6 +97,8 @@ pub struct Call {
     cancel: Option<CancellationToken>,
     /// Who watches it.
     pub events: Option<Arc<dyn EventSink>>,
+    /// The folder that it may work in.
+    pub workspace: Option<Arc<Path>>,
     /// Its place among the running calls.
     admission: Admission,
 }
@@ -132,6 +136,7 @@ pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
     background: Arc<Background>,
     limits: Limits,
+    workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
 }
 
@@ -149,15 +154,17 @@ pub struct Parts {
     pub stages: Vec<Arc<dyn Stage>>,
     /// The most calls that run at once.
     pub max_running: usize,
+    /// The folder that calls may work in.
+    pub workspace: Option<Arc<Path>>,
 }
 
 impl Pipeline {
     /// Makes a pipeline.
     pub fn new(parts: Parts) -> Self {
-        let Parts { registry, ledger, secrets, clock, stages, max_running } = parts;
+        let Parts { registry, ledger, secrets, clock, stages, max_running, workspace } = parts;
         let limits = Limits::new(max_running);
-        let stopping = CancellationToken::new();
-        Self { registry, ledger, clock, secrets, stages, background: Arc::default(), limits, stopping }
+        let (background, stopping) = (Arc::default(), CancellationToken::new());
+        Self { registry, ledger, clock, secrets, stages, background, limits, workspace, stopping }
     }
 
     /// Returns the calls that run in the background.
@@ -287,8 +294,17 @@ impl Pipeline {
             Ok((plan, admission)) => {
                 let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
                 let deadline = started + time;
-                let (cancel, events) = (None, None);
-                Ok(Box::new(Call { entry, plan, record, started, deadline, cancel, events, admission }))
+                Ok(Box::new(Call {
+                    entry,
+                    plan,
+                    record,
+                    started,
+                    deadline,
+                    cancel: None,
+                    events: None,
+                    workspace: self.workspace.clone(),
+                    admission,
+                }))
             }
             Err(error) => Err(Box::new(Refused { error, record: Some(record), started })),
         }
@@ -394,59 +410,6 @@ impl Pipeline {
             }
         }
     }
-}
-
-fn too_late(tool: &str, allowed: Duration) -> CallError {
-    let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
-    CallError::new(ErrorCode::Timeout, message)
-}
-
-fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<Plan>, CallError> {
-    entry.plan(mode.into(), registry.executors()).map_err(|problems| {
-        let why = haft_core::problem::join(&problems);
-        haft_core::runnable::Refusal::NotReady.to_error(&entry.qualified, Some(&why))
-    })
-}
-
-fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
-    let needs_approval = plan.spec.policy == Policy::Elevated || plan.spec.requires_confirmation;
-    if needs_approval && !elevated {
-        let message = format!("`{}` needs an approval, or a token that is elevated", plan.spec.name);
-        return Err(CallError::new(ErrorCode::ApprovalRequired, message));
-    }
-    Ok(())
-}
-
-fn validate(plan: &Plan, args: &Value) -> Result<(), CallError> {
-    if plan.spec.execution.validation == Validation::None {
-        return Ok(());
-    }
-    plan.input.check(args).map_err(|violations| {
-        let list: Vec<_> = violations
-            .iter()
-            .map(|v| if v.path.is_empty() { v.message.clone() } else { format!("{}: {}", v.path, v.message) })
-            .collect();
-        CallError::new(
-            ErrorCode::InvalidArguments,
-            format!("the arguments do not fit the schema: {}", list.join("; ")),
-        )
-        .with_details(json!({"violations": violations}))
-    })
-}
-
-fn unrecorded(error: StoreError) -> CallError {
-    let why = match error {
-        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
-        other => other.to_string(),
-    };
-    CallError::new(ErrorCode::StoreUnavailable, format!("the call could not be recorded: {why}"))
-        .for_model("the call could not be recorded")
-}
-
-fn milliseconds(since: Instant) -> f64 {
-    // Whole microseconds: more digits would only look exact.
-    let micros = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
-    f64::from(micros) / 1000.0
 }
 
 /// Where a call is between its start and its record.

@@ -137,6 +137,7 @@ impl App {
             clock: Arc::clone(&clock),
             stages,
             max_running: settings.server.max_running_calls,
+            workspace: None,
         });
         let app = Arc::new(Self {
             settings,

@@ -19,11 +19,14 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     let record = &call.record;
     let mut context = CallContext::new(record.id, record.tenant.clone(), call.deadline, Arc::clone(secrets));
     context.started = call.started;
-    context.events = call.events.take();
+    context.events.clone_from(&call.events);
+    context.workspace.clone_from(&call.workspace);
     call.plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = record.args.as_object().unwrap_or(&empty);
+    let over = Over(context.clone());
     let mut outcome = attempts(call, &mut context, args).await;
+    drop(over);
     keep_secrets_out(&mut outcome, &context);
     call.record.process = context.take_process().map(|mut process| {
         for text in [&mut process.stdout, &mut process.stderr] {
@@ -32,6 +35,15 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
         process
     });
     outcome
+}
+
+/// Ends the context, also where the call is dropped.
+struct Over(CallContext);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Value>) -> Outcome {

@@ -1,0 +1,1 @@
+//! The attribute `#[tool]` of haft.

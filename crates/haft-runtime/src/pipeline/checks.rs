@@ -1,0 +1,65 @@
+//! The checks that a call has to pass before it runs, and how their errors read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_core::catalog::StoreError;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::runnable::Mode;
+use haft_core::spec::{Policy, Validation};
+use serde_json::{Value, json};
+
+use crate::registry::{Entry, Plan, Registry};
+
+pub(super) fn too_late(tool: &str, allowed: Duration) -> CallError {
+    let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
+    CallError::new(ErrorCode::Timeout, message)
+}
+
+pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<Plan>, CallError> {
+    entry.plan(mode.into(), registry.executors()).map_err(|problems| {
+        let why = haft_core::problem::join(&problems);
+        haft_core::runnable::Refusal::NotReady.to_error(&entry.qualified, Some(&why))
+    })
+}
+
+pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
+    let needs_approval = plan.spec.policy == Policy::Elevated || plan.spec.requires_confirmation;
+    if needs_approval && !elevated {
+        let message = format!("`{}` needs an approval, or a token that is elevated", plan.spec.name);
+        return Err(CallError::new(ErrorCode::ApprovalRequired, message));
+    }
+    Ok(())
+}
+
+pub(super) fn validate(plan: &Plan, args: &Value) -> Result<(), CallError> {
+    if plan.spec.execution.validation == Validation::None {
+        return Ok(());
+    }
+    plan.input.check(args).map_err(|violations| {
+        let list: Vec<_> = violations
+            .iter()
+            .map(|v| if v.path.is_empty() { v.message.clone() } else { format!("{}: {}", v.path, v.message) })
+            .collect();
+        CallError::new(
+            ErrorCode::InvalidArguments,
+            format!("the arguments do not fit the schema: {}", list.join("; ")),
+        )
+        .with_details(json!({"violations": violations}))
+    })
+}
+
+pub(super) fn unrecorded(error: StoreError) -> CallError {
+    let why = match error {
+        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        other => other.to_string(),
+    };
+    CallError::new(ErrorCode::StoreUnavailable, format!("the call could not be recorded: {why}"))
+        .for_model("the call could not be recorded")
+}
+
+pub(super) fn milliseconds(since: Instant) -> f64 {
+    // Whole microseconds: more digits would only look exact.
+    let micros = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
+    f64::from(micros) / 1000.0
+}

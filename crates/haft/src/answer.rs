@@ -1,0 +1,196 @@
+//! What a function may return, and how it becomes the outcome of a call.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a function may return: a value, or a `Result` of one.
+///
+/// A type of your own goes through `Result<T, E>` or [`Json`].
+pub trait Answer {
+    /// Makes the outcome of it.
+    fn outcome(self) -> Outcome;
+}
+
+impl<T: Serialize, E: fmt::Display + 'static> Answer for Result<T, E> {
+    fn outcome(self) -> Outcome {
+        self.map_err(failed).and_then(|value| to_value(&value))
+    }
+}
+
+/// Any value that can be written as JSON, returned as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> Answer for Json<T> {
+    fn outcome(self) -> Outcome {
+        to_value(&self.0)
+    }
+}
+
+impl<T: Serialize> Answer for Vec<T> {
+    fn outcome(self) -> Outcome {
+        to_value(&self)
+    }
+}
+
+impl<T: Serialize> Answer for Option<T> {
+    fn outcome(self) -> Outcome {
+        to_value(&self)
+    }
+}
+
+macro_rules! answers {
+    ($($plain:ty)+) => {
+        $(impl Answer for $plain {
+            fn outcome(self) -> Outcome {
+                Ok(Value::from(self))
+            }
+        })+
+    };
+}
+
+answers! { String &str bool i8 i16 i32 i64 u8 u16 u32 u64 isize usize f32 f64 }
+
+impl Answer for Value {
+    fn outcome(self) -> Outcome {
+        Ok(self)
+    }
+}
+
+impl Answer for () {
+    fn outcome(self) -> Outcome {
+        Ok(Value::Null)
+    }
+}
+
+/// Why a function failed, of any error, with the choice of saying that a repetition may help.
+///
+/// `?` makes one of every error; what the model reads is the error and its causes.
+///
+/// ```
+/// use haft::Failure;
+///
+/// fn read_count(text: &str) -> Result<u32, Failure> {
+///     let count: u32 = text.trim().parse()?;
+///     if count == 0 {
+///         return Err(Failure::new("nothing was counted yet").retryable());
+///     }
+///     Ok(count)
+/// }
+///
+/// assert_eq!(read_count("x").unwrap_err().to_string(), "invalid digit found in string");
+/// assert!(read_count("0").unwrap_err().is_retryable());
+/// ```
+pub struct Failure(CallError);
+
+impl Failure {
+    /// Makes a failure with this text.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self(CallError::new(ErrorCode::ExecutionFailed, message.to_string()))
+    }
+
+    /// Says that the same call may succeed later, so that haft tries again.
+    #[must_use]
+    pub fn retryable(self) -> Self {
+        Self(self.0.retryable(true))
+    }
+
+    /// Sets what the model reads instead of the message.
+    #[must_use]
+    pub fn for_model(self, text: impl Into<String>) -> Self {
+        Self(self.0.for_model(text))
+    }
+
+    /// Tells whether a repetition may help.
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+}
+
+// Not an `Error` itself, or the conversion below could not take every error.
+impl<E: Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        if let Some(call) = (&error as &dyn Any).downcast_ref::<CallError>() {
+            return Self(call.clone());
+        }
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Many errors repeat their cause in their own text.
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = error.source();
+        }
+        Self::new(message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+fn failed<E: fmt::Display + 'static>(error: E) -> CallError {
+    let any: &dyn Any = &error;
+    if let Some(Failure(call)) = any.downcast_ref() {
+        return call.clone();
+    }
+    if let Some(call) = any.downcast_ref::<CallError>() {
+        return call.clone();
+    }
+    // The long form of some error types tells the causes too.
+    CallError::new(ErrorCode::ExecutionFailed, format!("{error:#}"))
+}
+
+fn to_value(value: &impl Serialize) -> Outcome {
+    serde_json::to_value(value).map_err(|error| {
+        CallError::new(ErrorCode::InvalidOutput, format!("the value cannot be written as JSON: {error}"))
+            .for_model("the tool returned an unexpected result")
+    })
+}
+
+/// What a function returned, whatever it is; the compiler picks the first of the two traits that fits.
+#[doc(hidden)]
+pub struct Returned<T>(pub Option<T>);
+
+/// For what may fail.
+#[doc(hidden)]
+pub trait FromFailing {
+    /// Makes the outcome of it.
+    fn outcome(self) -> Outcome;
+}
+
+impl<T: Serialize, E: fmt::Display + 'static> FromFailing for &mut Returned<Result<T, E>> {
+    fn outcome(self) -> Outcome {
+        self.0.take().ok_or_else(|| CallError::internal("a value was taken twice"))?.outcome()
+    }
+}
+
+/// For what cannot fail.
+#[doc(hidden)]
+pub trait FromPlain {
+    /// Makes the outcome of it.
+    fn outcome(self) -> Outcome;
+}
+
+#[expect(clippy::mut_mut, reason = "one reference more, so that the compiler looks here second")]
+impl<T: Serialize> FromPlain for &mut &mut Returned<T> {
+    fn outcome(self) -> Outcome {
+        to_value(&self.0)
+    }
+}
