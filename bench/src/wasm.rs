@@ -131,6 +131,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         surface: "bench",
         timeout: None,
         idempotency_key: None,
+        events: None,
         labels: Labels::default(),
     };
     let mut times = Vec::with_capacity(CALLS);

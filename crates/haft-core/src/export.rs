@@ -1,7 +1,5 @@
 //! Definitions in the forms that models and their clients read.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::hash;
@@ -56,17 +54,20 @@ fn object_schema(schema: &Value) -> Value {
 /// The longest name that every model accepts.
 const MODEL_NAME_LENGTH: usize = 64;
 
-/// Makes a name that every model accepts: `[A-Za-z0-9_-]{1,64}`. What had to be changed gets a hash, so that
-/// two names never fall together.
-pub fn model_name(name: &str) -> String {
+/// Tells whether every model accepts a name: `[A-Za-z0-9_-]{1,64}`.
+pub fn is_model_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.len() <= MODEL_NAME_LENGTH && name.chars().all(plain) {
-        return name.to_owned();
-    }
-    with_suffix(name, name)
+    !name.is_empty() && name.len() <= MODEL_NAME_LENGTH && name.chars().all(plain)
 }
 
-fn with_suffix(name: &str, distinct: &str) -> String {
+/// Makes a name that every model accepts. What had to be changed gets a hash, so that two names never fall together.
+pub fn model_name(name: &str) -> String {
+    if is_model_name(name) { name.to_owned() } else { distinct_name(name, name) }
+}
+
+/// Makes a name that every model accepts and that tells a tool from all others of its name, by a hash of what is
+/// distinct about it.
+pub fn distinct_name(name: &str, distinct: &str) -> String {
     let mut suffix = hash::of_bytes(distinct.as_bytes());
     suffix.truncate(6);
     let kept: String = name
@@ -75,23 +76,6 @@ fn with_suffix(name: &str, distinct: &str) -> String {
         .take(MODEL_NAME_LENGTH - 7)
         .collect();
     format!("{kept}_{suffix}")
-}
-
-/// Gives every tool of a list its own model name: the tool's name where it is free, else one with a hash of
-/// its qualified name. The order of the list decides who keeps the plain name.
-pub fn model_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::new();
-    tools
-        .into_iter()
-        .map(|(name, qualified)| {
-            let mut chosen = model_name(name);
-            if taken.contains(&chosen) {
-                chosen = with_suffix(name, qualified);
-            }
-            taken.insert(chosen.clone());
-            chosen
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -128,13 +112,12 @@ mod tests {
     #[test]
     fn model_names_are_plain_short_and_distinct() {
         assert_eq!(model_name("weather-check"), "weather-check");
-        let names = model_names([
-            ("wetter", "a:wetter@1"),
-            ("wetter", "b:wetter@1"),
-            ("天気", "a:天気@1"),
-            ("天氣", "a:天氣@1"),
-        ]);
-        assert_eq!(names[0], "wetter");
+        let names = [
+            model_name("天気"),
+            model_name("天氣"),
+            distinct_name("wetter", "a:wetter@1"),
+            distinct_name("wetter", "b:wetter@1"),
+        ];
         let distinct: std::collections::HashSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), 4, "{names:?}");
         for name in &names {

@@ -48,7 +48,7 @@ pub struct Caller {
 }
 
 /// What a surface asks for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Request {
     /// For whom.
     pub tenant: TenantId,
@@ -66,6 +66,8 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// The key under which a repetition finds this call.
     pub idempotency_key: Option<String>,
+    /// Who watches the call while it runs.
+    pub events: Option<Arc<dyn EventSink>>,
     /// What goes into the record only.
     pub labels: Labels,
 }
@@ -273,7 +275,7 @@ impl Pipeline {
     /// Makes the checks that need no waiting.
     fn admit(
         &self,
-        request: Request,
+        mut request: Request,
         entry: Arc<Entry>,
         bundle: Option<&Bundle>,
     ) -> Result<Box<Call>, Box<Refused>> {
@@ -281,6 +283,7 @@ impl Pipeline {
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
         let (timeout, elevated, mode) = (request.timeout, request.caller.elevated, request.mode);
+        let events = request.events.take();
         let record = self.new_record(request, &entry, revision);
 
         let admitted = entry
@@ -301,7 +304,7 @@ impl Pipeline {
                     started,
                     deadline,
                     cancel: None,
-                    events: None,
+                    events,
                     workspace: self.workspace.clone(),
                     admission,
                 }))

@@ -110,6 +110,7 @@ impl Tools {
                 surface: "library",
                 timeout: None,
                 idempotency_key: None,
+                events: None,
                 labels: Labels::default(),
             })
             .await?;

@@ -11,6 +11,7 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::tool::Tool;
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+use tokio::sync::watch;
 
 use crate::executors::Executors;
 use crate::registry::entry::{Counter, Entry};
@@ -149,12 +150,25 @@ pub struct Registry {
     writer: Mutex<()>,
     executors: Executors,
     unsaved: Mutex<Vec<(ToolId, Arc<Counter>)>>,
+    /// Moves with every change.
+    changes: watch::Sender<()>,
 }
 
 impl Registry {
     /// Makes an empty registry.
     pub fn new(executors: Executors) -> Self {
-        Self { snapshot: ArcSwap::default(), writer: Mutex::default(), executors, unsaved: Mutex::default() }
+        Self {
+            snapshot: ArcSwap::default(),
+            writer: Mutex::default(),
+            executors,
+            unsaved: Mutex::default(),
+            changes: watch::Sender::default(),
+        }
+    }
+
+    /// Tells when anything has changed.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Returns the picture of this moment.
@@ -210,6 +224,7 @@ impl ChangeSink for Registry {
             }
         }
         self.snapshot.store(Arc::new(next));
+        self.changes.send_replace(());
     }
 
     fn replace(&self, everything: Vec<Change>) {
@@ -226,5 +241,6 @@ impl ChangeSink for Registry {
             next.apply(change, &self.executors);
         }
         self.snapshot.store(Arc::new(next));
+        self.changes.send_replace(());
     }
 }

@@ -22,7 +22,6 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::{self, Identity};
 use crate::params::Params;
-use crate::routes::definitions;
 use crate::view::OutcomeView;
 
 /// What a call says.
@@ -94,13 +93,15 @@ async fn call_named(
 ) -> Result<Response, ApiError> {
     let named: ToolRef = reference.parse()?;
     let mode = mode(app, identity, &call.params)?;
-    let known = app.registry().snapshot().resolve(&identity.tenant, &named).is_ok();
-    let tool = if known {
-        named
-    } else {
+    let snapshot = app.registry().snapshot();
+    let tool = match snapshot.resolve(&identity.tenant, &named) {
         // What a model was offered under another name is called by that name.
-        definitions::by_model_name(app, identity, reference, mode).unwrap_or(named)
+        Err(_) => snapshot
+            .offered_as(&identity.tenant, reference, mode)
+            .map_or(named, |entry| ToolRef::Id(entry.tool.id)),
+        Ok(_) => named,
     };
+    drop(snapshot);
     run(app, identity, tool, call).await
 }
 
@@ -146,6 +147,7 @@ pub(crate) async fn run(
         surface,
         timeout: invocation.timeout_ms.map(Duration::from_millis),
         idempotency_key,
+        events: None,
         labels: Labels {
             request_id: crate::request_id::current(),
             chat_id: invocation.chat_id,

@@ -65,6 +65,7 @@ pub(crate) async fn run(
         surface: "test",
         timeout: None,
         idempotency_key: None,
+        events: None,
         labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
     };
     let answer =

@@ -1,0 +1,83 @@
+//! What a model is offered, and under which names.
+
+use std::sync::Arc;
+
+use haft_core::export;
+use haft_core::name::TenantId;
+use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
+use haft_core::spec::ToolSpec;
+
+use crate::registry::entry::Entry;
+use crate::registry::snapshot::Snapshot;
+
+/// A tool as a model is offered it.
+pub struct Offer<'a> {
+    /// The tool.
+    pub entry: &'a Arc<Entry>,
+    /// The definition that a call would run.
+    pub spec: &'a Arc<ToolSpec>,
+    /// The name that every model accepts and that means this tool alone.
+    pub name: String,
+}
+
+impl Snapshot {
+    /// Returns what a model may be offered, in the order of lists: runnable tools, and of each name in a bundle only
+    /// the version that a bare name would call.
+    pub fn offers<'a>(&'a self, tenant: &'a TenantId, mode: Mode) -> Vec<Offer<'a>> {
+        let mut chosen: Vec<&Arc<Entry>> = Vec::new();
+        for entry in self.tools(tenant) {
+            if !self.is_runnable(entry, mode) {
+                continue;
+            }
+            match chosen.last_mut() {
+                Some(last) if same_tool(last, entry) => {
+                    if entry.tool.created_at > last.tool.created_at {
+                        *last = entry;
+                    }
+                }
+                _ => chosen.push(entry),
+            }
+        }
+        chosen.into_iter().map(|entry| self.offer(entry, mode)).collect()
+    }
+
+    /// Returns one tool as a model would be offered it, whether or not it can run.
+    pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, mode: Mode) -> Offer<'a> {
+        let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
+        Offer { entry, spec, name: self.model_name(entry, mode) }
+    }
+
+    /// Tells whether a call of this tool would be let through.
+    pub fn is_runnable(&self, entry: &Entry, mode: Mode) -> bool {
+        let bundle = self.bundle(entry.tool.bundle_id).map(|bundle| &**bundle);
+        entry.runnable(bundle, mode).is_ok()
+    }
+
+    /// The bare name belongs to the tool that a bare name calls; every other one is told from it by a hash. So a
+    /// name means the same tool whatever else is in the list.
+    fn model_name(&self, entry: &Entry, mode: Mode) -> String {
+        let name = &entry.tool.spec.name;
+        let bare = ToolRef::Name { bundle: None, name: name.clone(), version: None };
+        match self.resolve_in(&entry.tool.tenant, &bare, mode) {
+            Ok(found) if found.tool.id == entry.tool.id => export::model_name(name.as_str()),
+            _ => export::distinct_name(name.as_str(), &entry.qualified),
+        }
+    }
+
+    /// Finds the tool that a model was offered under this name, where no tool has that name itself.
+    pub fn offered_as<'a>(&'a self, tenant: &'a TenantId, text: &str, mode: Mode) -> Option<&'a Arc<Entry>> {
+        let (start, _) = text.rsplit_once('_')?;
+        let is_meant =
+            |entry: &&Arc<Entry>| entry.tool.tenant == *tenant && self.model_name(entry, mode) == text;
+        // A hash is appended to the bare name, or to what could be kept of one that no model accepts.
+        let same_start = self.names.get(start).into_iter().flat_map(|list| list.iter());
+        let changed =
+            || self.tools(tenant).filter(|entry| !export::is_model_name(entry.tool.spec.name.as_str()));
+        same_start.into_iter().find(is_meant).or_else(|| changed().find(is_meant))
+    }
+}
+
+fn same_tool(a: &Entry, b: &Entry) -> bool {
+    a.tool.bundle_id == b.tool.bundle_id && a.tool.spec.name == b.tool.spec.name
+}
