@@ -63,6 +63,8 @@ pub struct CallContext {
     pub id: CallId,
     /// For whom it runs.
     pub tenant: TenantId,
+    /// Who called, by name; empty where nobody in particular did.
+    pub caller: Arc<str>,
     /// When its time began to run.
     pub started: Instant,
     /// When it must be over.
@@ -91,6 +93,7 @@ impl CallContext {
         Self {
             id,
             tenant,
+            caller: Arc::from(""),
             started: Instant::now(),
             deadline,
             attempt: 0,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::os::fd::AsFd;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -73,7 +74,7 @@ impl Captured {
 /// How reading ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Both streams were closed.
+    /// Both streams were closed, or had nothing more.
     Closed,
     /// The process wrote far more than is kept.
     Flooded,
@@ -116,13 +117,36 @@ impl Capture {
             };
             *open = length > 0;
             self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
-            if self.total > (self.most as u64).saturating_add(PATIENCE) {
+            if self.is_flooded() {
                 self.finish();
                 return Ok(Ended::Flooded);
             }
         }
         self.finish();
         Ok(Ended::Closed)
+    }
+
+    /// Takes what two pipes hold at this moment, without waiting for more. Their ends here must not block.
+    pub fn drain(
+        &mut self,
+        stdout: impl AsFd,
+        stderr: impl AsFd,
+        watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
+    ) -> Ended {
+        let mut buffer = vec![0; 16 << 10];
+        for (stream, pipe) in [(Stream::Stdout, stdout.as_fd()), (Stream::Stderr, stderr.as_fd())] {
+            while let Ok(length @ 1..) = rustix::io::read(pipe, &mut buffer) {
+                self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
+                if self.is_flooded() {
+                    return Ended::Flooded;
+                }
+            }
+        }
+        Ended::Closed
+    }
+
+    fn is_flooded(&self) -> bool {
+        self.total > (self.most as u64).saturating_add(PATIENCE)
     }
 
     fn take(&mut self, stream: Stream, chunk: &[u8], watch: &mut (dyn FnMut(Stream, &[u8]) + Send)) {
@@ -166,6 +190,26 @@ mod tests {
         let long = vec![b'x'; 100_000];
         let (out, err) = capture(&long, &long, 10).await;
         assert_eq!((out, err), (captured(&[b'x'; 10], 99_990), captured(&[b'x'; 10], 99_990)));
+    }
+
+    #[test]
+    fn what_pipes_hold_is_taken_without_waiting() {
+        use std::io::Write as _;
+        let pipe = || {
+            let (read, write) = std::io::pipe().unwrap();
+            rustix::io::ioctl_fionbio(&read, true).unwrap();
+            (read, write)
+        };
+        let ((out, mut writes_out), (err, _writes_err)) = (pipe(), pipe());
+        writes_out.write_all(&vec![b'x'; 40_000]).unwrap();
+        let mut capture = Capture::new(30_000);
+        let mut seen = 0;
+        let ended = capture.drain(&out, &err, &mut |_, chunk| seen += chunk.len());
+        assert_eq!((ended, seen), (Ended::Closed, 40_000));
+        assert_eq!(
+            (capture.stdout, capture.stderr),
+            (captured(&vec![b'x'; 30_000], 10_000), captured(b"", 0))
+        );
     }
 
     #[tokio::test]

@@ -19,11 +19,17 @@ impl Ending {
     /// Reads the code that a supervisor passes on: a signal is 128 and its number, as shells have it.
     pub fn from_code(code: i32) -> Self {
         match code {
-            // A processor's time and a file's size are limits that the kernel tells by signal.
-            _ if code == 128 + libc::SIGXCPU => Ending::Stopped(Limit::Cpu),
-            _ if code == 128 + libc::SIGXFSZ => Ending::Stopped(Limit::FileSize),
-            129..=192 => Ending::Signalled(code - 128),
+            129..=192 => Self::from_signal(code - 128),
             _ => Ending::Exited(code),
+        }
+    }
+
+    /// Reads a signal: a processor's time and a file's size are limits that the kernel tells by one.
+    pub fn from_signal(signal: i32) -> Self {
+        match signal {
+            libc::SIGXCPU => Ending::Stopped(Limit::Cpu),
+            libc::SIGXFSZ => Ending::Stopped(Limit::FileSize),
+            _ => Ending::Signalled(signal),
         }
     }
 }

@@ -252,9 +252,12 @@ pub(crate) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
-    key("sandbox.at_once", "64", "The most processes of tools at once; further calls wait.", |to, value| {
-        value.size(1..=100_000).map(|most| to.settings.sandbox.processes.at_once = most)
-    }),
+    key(
+        "sandbox.at_once",
+        "64",
+        "The most processes of tools at once; further calls wait. One caller has at most three quarters of them.",
+        |to, value| value.size(1..=100_000).map(|most| to.settings.sandbox.processes.at_once = most),
+    ),
     key("sandbox.memory_bytes", "536870912", "The memory of one tool's processes.", |to, value| {
         value.number(8 << 20..=1 << 40).map(|bytes| to.settings.sandbox.processes.limits.memory = bytes)
     }),

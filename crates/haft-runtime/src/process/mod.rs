@@ -3,12 +3,14 @@
 mod environment;
 mod lines;
 mod outcome;
+mod places;
 mod runner;
 mod syntax;
 
 pub(crate) use environment::{Environment, declared, texts};
 pub(crate) use lines::Lines;
 pub(crate) use outcome::{End, Spoken, outcome};
+pub(crate) use places::{Account, Turn};
 pub(crate) use runner::{Job, refused};
 pub use runner::{ProcessSettings, Processes};
 pub(crate) use syntax::Reading;

@@ -8,9 +8,9 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Stream};
-use tokio::sync::Semaphore;
 
-use super::{End, Lines, Spoken, outcome};
+use super::places::Places;
+use super::{Account, End, Lines, Spoken, Turn, outcome};
 
 /// How much earlier than the call a process has to end, so that there is time to tell what it left.
 const MARGIN: Duration = Duration::from_millis(100);
@@ -25,7 +25,8 @@ pub struct ProcessSettings {
     pub path: String,
     /// What a process may use; time and output come from the tool.
     pub limits: Limits,
-    /// The most processes of tools at once; further calls wait for their turn.
+    /// The most processes of tools at once; further calls wait for their turn. One caller has at most three
+    /// quarters of them.
     pub at_once: usize,
 }
 
@@ -44,7 +45,7 @@ impl Default for ProcessSettings {
 pub struct Processes {
     sandbox: Sandbox,
     settings: Arc<ProcessSettings>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 /// One process to run for a call.
@@ -61,7 +62,7 @@ pub(crate) struct Job<'a> {
 impl Processes {
     /// Makes the processes of tools run in this sandbox.
     pub fn new(sandbox: Sandbox, settings: ProcessSettings) -> Self {
-        let places = Arc::new(Semaphore::new(settings.at_once.max(1)));
+        let places = Places::new(settings.at_once);
         Self { sandbox, settings: Arc::new(settings), places }
     }
 
@@ -75,9 +76,8 @@ impl Processes {
     }
 
     /// Waits for a turn: a machine runs only so many processes at once.
-    pub(crate) async fn turn(&self) -> Result<tokio::sync::OwnedSemaphorePermit, CallError> {
-        let turn = Arc::clone(&self.places).acquire_owned().await;
-        turn.map_err(|_| CallError::new(ErrorCode::Cancelled, "the program is stopping"))
+    pub(crate) async fn turn(&self, account: Account) -> Turn {
+        self.places.turn(account).await
     }
 
     /// Makes the place in which a tool's process runs.
@@ -98,7 +98,7 @@ impl Processes {
 
     /// Runs a process and says what it came to.
     pub(crate) async fn run(&self, call: &CallContext, job: Job<'_>) -> Outcome {
-        let _turn = self.turn().await?;
+        let _turn = self.turn(Account::of(call)).await;
         let files = job.place.files().to_string_lossy().into_owned();
         let mut command = Command::new(job.place, job.command_line);
         command.env = job.env;

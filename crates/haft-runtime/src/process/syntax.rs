@@ -7,7 +7,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::Problem;
 use haft_sandbox::{Command, Ending, File, Level, Limits, Place};
 
-use super::{Processes, refused};
+use super::{Account, Processes, refused};
 
 /// The file in which bash finds the text.
 const SCRIPT: &str = "script";
@@ -33,7 +33,10 @@ impl Processes {
     pub(crate) async fn examine_bash(&self, reading: &Reading<'_>) -> Vec<Problem> {
         let place = self.sandbox().place(Level::Isolated, None).map_err(|error| refused(&error));
         let found = match place {
-            Ok(place) => self.read_bash(place, reading, WITHIN).await,
+            Ok(place) => {
+                let _turn = self.turn(Account::Checks).await;
+                self.read_bash(place, reading, WITHIN).await
+            }
             Err(error) => Err(error),
         };
         found.unwrap_or_else(|error| {
@@ -42,14 +45,13 @@ impl Processes {
         })
     }
 
-    /// Lets bash read a text in a place; an error says why it could not.
+    /// Lets bash read a text in a place; an error says why it could not. The caller holds a turn.
     pub(crate) async fn read_bash(
         &self,
         place: Place,
         reading: &Reading<'_>,
         within: Duration,
     ) -> Result<Vec<Problem>, CallError> {
-        let _turn = self.turn().await?;
         let script = place.files().join(SCRIPT);
         let prefix = format!("{}: ", script.display());
         let argv = ["bash".into(), "-n".into(), script.into_os_string()];

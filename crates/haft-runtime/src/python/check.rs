@@ -11,6 +11,7 @@ use super::interpreters::{Interpreters, Job};
 use super::recipe::{Recipe, Source};
 use super::request::{Request, Wanted};
 use super::server::Bounds;
+use crate::process::Account;
 
 const BODY: &str = "implementation.body";
 /// How long compiling may take.
@@ -34,7 +35,15 @@ impl Interpreters {
         let wanted = Wanted::Check { body: body.to_owned() };
         let request = Request { wanted, env: Vec::new(), large: Vec::new() };
         let digest = recipe.digest();
-        let job = Job { tenant: None, recipe: &recipe, digest, place, request, files: Vec::new() };
+        let job = Job {
+            tenant: None,
+            account: Account::Checks,
+            recipe: &recipe,
+            digest,
+            place,
+            request,
+            files: Vec::new(),
+        };
         let bounds = || Bounds { until: Instant::now() + WITHIN, cpu: WITHIN, output: 64 * 1024 };
         match self.run(job, bounds, &mut |_, _| {}).await {
             Ok(done) => read(done.ending, &done.result).into_iter().collect(),

@@ -16,7 +16,7 @@ use super::recipe::Source;
 use super::request::{Request, Wanted};
 use super::server::Done;
 use super::toolset::{Entrypoint, Toolset};
-use crate::process::{End, Environment, Spoken, declared, outcome, texts};
+use crate::process::{Account, End, Environment, Spoken, declared, outcome, texts};
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
 pub struct PythonExecutor {
@@ -84,7 +84,15 @@ impl PythonFunction {
         let request = Request { wanted, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant.clone()), Vec::new());
-        let job = Job { tenant, recipe: &toolset.recipe, digest: toolset.digest, place, request, files };
+        let job = Job {
+            tenant,
+            account: Account::of(call),
+            recipe: &toolset.recipe,
+            digest: toolset.digest,
+            place,
+            request,
+            files,
+        };
         let done = self.interpreters.call(call, &self.spec, job).await?;
         self.returned(call, &done, &shown)
     }

@@ -10,11 +10,11 @@ use haft_core::spec::ToolSpec;
 use haft_sandbox::{Captured, Ending, File, Finished, Level, Limit, Limits, Place, Stream};
 use tokio::time::Instant;
 
-use super::pool::{Pool, PoolSettings};
+use super::pool::{Errand, Pool, PoolSettings, Turns};
 use super::recipe::{Digest, Key, Mode, Recipe, Source};
 use super::request::{Request, Wanted};
-use super::server::{Bounds, Done, Order, ServerError};
-use crate::process::{Lines, Processes, refused};
+use super::server::{Bounds, Done, Next, Order, ServerError};
+use crate::process::{Account, Lines, Processes, refused};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,6 +27,7 @@ pub struct Interpreters {
 pub(super) struct Job<'a> {
     /// For whom, where it is for anyone in particular.
     pub(super) tenant: Option<TenantId>,
+    pub(super) account: Account,
     pub(super) recipe: &'a Recipe,
     /// The recipe's own, made once.
     pub(super) digest: Digest,
@@ -96,12 +97,12 @@ impl Interpreters {
         let done = if job.place.has_own_processes() {
             let key = Key::new(job.tenant, job.digest);
             // The turn of its kind comes first: who waits for that keeps nobody else waiting.
-            let _turn_of_its_kind = self.pool.turn(&key).await;
-            let _turn = self.processes.turn().await?;
+            let of_its_kind = self.pool.turn(&key).await;
+            let turns = Turns { of_its_kind, place: self.processes.turn(job.account).await };
             let order = Order { request: &job.request, bounds: bounds() };
-            self.pool.call(&key, job.recipe, order, watch).await
+            self.pool.call(&key, job.recipe, Errand { order, turns }, watch).await
         } else {
-            let _turn = self.processes.turn().await?;
+            let _turn = self.processes.turn(job.account.clone()).await;
             self.cold(job, &bounds(), watch).await
         };
         done.map_err(|error| failure(&error))
@@ -134,7 +135,7 @@ fn sorted(finished: Finished, wanted: &Wanted) -> Done {
         Wanted::Script { .. } => (stdout, Vec::new()),
         Wanted::Function { .. } | Wanted::Check { .. } => (Captured::default(), stdout.bytes),
     };
-    Done { ending, stdout, stderr, result, again: false }
+    Done { ending, stdout, stderr, result, next: Next::Over }
 }
 
 /// Turns what kept a call from running to its error.

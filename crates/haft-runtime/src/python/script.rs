@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::interpreters::{Interpreters, Job};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Request, Wanted};
-use crate::process::{End, Environment, Spoken, outcome, texts};
+use crate::process::{Account, End, Environment, Spoken, outcome, texts};
 
 /// Where a warm interpreter puts the arguments for the script: a private folder in memory.
 const ARGS_FILE: &str = "/dev/shm/args.json";
@@ -74,7 +74,15 @@ impl PythonScript {
         let request = Request { wanted, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
         let tenant = Some(call.tenant.clone());
-        let job = Job { tenant, recipe: &self.recipe, digest: self.digest, place, request, files };
+        let job = Job {
+            tenant,
+            account: Account::of(call),
+            recipe: &self.recipe,
+            digest: self.digest,
+            place,
+            request,
+            files,
+        };
         let done = self.interpreters.call(call, &self.spec, job).await?;
         let end = End {
             ending: done.ending,

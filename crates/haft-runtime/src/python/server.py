@@ -2,9 +2,10 @@
 
 `serve`: standard input is a socket. The server forks a child ahead, which waits for a call: one byte and four
 descriptors, namely the call as JSON, standard output, standard error, and the result. Only the child ever reads
-these: neither arguments nor secrets are in the memory that the next child inherits. When the child has ended the
-server ends everything else in its process namespace, empties the private folders, and forks the next one. What it
-cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
+these: neither arguments nor secrets are in the memory that the next child inherits. A child that is done, and alone,
+tells its exit code after the result, so that nobody waits while its memory is given back. When the child has ended
+the server ends everything else in its process namespace, empties the private folders, and forks the next one. What
+it cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
 
 `once`: standard input is the call as JSON; there is no second call, and nothing is forked. The result goes to
 standard output, and what the tool prints to standard error.
@@ -45,6 +46,21 @@ NOT_AHEAD = {"__main__", "antigravity", "idlelib", "test", "this", "tkinter", "t
 MOST_CALLS = 2000
 
 PR_SET_DUMPABLE = 4
+
+# What is rehearsed: a call, and a script that does a little of what scripts do. It prints to nowhere.
+SAMPLE = """{"env": {"PATH": "/usr/bin:/bin", "HOME": "/", "text": "a b", "HAFT_ARGS": "{}"}, "large": {}, "cpu": 60,
+"body": null, "args_file": "{}", "entry": null, "kwargs": {"a": [1, 2.5, true]}, "check": null}"""
+USUAL_CODE = compile(
+    """
+import json, os, re, sys
+class Thing:
+    def __init__(self, text): self.words = re.compile("([a-z0-9]+)|^_[.]*$").findall(text)
+print(json.dumps({"words": [str(len(word)) for word in Thing(os.environ.get("text", "")).words]}))
+print(f"{1.5:.2f}", file=sys.stderr)
+""",
+    "<haft>",
+    "exec",
+)
 
 
 class Unclean(Exception):
@@ -318,13 +334,14 @@ def become_call(tool, control, prctl):
         if prctl is not None:
             prctl(PR_SET_DUMPABLE, 1)
         make_ready(tool)
-        rehearse()
+        rehearse(tool)
         _, descriptors, _, _ = socket.recv_fds(control, 1, 4, socket.MSG_CMSG_CLOEXEC)
         if len(descriptors) != 4:
             os._exit(0)
         tell(control, {"started": True})
         control.close()
         payload, out, err, result = descriptors
+        about = os.fstat(result)
         for source, target in ((out, 1), (err, 2)):
             os.dup2(source, target)
             os.close(source)
@@ -332,6 +349,7 @@ def become_call(tool, control, prctl):
             file.seek(0)
             call = json.load(file)
         code = perform(tool, call, result)
+        tell_exit(code, result, about)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
@@ -339,21 +357,44 @@ def become_call(tool, control, prctl):
         os._exit(code)
 
 
-def rehearse():
+def tell_exit(code, result, about):
+    """Tells the exit code ahead of the end, which takes a while, where nobody else would have to be ended."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+        return  # There was someone: the server sees to it that they are gone.
+    except ProcessLookupError:
+        pass
+    try:
+        # The tool may have closed this, and opened something else in its place.
+        if os.path.samestat(os.fstat(result), about):
+            os.write(result, b"\nexit %d\n" % code)
+    except OSError:
+        pass
+
+
+def rehearse(tool):
     """Does what calls usually do, so that this process has its own copy of that memory before one comes."""
-    with open(os.devnull, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"text": ["a", 1.5, None]}))
-    json.loads('{"text": ["a", 1.5, null, true]}')
-    exec(compile("import json\nx = [str(n) for n in range(3)]", "<haft>", "exec"), {})
+    path = os.path.join(tool.work, "rehearsal")
+    with open(path, "x+", encoding="utf-8") as file:
+        file.write(SAMPLE)
+        file.flush()
+        with open(os.dup(file.fileno()), encoding="utf-8") as payload:
+            payload.seek(0)
+            call = json.load(payload)
+    os.unlink(path)
+    os.environ.update(call["env"])
+    main = types.ModuleType("__main__")
+    main.__builtins__ = __builtins__
+    exec(USUAL_CODE, main.__dict__)
+    os.environ.clear()
 
 
 def wait_for(child):
-    """Waits for the child, and takes what it orphans meanwhile; returns its code as shells have it."""
+    """Waits for the child, and takes what it orphans meanwhile; returns its code, a signal as a negative one."""
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == child:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return os.waitstatus_to_exitcode(status)
 
 
 def end_others():

@@ -18,6 +18,10 @@ use super::wire::{Descriptors, Ends, Wire};
 const STARTS_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take to put its sandbox in order before it takes a call.
 const TAKES_WITHIN: Duration = Duration::from_secs(1);
+/// How long the process of a call that has told its end may take to be gone.
+const GOES_WITHIN: Duration = Duration::from_secs(3);
+/// What the word for an exit code takes at most.
+const EXIT_WORD: usize = 16;
 /// The signal that ends a process whatever it does.
 const KILLED: i32 = 9;
 /// How much is kept of what an interpreter says when it does not start.
@@ -54,8 +58,19 @@ pub(super) struct Done {
     pub(super) stderr: Captured,
     /// What a function returned, or what is wrong with a body, as JSON.
     pub(super) result: Vec<u8>,
-    /// Whether the interpreter takes a further call.
-    pub(super) again: bool,
+    /// What becomes of the interpreter.
+    pub(super) next: Next,
+}
+
+/// What becomes of an interpreter after a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It takes a further call.
+    Ready,
+    /// The call is done, but its process is not gone yet: [`Server::settle`].
+    Settling,
+    /// It is over.
+    Over,
 }
 
 /// What keeps a call from being run.
@@ -112,12 +127,20 @@ impl Server {
         let told = timeout_at(bounds.until, work).await.unwrap_or(Err(Limit::Wall));
         let Heard { mut capture, result } = heard;
         capture.finish();
-        let (ending, again) = match told {
-            Ok(Some(line)) => self.ended(&line).await?,
-            Ok(None) => (self.gone().await, false),
-            Err(limit) => (self.stop(limit).await, false),
+        let (ending, next) = match told {
+            Ok(Told::Exit(code)) => (Ending::Exited(code), Next::Settling),
+            Ok(Told::Line(line)) => self.ended(&line).await?,
+            Ok(Told::Gone) => (self.gone().await, Next::Over),
+            Err(limit) => (self.stop(limit).await, Next::Over),
         };
-        Ok(Done { ending, stdout: capture.stdout, stderr: capture.stderr, result, again })
+        Ok(Done { ending, stdout: capture.stdout, stderr: capture.stderr, result, next })
+    }
+
+    /// Waits until the process of a call that has told its end is gone; tells whether a further call is taken. A
+    /// tool can tell an end and go on: then the interpreter is to be dropped, and ends with it.
+    pub(super) async fn settle(&mut self) -> bool {
+        let line = timeout(GOES_WITHIN, self.wire.line()).await;
+        line.is_ok_and(|line| line.ok().flatten().is_some_and(|line| is_again(&line)))
     }
 
     /// Waits until the interpreter has taken the call. One that does not is ended first, so that the call cannot
@@ -132,37 +155,48 @@ impl Server {
         if is_started(self.wire.line().await) { Ok(()) } else { Err(ServerError::NotTaken) }
     }
 
-    /// Reads everything that a call says, until the interpreter tells its end; `None` where that is gone.
+    /// Reads everything that a call says, until its end is told.
     async fn follow(
         &mut self,
-        ends: Ends,
+        mut ends: Ends,
         heard: &mut Heard,
         most: usize,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Option<Value>, Limit> {
+    ) -> Result<Told, Limit> {
+        let Heard { capture, result } = heard;
         let output = async {
-            match heard.capture.read(ends.stdout, ends.stderr, watch).await {
-                Ok(Ended::Flooded) => Err(Limit::Output),
+            match capture.read(&mut ends.stdout, &mut ends.stderr, watch).await {
+                Ok(Ended::Flooded) => Err(Cut::Limit(Limit::Output)),
                 Ok(Ended::Closed) | Err(_) => Ok(()),
             }
         };
-        let returned = read_at_most(ends.result, &mut heard.result, most);
-        let end = async { Ok(self.wire.line().await.ok().flatten()) };
-        tokio::try_join!(output, returned, end).map(|((), (), line)| line)
+        let returned = read_result(ends.result, result, most);
+        let line = async { Ok(self.wire.line().await.ok().flatten()) };
+        match tokio::try_join!(output, returned, line) {
+            Ok(((), (), line)) => Ok(line.map_or(Told::Gone, Told::Line)),
+            Err(Cut::Limit(limit)) => Err(limit),
+            // Whatever was printed before that is in the pipes by now.
+            Err(Cut::Exit(code)) => match capture.drain(&ends.stdout, &ends.stderr, watch) {
+                Ended::Flooded => Err(Limit::Output),
+                Ended::Closed => Ok(Told::Exit(code)),
+            },
+        }
     }
 
     /// Reads how a call ended. One that was killed may have met the limit of memory, which the end of the sandbox
     /// tells.
-    async fn ended(&mut self, line: &Value) -> Result<(Ending, bool), ServerError> {
+    async fn ended(&mut self, line: &Value) -> Result<(Ending, Next), ServerError> {
         let code = line.get("ended").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
-        let Some(code) = code else { return Err(io::Error::other("the interpreter told no end").into()) };
-        let ending = Ending::from_code(code);
+        let ending = match code {
+            Some(code @ 0..) => Ending::Exited(code),
+            Some(signal) => Ending::from_signal(signal.saturating_neg()),
+            None => return Err(io::Error::other("the interpreter told no end").into()),
+        };
         if ending == Ending::Signalled(KILLED) {
             self.running.kill();
-            return Ok((self.gone().await, false));
+            return Ok((self.gone().await, Next::Over));
         }
-        let again = line.get("again").and_then(Value::as_bool).unwrap_or(false);
-        Ok((ending, again))
+        Ok((ending, if is_again(line) { Next::Ready } else { Next::Over }))
     }
 
     async fn stop(&mut self, limit: Limit) -> Ending {
@@ -190,11 +224,52 @@ fn is_started(line: io::Result<Option<Value>>) -> bool {
     line.ok().flatten().is_some_and(|line| line.get("started").is_some())
 }
 
-async fn read_at_most(pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, most: usize) -> Result<(), Limit> {
-    let most = most as u64;
+fn is_again(line: &Value) -> bool {
+    line.get("again").and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// How the end of a call is told.
+enum Told {
+    /// By the process of the call, which has this code and nothing more to do.
+    Exit(i32),
+    /// By the interpreter: the process is gone.
+    Line(Value),
+    /// By the end of the interpreter.
+    Gone,
+}
+
+/// What ends the reading of a call before its pipes end.
+enum Cut {
+    /// It has told its exit code, and has nothing more to do.
+    Exit(i32),
+    /// It met a limit.
+    Limit(Limit),
+}
+
+/// Reads a result, to its end or to the exit code that a process tells behind it.
+async fn read_result(mut pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, most: usize) -> Result<(), Cut> {
     // A pipe that breaks has told what it had to tell.
-    drop(pipe.take(most.saturating_add(1)).read_to_end(into).await);
-    if into.len() as u64 > most { Err(Limit::Output) } else { Ok(()) }
+    while let Ok(1..) = pipe.read_buf(into).await {
+        if let Some((length, code)) = exit_told(into) {
+            into.truncate(length);
+            if length <= most {
+                return Err(Cut::Exit(code));
+            }
+        }
+        if into.len() > most.saturating_add(EXIT_WORD) {
+            break;
+        }
+    }
+    if into.len() > most { Err(Cut::Limit(Limit::Output)) } else { Ok(()) }
+}
+
+/// Reads `exit 0` in a line of its own at the end; returns what stands before it, too. JSON has no such line.
+fn exit_told(bytes: &[u8]) -> Option<(usize, i32)> {
+    let start = bytes.len().saturating_sub(EXIT_WORD);
+    let end = bytes.get(start..)?.strip_suffix(b"\n")?;
+    let line = end.iter().rposition(|byte| *byte == b'\n')?;
+    let code = std::str::from_utf8(end.get(line + 1..)?).ok()?.strip_prefix("exit ")?;
+    Some((start + line, code.parse::<u8>().ok()?.into()))
 }
 
 /// Says why an interpreter did not become warm.
@@ -216,4 +291,26 @@ async fn why_not(mut running: Running) -> ServerError {
         (ending, None) => format!("it ended at once ({ending:?})"),
     };
     ServerError::Start(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_is_told_behind_the_result() {
+        for (bytes, expected) in [
+            ("\nexit 0\n", Some((0, 0))),
+            ("{\"value\":1}\nexit 255\n", Some((11, 255))),
+            ("", None),
+            ("exit 0\n", None),
+            ("\nexit 0", None),
+            ("\nexit 256\n", None),
+            ("\nexit -1\n", None),
+            ("\nexit 0\n\n", None),
+            ("{\"value\":\"\\nexit 0\\n\"}", None),
+        ] {
+            assert_eq!(exit_told(bytes.as_bytes()), expected, "{bytes}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use haft_sandbox::File;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use crate::process::{Environment, Job, Processes, Reading};
+use crate::process::{Account, Environment, Job, Processes, Reading};
 
 /// The file in which bash finds the body.
 const SCRIPT: &str = "script";
@@ -67,6 +67,7 @@ impl Bash {
     /// put into a folder has been looked at by nobody.
     async fn check_syntax(&self, call: &CallContext) -> Result<(), CallError> {
         let look = async || {
+            let _turn = self.processes.turn(Account::of(call)).await;
             let place = self.processes.place(&self.spec)?;
             let within = call.deadline.saturating_duration_since(Instant::now());
             let reading = reading(&self.body, self.spec.image.as_deref());

@@ -101,3 +101,65 @@ async fn interpreters_end_with_their_owner() {
     none_left("python3").await;
     none_left("bwrap").await;
 }
+
+/// Writes to every pipe but the outputs what a process tells behind its result.
+const TELL: &str = "
+import os, stat
+for fd in range(3, 16):
+    try:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, b'\\nexit 0\\n')
+    except OSError: pass
+";
+
+#[tokio::test]
+async fn a_call_that_tells_its_end_and_goes_on_is_ended() {
+    let rig = Rig::new();
+    let body =
+        format!("print('early', flush=True)\n{TELL}\nimport subprocess; subprocess.run(['sleep', '1000'])");
+    let tool = rig.script(&body, &[]);
+    for _ in 0..2 {
+        assert_eq!(tool.call(json!({})).await, Ok(json!("early")));
+        none_left("sleep").await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_to_what_a_tool_has_opened_itself() {
+    let rig = Rig::new();
+    let outside = tempfile::Builder::new().prefix("haft-not-written").tempdir_in("/tmp").unwrap();
+    let file = outside.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let tool = rig.script_with(
+        "import os\nos.closerange(3, 64)\nopened = [os.open('${file}', os.O_WRONLY) for _ in range(20)]\nprint(len(opened))",
+        &["file"],
+        |spec| spec.sandbox = false,
+    );
+    for _ in 0..2 {
+        assert_eq!(tool.call(json!({"file": file.to_str().unwrap()})).await, Ok(json!(20)));
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+}
+
+#[tokio::test]
+async fn an_exit_code_is_not_taken_for_a_signal() {
+    let rig = Rig::new();
+    for (body, expected) in [
+        ("import sys; sys.exit(137)", "exit code 137"),
+        ("import os; os._exit(152)", "exit code 152"),
+        ("import os; os.kill(os.getpid(), 15)", "the process was ended by signal 15"),
+    ] {
+        assert_eq!(rig.run(body).await.unwrap_err().message, expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_last_is_not_lost() {
+    let rig = Rig::new();
+    let tool = rig.script(
+        "import atexit, sys, threading\natexit.register(lambda: sys.stdout.write('c' * 90000))\nprint('a', end='')\nthreading.Timer(0.01, lambda: print('b', end='')).start()",
+        &[],
+    );
+    for _ in 0..5 {
+        assert_eq!(tool.call(json!({})).await, Ok(json!(format!("ab{}", "c".repeat(90_000)))));
+    }
+}
