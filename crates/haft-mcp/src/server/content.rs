@@ -1,0 +1,119 @@
+//! An outcome as MCP content.
+
+use haft_core::outcome::{CallError, Outcome};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+/// Writes the outcome of a call: the value as structured content where the tool declares an object, and always as
+/// something to read.
+pub(super) fn result(outcome: Outcome, declared: bool) -> CallToolResult {
+    match outcome {
+        Ok(value) => success(value, declared),
+        Err(error) => failure(&error),
+    }
+}
+
+/// Writes a failure as the model reads it. That a call failed is a result in MCP, so that the model can do better.
+pub(super) fn failure(error: &CallError) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(error.model_text())])
+}
+
+fn success(value: Value, declared: bool) -> CallToolResult {
+    if let Some(blocks) = blocks(&value) {
+        return CallToolResult::success(blocks);
+    }
+    let text = match &value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    if declared || value.is_object() {
+        result.structured_content = Some(value);
+    }
+    result
+}
+
+/// Reads a value that is made of content blocks: one, or a list of nothing else. So a tool returns an image or a
+/// file as MCP spells it: `{"type": "image", "data": "…", "mimeType": "image/png"}`.
+fn blocks(value: &Value) -> Option<Vec<ContentBlock>> {
+    let one = std::slice::from_ref(value);
+    let items = match value {
+        Value::Object(_) => one,
+        Value::Array(items) if !items.is_empty() => items,
+        _ => return None,
+    };
+    items.iter().map(block).collect()
+}
+
+fn block(value: &Value) -> Option<ContentBlock> {
+    // A word in `type` alone is no reason: many values have one.
+    let has = |key: &str| value.get(key).is_some_and(Value::is_string);
+    let whole = match value.get("type")?.as_str()? {
+        "text" => has("text") && value.as_object()?.keys().all(|key| KEYS.contains(&key.as_str())),
+        "image" | "audio" => has("data") && has("mimeType"),
+        "resource" => value.get("resource").and_then(|r| r.get("uri")).is_some_and(Value::is_string),
+        "resource_link" => has("uri") && has("name"),
+        _ => false,
+    };
+    if whole { serde_json::from_value(value.clone()).ok() } else { None }
+}
+
+/// What a text block may have.
+const KEYS: [&str; 4] = ["type", "text", "annotations", "_meta"];
+
+#[cfg(test)]
+mod tests {
+    use haft_core::outcome::ErrorCode;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(outcome: Outcome, declared: bool, expected: &Value) {
+        let mut written = serde_json::to_value(result(outcome, declared)).unwrap();
+        written.as_object_mut().unwrap().remove("resultType");
+        assert_eq!(written, *expected);
+    }
+
+    #[test]
+    fn values_are_content() {
+        check(
+            Ok(json!("hello")),
+            false,
+            &json!({"content": [{"type": "text", "text": "hello"}], "isError": false}),
+        );
+        check(
+            Ok(json!({"sum": 5})),
+            true,
+            &json!({"content": [{"type": "text", "text": "{\"sum\":5}"}],
+                   "structuredContent": {"sum": 5}, "isError": false}),
+        );
+        check(
+            Ok(json!([1, 2])),
+            false,
+            &json!({"content": [{"type": "text", "text": "[1,2]"}], "isError": false}),
+        );
+        let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+        check(
+            Ok(json!([{"type": "text", "text": "see"}, image])),
+            false,
+            &json!({"content": [{"type": "text", "text": "see"}, image], "isError": false}),
+        );
+        check(
+            Ok(json!({"type": "text", "text": "x", "id": 7})),
+            false,
+            &json!({"content": [{"type": "text", "text": "{\"type\":\"text\",\"text\":\"x\",\"id\":7}"}],
+                   "structuredContent": {"type": "text", "text": "x", "id": 7}, "isError": false}),
+        );
+    }
+
+    #[test]
+    fn failures_are_results_that_a_model_reads() {
+        check(
+            Err(CallError::new(ErrorCode::Network, "host db-7 refused").for_model("the service is down")),
+            true,
+            &json!({"content": [{"type": "text", "text": "Tool call failed: the service is down"}],
+                   "isError": true}),
+        );
+    }
+}
