@@ -12,9 +12,10 @@ use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::pool::PoolConnectionMetadata;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{
     Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
-    Row as _, Transaction,
+    Row as _, SqlitePool, Transaction,
 };
 
 /// The channel on which PostgreSQL nodes tell each other of changes.
@@ -24,6 +25,10 @@ pub(crate) const CHANNEL: &str = "haft_catalog";
 const MIGRATION_LOCK: i64 = 0x6861_6674;
 /// The next one: who holds it changes the catalog, the credentials or the tokens.
 const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
+
+/// WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
+const PRAGMAS: &str = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+                       PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
 
 /// How long a PostgreSQL may take to answer when haft starts.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -40,6 +45,8 @@ pub(crate) enum Kind {
 pub(crate) struct Engine {
     pub(crate) kind: Kind,
     pub(crate) pool: AnyPool,
+    /// With SQLite, the way for what is stored in bulk, which takes texts without copying them.
+    pub(crate) bulk: Option<SqlitePool>,
 }
 
 /// Turns a database fault to the error of the store.
@@ -67,19 +74,20 @@ impl Engine {
             .open(file)
             .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
         let url = format!("sqlite://{}?mode=rwc", encode_path(path));
-        // WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
-        let pragmas = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                       PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
         // A connection whose transaction could not be ended, as on a full disk, is not used again.
         let options = AnyPoolOptions::new().max_connections(4).before_acquire(unused).after_connect(
             move |connection, _| {
                 Box::pin(async move {
-                    connection.execute(sqlx::raw_sql(pragmas)).await?;
+                    connection.execute(sqlx::raw_sql(PRAGMAS)).await?;
                     Ok(())
                 })
             },
         );
-        Self::connect(Kind::Sqlite, &url, options).await.map_err(|e| StoreError::unavailable(doing, e))
+        let fail = fault(&doing);
+        match Self::connect(Kind::Sqlite, &url, options).await {
+            Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(fail)?), ..engine }),
+            Err(error) => Err(fail(error)),
+        }
     }
 
     /// Connects to PostgreSQL.
@@ -104,7 +112,7 @@ impl Engine {
             connected.map_err(late)??.close().await?;
         }
         let pool = options.connect_with(address).await?;
-        Ok(Self { kind, pool })
+        Ok(Self { kind, pool, bulk: None })
     }
 
     /// Begins a transaction that will write: SQLite takes its write lock at once, so that a later
@@ -212,11 +220,30 @@ impl Engine {
 
     /// Shrinks the write-ahead log of SQLite before the last connection closes.
     pub(crate) async fn close(&self) {
-        if self.kind == Kind::Sqlite {
+        if let Some(bulk) = &self.bulk {
+            bulk.close().await;
             let _ = self.pool.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)")).await;
         }
         self.pool.close().await;
     }
+}
+
+/// Returns a pool of one connection, made when it is first needed.
+fn bulk(url: &str) -> Result<SqlitePool, sqlx::Error> {
+    let address: SqliteConnectOptions = url.parse()?;
+    let options = SqlitePoolOptions::new()
+        .max_connections(1)
+        .before_acquire(|connection, _| {
+            let unused = !connection.is_in_transaction();
+            Box::pin(async move { Ok(unused) })
+        })
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(sqlx::raw_sql(PRAGMAS)).await?;
+                Ok(())
+            })
+        });
+    Ok(options.connect_lazy_with(address.disable_statement_logging()))
 }
 
 /// Tells whether a pooled connection has no transaction left open.

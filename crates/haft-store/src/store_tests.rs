@@ -1,6 +1,7 @@
 //! What can be seen only from within.
 
 use super::*;
+use crate::ledger::insert::insert;
 use crate::ledger::record::{self, Row};
 use haft_core::call::CallStatus;
 use haft_core::id::CallId;
@@ -70,11 +71,11 @@ async fn a_finished_call_is_not_ended_again() {
         row.try_get::<String, _>(0).unwrap()
     };
     let interrupted = [row(CallStatus::Error, "interrupted")];
-    record::insert(engine, "n", &[row(CallStatus::Success, "done")]).await.unwrap();
+    insert(engine, "n", &[row(CallStatus::Success, "done")]).await.unwrap();
     record::end(engine, &interrupted).await.unwrap();
     assert_eq!(stored().await, "done");
     sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();
-    record::insert(engine, "n", &[row(CallStatus::Running, "runs")]).await.unwrap();
+    insert(engine, "n", &[row(CallStatus::Running, "runs")]).await.unwrap();
     record::end(engine, &interrupted).await.unwrap();
     assert_eq!(stored().await, "interrupted");
     store.close().await;

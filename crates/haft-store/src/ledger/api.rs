@@ -76,7 +76,7 @@ impl Inner {
         .bind(i64::from(row.status.is_final()))
         .bind(&self.node)
         .bind(key)
-        .bind(&row.record)
+        .bind(&*row.record)
         .execute(&self.engine.pool)
         .await
         .map_err(fault(doing))?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use haft_core::catalog::StoreError;
 
 use super::Ledgers;
+use super::insert::insert;
 use super::journal::Journal;
-use super::record;
 use crate::engine::fault;
 use crate::store::Inner;
 
@@ -31,7 +31,7 @@ impl Inner {
         if batch.rows.is_empty() {
             return Ok(());
         }
-        if let Err(error) = record::insert(&self.engine, &self.node, &batch.rows).await {
+        if let Err(error) = insert(&self.engine, &self.node, &batch.rows).await {
             journal.put_back(batch);
             return Err(fault(DOING)(error));
         }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haft_core::catalog::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::record::{self, Row};
+use super::insert::insert;
+use super::record::Row;
 use crate::engine::Engine;
 
 /// More than this waits outside.
@@ -92,7 +93,7 @@ impl Shared {
         }
         let (rows, rest): (Vec<Row>, Vec<_>) =
             taken.into_iter().map(|waiting| (waiting.row, (waiting.done, waiting.place))).unzip();
-        let result = record::insert(engine, node, &rows).await;
+        let result = insert(engine, node, &rows).await;
         if let Err(error) = &result {
             tracing::error!(%error, calls = rows.len(), "could not record calls");
         }

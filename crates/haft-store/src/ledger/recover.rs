@@ -10,6 +10,7 @@ use haft_core::catalog::StoreError;
 use haft_core::outcome::CallError;
 use sqlx::Row as _;
 
+use super::insert::insert;
 use super::journal::FOLDER;
 use super::record::{self, Row};
 use super::segment;
@@ -47,7 +48,7 @@ impl Inner {
                 .map(|text| Row::new(&record::parse(text)?))
                 .collect::<Result<_, StoreError>>()?;
             if !rows.is_empty() {
-                record::insert(&self.engine, node, &rows).await.map_err(fault(DOING))?;
+                insert(&self.engine, node, &rows).await.map_err(fault(DOING))?;
             }
             files.run(DOING.into(), move |_| write::remove(&path)).await?;
         }
