@@ -164,33 +164,52 @@ fn to_value(value: &impl Serialize) -> Outcome {
     })
 }
 
-/// What a function returned, whatever it is; the compiler picks the first of the two traits that fits.
+/// What a function returned, whatever it is. The compiler finds the first of the two kinds that fits; what a kind
+/// asks of the type comes after, so that an error is told there and not taken for a value.
 #[doc(hidden)]
-pub struct Returned<T>(pub Option<T>);
+pub struct Returned<T>(pub T);
 
-/// For what may fail.
+/// What may fail.
 #[doc(hidden)]
-pub trait FromFailing {
-    /// Makes the outcome of it.
-    fn outcome(self) -> Outcome;
-}
-
-impl<T: Serialize, E: fmt::Display + 'static> FromFailing for &mut Returned<Result<T, E>> {
-    fn outcome(self) -> Outcome {
-        self.0.take().ok_or_else(|| CallError::internal("a value was taken twice"))?.outcome()
+pub trait FailingKind {
+    /// Returns how to make an outcome of it.
+    fn kind(&self) -> Failing {
+        Failing
     }
 }
 
-/// For what cannot fail.
+impl<T, E> FailingKind for Returned<Result<T, E>> {}
+
+/// What cannot fail.
 #[doc(hidden)]
-pub trait FromPlain {
-    /// Makes the outcome of it.
-    fn outcome(self) -> Outcome;
+pub trait PlainKind {
+    /// Returns how to make an outcome of it.
+    fn kind(&self) -> Plain {
+        Plain
+    }
 }
 
-#[expect(clippy::mut_mut, reason = "one reference more, so that the compiler looks here second")]
-impl<T: Serialize> FromPlain for &mut &mut Returned<T> {
-    fn outcome(self) -> Outcome {
-        to_value(&self.0)
+// One reference more, so that the compiler looks here second.
+impl<T> PlainKind for &Returned<T> {}
+
+/// Makes outcomes of results.
+#[doc(hidden)]
+pub struct Failing;
+
+impl Failing {
+    /// Makes the outcome of a result.
+    pub fn outcome<T: Serialize, E: fmt::Display + 'static>(self, result: Result<T, E>) -> Outcome {
+        result.outcome()
+    }
+}
+
+/// Makes outcomes of values.
+#[doc(hidden)]
+pub struct Plain;
+
+impl Plain {
+    /// Makes the outcome of a value.
+    pub fn outcome<T: Serialize>(self, value: T) -> Outcome {
+        to_value(&value)
     }
 }

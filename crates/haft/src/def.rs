@@ -111,6 +111,16 @@ impl ToolDef {
         }
     }
 
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the schema of the arguments.
+    pub fn schema(&self) -> &Value {
+        &self.input_schema
+    }
+
     /// Says what the tool does, to the model.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();

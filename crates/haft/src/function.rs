@@ -7,12 +7,12 @@ use haft_core::Work;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_runtime::function;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// An async function of a call and its arguments.
-#[doc(hidden)]
-pub struct Typed<P, F> {
+pub(crate) struct Typed<P, F> {
     function: F,
     args: PhantomData<fn(P)>,
 }
@@ -23,7 +23,7 @@ where
     F: for<'a> Fn(&'a CallContext, P) -> Work<'a, Outcome> + Send + Sync + 'static,
 {
     /// Makes it callable.
-    pub fn prepared(function: F) -> Arc<dyn Prepared> {
+    pub(crate) fn prepared(function: F) -> Arc<dyn Prepared> {
         Arc::new(Self { function, args: PhantomData })
     }
 }
@@ -42,12 +42,11 @@ where
 }
 
 /// A function that may block, of a call and its arguments.
-#[doc(hidden)]
-pub struct TypedBlocking;
+pub(crate) struct TypedBlocking;
 
 impl TypedBlocking {
     /// Makes it callable, on threads of its own.
-    pub fn prepared<P, F>(function: F) -> Arc<dyn Prepared>
+    pub(crate) fn prepared<P, F>(function: F) -> Arc<dyn Prepared>
     where
         P: DeserializeOwned,
         F: Fn(&CallContext, P) -> Outcome + Send + Sync + 'static,
@@ -57,7 +56,7 @@ impl TypedBlocking {
 }
 
 /// Reads typed arguments; an error names the field and what was expected there.
-fn read<P: DeserializeOwned>(args: &Map<String, Value>) -> Result<P, CallError> {
+pub(crate) fn read<'a, P: Deserialize<'a>>(args: &'a Map<String, Value>) -> Result<P, CallError> {
     P::deserialize(args).map_err(|_| {
         // Once more, with the path, which the quick way does not keep.
         let message = match serde_path_to_error::deserialize::<_, P>(args) {
@@ -67,9 +66,12 @@ fn read<P: DeserializeOwned>(args: &Map<String, Value>) -> Result<P, CallError> 
             Err(error) => error.inner().to_string(),
             Ok(_) => "they could be read only at the second attempt".to_owned(),
         };
-        CallError::new(
-            ErrorCode::InvalidArguments,
-            format!("the arguments do not fit the function: {message}"),
-        )
+        unfit(&message)
     })
+}
+
+/// Says that arguments passed their schema and still are none for the function.
+pub(crate) fn unfit(message: &str) -> CallError {
+    let message = format!("the arguments do not fit the function: {message}");
+    CallError::new(ErrorCode::InvalidArguments, message)
 }

@@ -18,7 +18,9 @@ pub(crate) fn check(name: &str, text: &str) -> Vec<Finding> {
     let declares_only = name.ends_with("/mod.rs") || name.ends_with("/lib.rs");
     for (index, line) in lines.iter().enumerate() {
         let rest = lines.get(index..).unwrap_or_default();
-        if let Some((rule, remedy)) = line_rule(line, rest, declares_only) {
+        // The language wants the entry of a macro at the root.
+        let is_entry = index > 0 && lines.get(index - 1).is_some_and(|line| line.starts_with("#[proc_macro"));
+        if let Some((rule, remedy)) = line_rule(line, rest, declares_only && !is_entry) {
             findings.push(found(index + 1, rule, remedy));
         }
     }
@@ -154,6 +156,7 @@ mod tests {
         check_text("crates/a/src/b/mod.rs", "pub(crate) const fn f(\n    x: u8,\n) -> u8 {\n", &[(1, rule)]);
         check_text("crates/a/src/b/mod.rs", "trait T {\n    fn f(&self);\n}", &[]);
         check_text("crates/a/src/lib.rs", "//! fn f() {}", &[]);
+        check_text("crates/a/src/lib.rs", "#[proc_macro_attribute]\npub fn f() {}", &[]);
         check_text("crates/a/src/x.rs", "fn f() {}", &[]);
     }
 

@@ -1,0 +1,67 @@
+//! Durations in the spelling of definitions: `500ms`, `30s`, `1m30s`. They are read when the program is compiled.
+
+use std::time::Duration;
+
+use syn::{LitStr, Result};
+
+/// The longest time that a tool may take: one day, as in definitions.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Reads a duration.
+pub(crate) fn read(literal: &LitStr) -> Result<Duration> {
+    parse(&literal.value()).ok_or_else(|| {
+        let message = "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `24h`";
+        syn::Error::new_spanned(literal, message)
+    })
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(letters);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" | "sec" | "secs" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        total = total.checked_add(part).filter(|sum| *sum <= LONGEST)?;
+        rest = next;
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        for (text, millis) in [
+            ("30s", Some(30_000)),
+            ("250ms", Some(250)),
+            ("5m", Some(300_000)),
+            ("1m30s", Some(90_000)),
+            ("1.5s", Some(1500)),
+            ("24h", Some(86_400_000)),
+            ("", None),
+            ("10", None),
+            ("soon", None),
+            ("-1s", None),
+            ("1d", None),
+            ("10 s", None),
+            ("25h", None),
+            ("1s2", None),
+        ] {
+            assert_eq!(parse(text), millis.map(Duration::from_millis), "{text}");
+        }
+    }
+}

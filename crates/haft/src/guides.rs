@@ -1,0 +1,4 @@
+//! The examples of the guides in `docs/` are compiled and run with the documentation tests.
+
+#[doc = include_str!("../../../docs/typed-functions.md")]
+struct TypedFunctions;
