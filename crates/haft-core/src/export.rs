@@ -12,14 +12,23 @@ pub enum Format {
     OpenAi,
     /// `{"name","description","input_schema"}`.
     Anthropic,
+    /// An entry of `functionDeclarations`: `{"name","description","parametersJsonSchema"}`.
+    Gemini,
+    /// An entry of `tools/list`: `{"name","description","inputSchema"}`, with `outputSchema` and `annotations`.
+    Mcp,
 }
 
 impl Format {
+    /// The names that [`Format::parse`] reads, for messages.
+    pub const NAMES: &'static str = "`openai`, `anthropic`, `gemini`, `mcp`";
+
     /// Reads the name used in a query.
     pub fn parse(text: &str) -> Option<Format> {
         match text {
             "openai" => Some(Format::OpenAi),
             "anthropic" => Some(Format::Anthropic),
+            "gemini" => Some(Format::Gemini),
+            "mcp" => Some(Format::Mcp),
             _ => None,
         }
     }
@@ -36,7 +45,31 @@ pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Value {
         Format::Anthropic => {
             json!({"name": model_name, "description": spec.description, "input_schema": schema})
         }
+        Format::Gemini => {
+            json!({"name": model_name, "description": spec.description, "parametersJsonSchema": schema})
+        }
+        Format::Mcp => mcp(spec, model_name, schema),
     }
+}
+
+/// What the protocol lists of a tool, as far as there is something to say.
+fn mcp(spec: &ToolSpec, model_name: &str, schema: Value) -> Value {
+    let mut tool = Map::new();
+    let mut set = |key: &str, value: Value| drop(tool.insert(key.to_owned(), value));
+    set("name", model_name.into());
+    if !spec.display_name.is_empty() {
+        set("title", spec.display_name.as_str().into());
+    }
+    set("description", spec.description.as_str().into());
+    set("inputSchema", schema);
+    // The protocol takes the schema of an object only.
+    if spec.output_schema.get("type").is_some_and(|kind| kind == "object") {
+        set("outputSchema", spec.output_schema.clone());
+    }
+    if spec.execution.is_pure {
+        set("annotations", json!({"readOnlyHint": true, "idempotentHint": true}));
+    }
+    Value::Object(tool)
 }
 
 /// Models insist on an object with properties, also where a tool takes no arguments.
@@ -106,6 +139,31 @@ mod tests {
             definition(&spec, "w", Format::Anthropic),
             json!({"name": "w", "description": "Check current weather for a location",
                    "input_schema": {"type": "object", "properties": {}}})
+        );
+    }
+
+    #[test]
+    fn the_forms_of_gemini_and_mcp() {
+        let function = Function { function: "f".into() };
+        let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
+        spec.description = "Adds".into();
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        spec.input_schema = schema.clone();
+        let check = |spec: &ToolSpec, format: &str, expected: Value| {
+            assert_eq!(definition(spec, "sum", Format::parse(format).unwrap()), expected);
+        };
+        check(&spec, "gemini", json!({"name": "sum", "description": "Adds", "parametersJsonSchema": schema}));
+        check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
+        spec.output_schema = json!({"type": "integer"});
+        check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
+        spec.output_schema = schema.clone();
+        spec.execution.is_pure = true;
+        spec.display_name = "Sum".into();
+        check(
+            &spec,
+            "mcp",
+            json!({"name": "sum", "description": "Adds", "inputSchema": schema, "title": "Sum",
+                   "outputSchema": schema, "annotations": {"readOnlyHint": true, "idempotentHint": true}}),
         );
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -113,7 +114,7 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks a text and makes it a name.
@@ -183,6 +184,14 @@ name!(
     TenantId,
     TENANT
 );
+
+impl ToolName {
+    /// Checks the name of a tool that a program has for itself, where no route stands in the way of [`RESERVED`] ones.
+    pub fn for_program(text: &str) -> Result<Self, NameError> {
+        check(text, &Rule { reserved: false, ..NAME })?;
+        Ok(Self(text.into()))
+    }
+}
 
 impl Version {
     /// Returns the version of a tool that names none.

@@ -66,3 +66,19 @@ pub fn excerpt(text: &str, limit: usize) -> String {
     }
     out
 }
+
+/// Returns the known word that a misspelt one was probably meant to be.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > 64 {
+        return None;
+    }
+    let word = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| {
+            (strsim::normalized_damerau_levenshtein(&word, &candidate.to_lowercase()), candidate)
+        })
+        .filter(|(score, _)| *score >= 0.6)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}

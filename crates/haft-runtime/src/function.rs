@@ -103,7 +103,41 @@ impl Executor for FunctionExecutor {
         spec: &Arc<ToolSpec>,
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        self.functions.find(spec).map_err(|problem| vec![problem])
+        let function = self.functions.find(spec).map_err(|problem| vec![problem])?;
+        let defaults = defaults(spec);
+        if defaults.is_empty() {
+            return Ok(function);
+        }
+        Ok(Arc::new(WithDefaults { function, defaults }))
+    }
+}
+
+/// Returns what the schema says an argument is where a call does not have it.
+fn defaults(spec: &ToolSpec) -> Args {
+    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+    let with_default = |(name, property): (&String, &Value)| {
+        let value = property.get("default").filter(|value| !value.is_null())?;
+        Some((name.clone(), value.clone()))
+    };
+    properties.into_iter().flatten().filter_map(with_default).collect()
+}
+
+/// A function whose missing arguments are what the schema says.
+struct WithDefaults {
+    function: Arc<dyn Prepared>,
+    defaults: Args,
+}
+
+impl Prepared for WithDefaults {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
+        if self.defaults.keys().all(|name| args.contains_key(name)) {
+            return self.function.run(call, args);
+        }
+        let mut args = args.clone();
+        for (name, value) in &self.defaults {
+            args.entry(name).or_insert_with(|| value.clone());
+        }
+        Box::pin(async move { self.function.run(call, &args).await })
     }
 }
 

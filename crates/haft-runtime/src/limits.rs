@@ -11,7 +11,8 @@ use crate::registry::Entry;
 /// How many calls may wait for their turn of one tool: more would only fill up the server.
 const MOST_WAITING: usize = 64;
 
-/// The bound of the whole server.
+/// The bound of the whole server. Clones share it.
+#[derive(Clone)]
 pub(crate) struct Limits {
     server: Arc<Semaphore>,
     most: usize,

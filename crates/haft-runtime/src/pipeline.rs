@@ -5,6 +5,7 @@
 //! learns of the outcome.
 
 mod checks;
+mod request;
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -18,15 +19,14 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::executor::EventSink;
 use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
-use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::reference::ToolRef;
-use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+pub use self::request::{Caller, Labels, Request, Wanted};
 
 use self::checks::{authorise, milliseconds, plan, too_late, unrecorded, validate};
 use crate::events::Background;
@@ -37,51 +37,6 @@ use crate::stages::{Next, Stage};
 
 /// The longest time that a caller may ask for.
 const LONGEST_CALL: Duration = Duration::from_mins(10);
-
-/// Who calls, as far as the pipeline has to know.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The name of the token.
-    pub name: Arc<str>,
-    /// Whether tools that need an approval run directly.
-    pub elevated: bool,
-}
-
-/// What a surface asks for.
-#[derive(Clone)]
-pub struct Request {
-    /// For whom.
-    pub tenant: TenantId,
-    /// Which tool.
-    pub tool: ToolRef,
-    /// The arguments.
-    pub args: Map<String, Value>,
-    /// In which mode.
-    pub mode: Mode,
-    /// Who calls.
-    pub caller: Caller,
-    /// Through which surface.
-    pub surface: &'static str,
-    /// A shorter or longer time than the definition's, under a cap.
-    pub timeout: Option<Duration>,
-    /// The key under which a repetition finds this call.
-    pub idempotency_key: Option<String>,
-    /// Who watches the call while it runs.
-    pub events: Option<Arc<dyn EventSink>>,
-    /// What goes into the record only.
-    pub labels: Labels,
-}
-
-/// What goes into the record only.
-#[derive(Debug, Clone, Default)]
-pub struct Labels {
-    /// The request that brought the call.
-    pub request_id: Option<String>,
-    /// The chat it belongs to.
-    pub chat_id: Option<String>,
-    /// The message it belongs to.
-    pub message_id: Option<String>,
-}
 
 /// A call that may run.
 pub struct Call {
@@ -167,6 +122,24 @@ impl Pipeline {
         let limits = Limits::new(max_running);
         let (background, stopping) = (Arc::default(), CancellationToken::new());
         Self { registry, ledger, clock, secrets, stages, background, limits, workspace, stopping }
+    }
+
+    /// Makes one with one more stage around all others. It shares everything else, the bound on running calls too.
+    #[must_use]
+    pub fn layered(&self, stage: Arc<dyn Stage>) -> Self {
+        let mut stages = vec![stage];
+        stages.extend(self.stages.iter().cloned());
+        Self {
+            registry: Arc::clone(&self.registry),
+            ledger: Arc::clone(&self.ledger),
+            clock: Arc::clone(&self.clock),
+            secrets: Arc::clone(&self.secrets),
+            stages,
+            background: Arc::clone(&self.background),
+            limits: self.limits.clone(),
+            workspace: self.workspace.clone(),
+            stopping: self.stopping.clone(),
+        }
     }
 
     /// Returns the calls that run in the background.
@@ -257,8 +230,13 @@ impl Pipeline {
     async fn enter(&self, request: Request) -> Result<Box<Call>, Box<Refused>> {
         let (entry, bundle) = {
             let snapshot = self.registry.snapshot();
-            let found = snapshot.resolve_in(&request.tenant, &request.tool, request.mode);
-            let entry = Arc::clone(found.map_err(|error| Refused::unknown(error.into()))?);
+            let entry = match &request.tool {
+                Wanted::Found(entry) => Arc::clone(entry),
+                Wanted::Named(tool) => {
+                    let found = snapshot.resolve_in(&request.tenant, tool, request.mode);
+                    Arc::clone(found.map_err(|error| Refused::unknown(error.into()))?)
+                }
+            };
             let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
             (entry, bundle)
         };

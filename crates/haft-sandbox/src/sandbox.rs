@@ -39,8 +39,7 @@ struct Inner {
 }
 
 impl Sandbox {
-    /// Prepares; engines are looked for when they are first needed. Needs a tokio runtime, which watches the
-    /// processes.
+    /// Prepares; engines are looked for when they are first needed.
     pub fn open(settings: Settings) -> Result<Self, SandboxError> {
         let inner = Inner {
             workshop: Workshop::open(settings)?,

@@ -26,6 +26,8 @@ struct Order {
     command: Command,
     inherited: Vec<OwnedFd>,
     on_drop: OnDrop,
+    /// What watches the child.
+    runtime: Handle,
     answer: oneshot::Sender<io::Result<Child>>,
 }
 
@@ -37,13 +39,12 @@ enum OnDrop {
 }
 
 impl Spawner {
-    /// Starts the thread. Its children are watched by the runtime of the caller.
+    /// Starts the thread. A child is watched by the runtime of whoever asks for it.
     pub(crate) fn start() -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel::<Order>();
-        let runtime = Handle::current();
         thread::Builder::new().name("haft-spawner".to_owned()).spawn(move || {
-            let _inside = runtime.enter();
             for order in inbox {
+                let _inside = order.runtime.enter();
                 // A caller that went away meanwhile gets no process.
                 if !order.answer.is_closed() {
                     let child = spawn(order.command, order.inherited, &order.on_drop);
@@ -67,7 +68,8 @@ impl Spawner {
     async fn order(&self, command: Command, inherited: Vec<OwnedFd>, on_drop: OnDrop) -> io::Result<Child> {
         let (answer, child) = oneshot::channel();
         let gone = || io::Error::other("the thread that starts processes has ended");
-        self.orders.send(Order { command, inherited, on_drop, answer }).map_err(|_| gone())?;
+        let runtime = Handle::current();
+        self.orders.send(Order { command, inherited, on_drop, runtime, answer }).map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
     }
 }

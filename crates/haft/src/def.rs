@@ -1,12 +1,13 @@
 //! A tool as a program defines it: what it is, and the function behind it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::{Function, Implementation};
 use haft_core::name::{NameError, ToolName};
-use haft_core::spec::{Execution, Policy, Retry, ToolSpec};
+use haft_core::spec::{Policy, Retry, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,13 +37,10 @@ use crate::schema;
 #[must_use = "a tool does nothing until it is registered"]
 pub struct ToolDef {
     pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) input_schema: Value,
-    /// The schema of the type that the function takes, where `input_schema` was said by hand.
+    /// The definition, unless the name is not one.
+    pub(crate) spec: Result<ToolSpec, NameError>,
+    /// The schema of the type that the function takes, where the schema was said by hand.
     pub(crate) of_type: Option<Value>,
-    pub(crate) output_schema: Value,
-    pub(crate) execution: Execution,
-    pub(crate) policy: Policy,
     pub(crate) function: Arc<dyn Prepared>,
 }
 
@@ -72,6 +70,19 @@ impl ToolDef {
     }
 
     /// Makes a tool of a function that may block; it runs on threads of its own.
+    ///
+    /// ```
+    /// use haft::{Failure, ToolDef};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Count {
+    ///     path: String,
+    /// }
+    ///
+    /// let count = ToolDef::blocking("count_lines", |args: Count| -> Result<usize, Failure> {
+    ///     Ok(std::fs::read_to_string(args.path)?.lines().count())
+    /// });
+    /// ```
     pub fn blocking<P, F, A>(name: impl Into<String>, function: F) -> Self
     where
         P: DeserializeOwned + JsonSchema,
@@ -92,6 +103,14 @@ impl ToolDef {
         Self::of(name.into(), schema::of_arguments::<P>(), prepared)
     }
 
+    /// Makes a tool of a definition that exists already, and of what runs it. The definition's own implementation
+    /// does not matter.
+    pub fn from_spec(mut spec: ToolSpec, function: Arc<dyn Prepared>) -> Self {
+        let name = spec.name.as_str().to_owned();
+        spec.implementation = Implementation::Function(Function { function: name.clone() });
+        Self { name, spec: Ok(spec), of_type: None, function }
+    }
+
     /// Makes a tool of its parts, for the code that `#[tool]` writes.
     #[doc(hidden)]
     pub fn of_type<P: JsonSchema>(name: &str, description: &str, function: Arc<dyn Prepared>) -> Self {
@@ -99,16 +118,19 @@ impl ToolDef {
     }
 
     fn of(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
-        Self {
-            name,
-            description: String::new(),
-            input_schema,
-            of_type: None,
-            output_schema: haft_core::spec::empty_schema(),
-            execution: Execution::default(),
-            policy: Policy::default(),
-            function,
+        let spec = ToolName::for_program(&name).map(|tool| {
+            let implementation = Implementation::Function(Function { function: name.clone() });
+            ToolSpec { input_schema, ..ToolSpec::new(tool, implementation) }
+        });
+        Self { name, spec, of_type: None, function }
+    }
+
+    /// Changes the definition; one whose name is not a name is refused anyway.
+    fn set(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+        if let Ok(spec) = &mut self.spec {
+            change(spec);
         }
+        self
     }
 
     /// Returns the name.
@@ -118,73 +140,81 @@ impl ToolDef {
 
     /// Returns the schema of the arguments.
     pub fn schema(&self) -> &Value {
-        &self.input_schema
+        static NONE: Value = Value::Null;
+        self.spec.as_ref().map_or(&NONE, |spec| &spec.input_schema)
     }
 
     /// Says what the tool does, to the model.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.description = text.into();
-        self
+    pub fn description(self, text: impl Into<String>) -> Self {
+        self.set(|spec| spec.description = text.into())
     }
 
     /// Says the parameters one by one, instead of what the function's type tells.
+    ///
+    /// Parameters that the type cannot take are refused when the tool is registered.
+    ///
+    /// ```
+    /// use haft::{Param, Params, ToolDef};
+    /// use serde_json::Value;
+    ///
+    /// let def = ToolDef::new("complex_tool", |args: Value| async move { args })
+    ///     .description("A tool with complex schema")
+    ///     .params(
+    ///         Params::new()
+    ///             .with("action", Param::string().required().one_of(["create", "update", "delete"]))
+    ///             .with("data", Param::object(Params::new().with("id", Param::string()))),
+    ///     );
+    /// ```
     pub fn params(self, params: Params) -> Self {
         self.input_schema(params.schema())
     }
 
     /// Says the schema of the arguments, instead of what the function's type tells.
     pub fn input_schema(mut self, schema: Value) -> Self {
-        let of_type = std::mem::replace(&mut self.input_schema, schema);
-        self.of_type.get_or_insert(of_type);
+        if let Ok(spec) = &mut self.spec {
+            let of_type = std::mem::replace(&mut spec.input_schema, schema);
+            self.of_type.get_or_insert(of_type);
+        }
         self
     }
 
     /// Says the schema of the value; one that does not fit becomes a failure.
-    pub fn output_schema(mut self, schema: Value) -> Self {
-        self.output_schema = schema;
-        self
+    pub fn output_schema(self, schema: Value) -> Self {
+        self.set(|spec| spec.output_schema = schema)
     }
 
     /// Says that the same arguments always give the same value, without side effects: it may be cached.
-    pub fn pure(mut self) -> Self {
-        self.execution.is_pure = true;
-        self
+    pub fn pure(self) -> Self {
+        self.set(|spec| spec.execution.is_pure = true)
     }
 
     /// Bounds the time of one call, repetitions included.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.execution.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self
+    pub fn timeout(self, time: Duration) -> Self {
+        self.set(|spec| spec.execution.timeout_ms = Some(milliseconds(time)))
     }
 
     /// Says how often a failure that is marked retryable is tried again, and the first wait, which doubles.
-    pub fn retry(mut self, attempts: u32, backoff: Duration) -> Self {
-        let backoff_ms = u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX);
-        self.execution.retry = Some(Retry { attempts, backoff_ms });
-        self
+    pub fn retry(self, attempts: u32, backoff: Duration) -> Self {
+        self.set(|spec| spec.execution.retry = Some(Retry { attempts, backoff_ms: milliseconds(backoff) }))
     }
 
     /// Bounds how many calls of it run at once.
-    pub fn max_parallel(mut self, most: u32) -> Self {
-        self.execution.limits.max_parallel = Some(most);
-        self
+    pub fn max_parallel(self, most: u32) -> Self {
+        self.set(|spec| spec.execution.limits.max_parallel = Some(most))
     }
 
     /// Says that only callers who are trusted with it may run it.
-    pub fn elevated(mut self) -> Self {
-        self.policy = Policy::Elevated;
-        self
+    pub fn elevated(self) -> Self {
+        self.set(|spec| spec.policy = Policy::Elevated)
     }
+}
 
-    /// Returns the definition behind it.
-    pub(crate) fn spec(&self) -> Result<ToolSpec, NameError> {
-        let function = Function { function: self.name.clone() };
-        let mut spec = ToolSpec::new(ToolName::new(&self.name)?, Implementation::Function(function));
-        spec.description.clone_from(&self.description);
-        spec.input_schema.clone_from(&self.input_schema);
-        spec.output_schema.clone_from(&self.output_schema);
-        spec.execution.clone_from(&self.execution);
-        spec.policy = self.policy;
-        Ok(spec)
+impl fmt::Debug for ToolDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDef").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,28 +1,58 @@
 //! Tools for LLM agents, embedded in a Rust program.
+//!
+//! [`Tools`] holds functions of the program ([`ToolDef`]) and definitions from files, calls them by name with checked
+//! arguments, and lists them in the form of every model's API. Everything works without a server, a database or a
+//! home folder.
 
+mod agree;
 mod answer;
 mod args;
+mod builder;
+mod call;
 mod def;
 mod error;
+mod files;
 mod function;
 #[cfg(doctest)]
 mod guides;
+mod load;
 mod params;
 mod properties;
+mod report;
+mod resources;
 mod schema;
+mod secrets;
+#[cfg(feature = "server")]
+pub mod server;
+mod set;
 mod tools;
 mod unrecorded;
+mod watch;
 
 pub use answer::{Answer, Failure, Json};
 pub use args::Args;
+pub use builder::Builder;
+pub use call::{Call, Reply};
 pub use def::ToolDef;
-pub use error::{Reason, RegisterError};
-pub use haft_core::executor::CallContext as Context;
+pub use error::{BuildError, FilterError, Reason, RegisterError};
+pub use haft_core::Work;
+pub use haft_core::catalog::FileForm;
+pub use haft_core::executor::{CallContext as Context, CallEvent};
+pub use haft_core::export::Format;
+pub use haft_core::name::TenantId;
 pub use haft_core::outcome::{CallError, ErrorCode};
 pub use haft_core::problem::Problem;
-pub use haft_core::secret::Secret;
+pub use haft_core::secret::{Secret, SecretError, SecretSource};
 pub use params::{Param, Params};
+pub use report::{Fault, LoadError, LoadReport};
 pub use tools::Tools;
+pub use watch::Watch;
+
+/// Layers around calls: the ones that haft has, and what one's own needs.
+pub mod middleware {
+    pub use haft_runtime::pipeline::Call;
+    pub use haft_runtime::stages::*;
+}
 
 /// Makes a tool of a function: its name, its description and its parameters are those of the function.
 ///
@@ -48,7 +78,7 @@ pub use tools::Tools;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let tools = Tools::new();
 /// tools.register(greet::tool())?;
-/// let args = serde_json::from_value(json!({"name": "Ada", "times": 2}))?;
+/// let args = json!({"name": "Ada", "times": 2});
 /// assert_eq!(tools.execute("greet", args).await?, "Hello, Ada! Hello, Ada!");
 /// assert_eq!(greet("Ada", 1), "Hello, Ada!");
 /// # Ok(())

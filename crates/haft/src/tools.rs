@@ -1,51 +1,69 @@
-//! The tools of a program, and the one way to call them.
+//! The tools of a program, and the ways to change and to narrow them.
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
-use haft_core::bundle::Bundle;
-use haft_core::catalog::{Change, ChangeSink as _};
-use haft_core::check;
-use haft_core::id::{BundleId, ToolId};
-use haft_core::name::{BundleSlug, TenantId, ToolName};
+use haft_core::catalog::FileForm;
+use haft_core::dialect::{self, Defaults};
+use haft_core::export::{Format, definition};
+use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::{Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
-use haft_core::spec::ToolSpec;
-use haft_core::tool::{Source, Status, Tool, Usage};
-use haft_core::{Clock as _, Timestamp};
-use haft_runtime::clock::SystemClock;
-use haft_runtime::executors::Executors;
-use haft_runtime::function::{FunctionExecutor, Functions};
-use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request};
-use haft_runtime::registry::Registry;
-use haft_runtime::stages::Output;
-use serde_json::{Map, Value};
-use uuid::Uuid;
+use haft_runtime::pipeline::Pipeline;
+use haft_runtime::registry::{Entry, Snapshot};
+use haft_runtime::stages::Stage;
+use serde_json::Value;
 
+use crate::builder::Builder;
 use crate::def::ToolDef;
-use crate::error::{Reason, RegisterError};
-use crate::unrecorded::{NoSecrets, Unrecorded};
+use crate::error::{FilterError, Reason, RegisterError};
+use crate::report::{Fault, LoadError, LoadReport};
+use crate::set::ToolSet;
+use crate::watch::Watch;
 
-/// The most calls that run at once.
-const MAX_RUNNING: usize = 10_000;
-
-/// The tools of a program. Clones are of the same set.
+/// The tools of a program: registered functions, and definitions from files.
+///
+/// Clones are of the same set, and so are the views that [`Tools::filter`] and [`Tools::layer`] make: what is
+/// registered in one is in all of them, as far as their filters let it through.
+///
+/// ```
+/// use haft::{ToolDef, Tools};
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Greet {
+///     /// Whom to greet
+///     name: String,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tools = Tools::new();
+/// tools.register(
+///     ToolDef::new("greet", |args: Greet| async move { format!("Hello, {}!", args.name) })
+///         .description("Greets someone by name."),
+/// )?;
+///
+/// assert_eq!(tools.execute("greet", json!({"name": "Ada"})).await?, "Hello, Ada!");
+///
+/// let error = tools.execute("greet", json!({})).await.unwrap_err();
+/// assert_eq!(
+///     error.model_text(),
+///     "Tool call failed: the arguments do not fit the schema: \"name\" is a required property",
+/// );
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Tools {
-    shared: Arc<Shared>,
+    set: Arc<ToolSet>,
     pipeline: Arc<Pipeline>,
-}
-
-/// What all views of a set share.
-struct Shared {
-    registry: Arc<Registry>,
-    functions: Functions,
-    bundle: Bundle,
-    /// The names that are taken; held while one is being added.
-    taken: Mutex<HashSet<ToolName>>,
-    caller: Caller,
+    /// The names that this view lets through; `None` lets all through.
+    allowed: Option<Arc<HashSet<ToolName>>>,
 }
 
 impl Default for Tools {
@@ -55,117 +73,262 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Starts without any tool.
+    /// Starts without any tool, with the usual limits, and with no folder and no secret for tools.
     pub fn new() -> Self {
-        let functions = Functions::default();
-        let executors = Executors::default().with(Arc::new(FunctionExecutor::new(functions.clone())));
-        let registry = Arc::new(Registry::new(executors));
-        let bundle = bundle(SystemClock.now());
-        registry.apply(vec![Change::Bundle(bundle.clone())]);
-        let pipeline = Pipeline::new(Parts {
-            registry: Arc::clone(&registry),
-            ledger: Arc::new(Unrecorded),
-            secrets: Arc::new(NoSecrets),
-            clock: Arc::new(SystemClock),
-            stages: vec![Arc::new(Output)],
-            max_running: MAX_RUNNING,
-            workspace: None,
-        });
-        let caller = Caller { name: "program".into(), elevated: true };
-        let shared = Shared { registry, functions, bundle, taken: Mutex::default(), caller };
-        Self { shared: Arc::new(shared), pipeline: Arc::new(pipeline) }
+        Builder::default().assemble(None, None)
     }
 
-    /// Adds a tool.
+    /// Starts with what tools may use.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn of(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
+        Self { set, pipeline, allowed: None }
+    }
+
+    /// Adds a tool. A name that is taken is refused, and so is a schema said by hand that the function cannot take.
+    ///
+    /// A definition that names the function (`type: builtin`) finds it from now on.
     pub fn register(&self, def: ToolDef) -> Result<(), RegisterError> {
-        let ToolDef { name, function, .. } = &def;
-        let registered = def.spec().map_err(Reason::from).and_then(|spec| {
-            let faults = check::definition(&spec).errors;
-            if !faults.is_empty() {
-                return Err(Reason::Definition(faults));
-            }
-            let mut taken = self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            if !taken.insert(spec.name.clone()) {
-                return Err(Reason::Duplicate);
-            }
-            self.shared.functions.insert(name, Arc::clone(function));
-            self.shared.add(spec);
-            Ok(())
-        });
-        registered.map_err(|reason| RegisterError { tool: def.name, reason })
+        self.set.register(def)
     }
 
-    /// Calls a tool with JSON and waits for its value.
-    pub async fn execute(&self, name: &str, args: Map<String, Value>) -> Result<Value, CallError> {
-        let tool: ToolRef =
-            name.parse().map_err(|error| CallError::new(ErrorCode::NotFound, format!("{error}")))?;
-        let answer = self
-            .pipeline
-            .call(Request {
-                tenant: self.shared.bundle.tenant.clone(),
-                tool,
-                args,
-                mode: Mode::Debug,
-                caller: self.shared.caller.clone(),
-                surface: "library",
-                timeout: None,
-                idempotency_key: None,
-                events: None,
-                labels: Labels::default(),
-            })
-            .await?;
-        let mut record = Arc::unwrap_or_clone(answer.record);
-        match record.error.take() {
-            Some(error) => Err(error),
-            None => Ok(record.value.take().unwrap_or_default()),
+    /// Adds a function that definitions may name (`type: builtin`), without a tool of its own.
+    ///
+    /// ```
+    /// # use haft::{FileForm, ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tools = Tools::new();
+    /// tools.load_text(
+    ///     FileForm::Yaml,
+    ///     "name: shout\ndescription: Says it loudly\nparams: [{name: text, type: string, required: true}]\n\
+    ///      implementation: {type: builtin, function: upper}\n",
+    /// )?;
+    /// assert!(!tools.is_ready("shout"));
+    ///
+    /// tools.register_function(ToolDef::new("upper", |args: Value| async move {
+    ///     args["text"].as_str().unwrap_or_default().to_uppercase()
+    /// }))?;
+    /// assert_eq!(tools.execute("shout", json!({"text": "hey"})).await?, "HEY");
+    /// assert_eq!(tools.names(), ["shout"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn register_function(&self, def: ToolDef) -> Result<(), RegisterError> {
+        self.set.register_function(def)
+    }
+
+    /// Takes out a tool, or a function; tells whether it was there. The tool of a file is back when the file changes,
+    /// or is loaded again.
+    pub fn remove(&self, name: &str) -> bool {
+        self.lets_through(name) && self.set.remove(name)
+    }
+
+    /// Loads every definition beneath a folder: `.skill`, `.yaml`, `.yml` and `.json` in all dialects. What is good
+    /// is loaded; what is not is told in the report, each file with its lines and reasons.
+    ///
+    /// Loading a folder again brings the set up to date with it. It reads files, and so takes its time: in async code
+    /// call it at the start, or on a thread that may block.
+    pub fn load_directory(&self, path: impl AsRef<Path>) -> Result<LoadReport, LoadError> {
+        self.set.load_folder(path.as_ref())
+    }
+
+    /// Loads the definition in a file; returns the name of its tool. A file that was loaded before is read again.
+    pub fn load_file(&self, path: impl AsRef<Path>) -> Result<String, LoadError> {
+        self.set.load_file(path.as_ref())
+    }
+
+    /// Loads a definition; returns the name of its tool.
+    pub fn load_text(&self, form: FileForm, text: &str) -> Result<String, LoadError> {
+        let refuse = |problems| LoadError { path: None, problems };
+        let reading = dialect::read(text, form, &Defaults::default()).map_err(refuse)?;
+        let name = reading.spec.name.to_string();
+        for warning in &reading.warnings {
+            tracing::warn!(tool = name, %warning, "doubtful definition");
+        }
+        self.set.add(reading).map_err(|reason| match reason {
+            Reason::Definition(problems) => refuse(problems),
+            other => refuse(vec![Problem::new("name", "duplicate", format!("`{name}`: {other}"))]),
+        })?;
+        Ok(name)
+    }
+
+    /// Loads a folder and follows it until the guard is dropped: what changes there is served within a second. A file
+    /// that breaks takes its tool out of service; [`Tools::faults`] tells why.
+    pub fn watch(&self, path: impl AsRef<Path>) -> Result<Watch, LoadError> {
+        Watch::start(&self.set, path.as_ref())
+    }
+
+    /// Returns the names of the tools, in their order.
+    pub fn names(&self) -> Vec<String> {
+        self.entries(&self.snapshot()).map(|entry| entry.tool.spec.name.to_string()).collect()
+    }
+
+    /// Tells whether a tool is there and can run.
+    pub fn is_ready(&self, name: &str) -> bool {
+        let snapshot = self.snapshot();
+        self.find(name).is_ok_and(|entry| snapshot.is_runnable(&entry, Mode::Debug))
+    }
+
+    /// Says which tools cannot run now and why, and which files define none.
+    pub fn faults(&self) -> Vec<Fault> {
+        self.set.faults().into_iter().filter(|fault| self.lets_through(&fault.name)).collect()
+    }
+
+    /// Returns the tools that can run, in the form of a model's API, in the order of their names.
+    ///
+    /// ```
+    /// # use haft::{Format, Param, Params, ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let tools = Tools::new();
+    /// tools.register(
+    ///     ToolDef::new("read_file", |args: Value| async move { args })
+    ///         .description("Read contents of a file")
+    ///         .params(Params::new().with("path", Param::string().describe("File path to read").required())),
+    /// )?;
+    /// assert_eq!(
+    ///     tools.schema(Format::Anthropic),
+    ///     [json!({
+    ///         "name": "read_file",
+    ///         "description": "Read contents of a file",
+    ///         "input_schema": {
+    ///             "type": "object",
+    ///             "properties": {"path": {"type": "string", "description": "File path to read"}},
+    ///             "required": ["path"],
+    ///         },
+    ///     })]
+    /// );
+    /// # Ok::<(), haft::RegisterError>(())
+    /// ```
+    pub fn schema(&self, format: Format) -> Vec<Value> {
+        let snapshot = self.snapshot();
+        let offers = snapshot.offers(&self.set.bundle.tenant, Mode::Debug).into_iter();
+        offers
+            .filter(|offer| self.allows(offer.entry))
+            .map(|offer| definition(offer.spec, &offer.name, format))
+            .collect()
+    }
+
+    /// Makes a view that has only these tools. It can never run another one, by whatever reference; a filter of it
+    /// only narrows further.
+    ///
+    /// ```
+    /// # use haft::{ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let all = Tools::new();
+    /// # for name in ["read_file", "write_file", "web_search"] {
+    /// #     all.register(ToolDef::new(name, |_: Value| async {}))?;
+    /// # }
+    /// let researcher = all.filter(["read_file", "web_search"])?;
+    /// assert_eq!(researcher.names(), ["read_file", "web_search"]);
+    /// let error = researcher.execute("write_file", json!({})).await.unwrap_err();
+    /// assert_eq!(error.model_text(), "Tool call failed: there is no tool `write_file`; did you mean `read_file`?");
+    ///
+    /// let error = all.filter(["read_flie"]).unwrap_err();
+    /// assert_eq!(error.to_string(), "no tool of this set is called `read_flie` (did you mean `read_file`?)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn filter<N: AsRef<str>>(&self, names: impl IntoIterator<Item = N>) -> Result<Tools, FilterError> {
+        let snapshot = self.snapshot();
+        let mut allowed = HashSet::new();
+        let mut unknown = Vec::new();
+        for name in names {
+            let name = name.as_ref();
+            if let Some(known) = self.known(&snapshot, name) {
+                allowed.insert(known);
+            } else {
+                let known = self.entries(&snapshot).map(|entry| entry.tool.spec.name.as_str());
+                unknown.push((name.to_owned(), nearest(name, known).map(str::to_owned)));
+            }
+        }
+        if unknown.is_empty() {
+            Ok(Self { allowed: Some(Arc::new(allowed)), ..self.clone() })
+        } else {
+            Err(FilterError { unknown })
         }
     }
-}
 
-impl Shared {
-    fn add(&self, spec: ToolSpec) {
-        let now = SystemClock.now();
-        let spec = Arc::new(spec);
-        let tool = Tool {
-            id: ToolId(Uuid::now_v7()),
-            tenant: self.bundle.tenant.clone(),
-            bundle_id: self.bundle.id,
-            bundle: self.bundle.slug.clone(),
-            published: Some((1, Arc::clone(&spec))),
-            spec,
-            revision: 1,
-            status: Status::Published,
-            enabled: true,
-            built_in: false,
-            fault: None,
-            source: Source::User,
-            path: None,
-            usage: Usage::default(),
-            created_at: now,
-            modified_at: now,
-            published_at: Some(now),
-        };
-        self.registry.apply(vec![Change::Tool(Box::new(tool))]);
+    /// Makes a view with one more layer around every call, around the layers that are there: the last one that was
+    /// added sees a call first and its outcome last.
+    #[must_use = "the layer is around the calls of the view that this returns"]
+    pub fn layer(&self, stage: impl Stage + 'static) -> Tools {
+        Self { pipeline: Arc::new(self.pipeline.layered(Arc::new(stage))), ..self.clone() }
     }
-}
 
-fn bundle(now: Timestamp) -> Bundle {
-    Bundle {
-        id: BundleId(Uuid::now_v7()),
-        tenant: TenantId::default_tenant(),
-        slug: BundleSlug::user_created(),
-        display_name: String::new(),
-        description: String::new(),
-        enabled: true,
-        built_in: false,
-        created_at: now,
-        modified_at: now,
-        soft_deleted_at: None,
+    pub(crate) fn set(&self) -> &ToolSet {
+        &self.set
+    }
+
+    pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
+    /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, CallError> {
+        let snapshot = self.snapshot();
+        if let Some(entry) = snapshot.only(&self.set.bundle.tenant, name).filter(|entry| self.allows(entry)) {
+            return Ok(Arc::clone(entry));
+        }
+        self.search(&snapshot, name)
+    }
+
+    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Entry>, CallError> {
+        let reference = name.parse::<ToolRef>();
+        let found = reference.as_ref().map(|reference| snapshot.resolve(&self.set.bundle.tenant, reference));
+        match found {
+            Ok(Ok(entry)) if self.allows(entry) => return Ok(Arc::clone(entry)),
+            Ok(Err(error)) if self.lets_through(name) => {
+                let error = CallError::from(error);
+                if error.code != ErrorCode::NotFound {
+                    return Err(error);
+                }
+            }
+            _ => {}
+        }
+        let of_model = snapshot.offered_as(&self.set.bundle.tenant, name, Mode::Debug);
+        if let Some(entry) = of_model.filter(|entry| self.allows(entry)) {
+            return Ok(Arc::clone(entry));
+        }
+        let known = self.entries(snapshot).map(|entry| entry.tool.spec.name.as_str());
+        let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let name = haft_core::problem::excerpt(name, 64);
+        Err(CallError::new(ErrorCode::NotFound, format!("there is no tool `{name}`{hint}")))
+    }
+
+    /// Returns the name of the tool, or of the broken file, that a name of a filter means.
+    fn known(&self, snapshot: &Snapshot, name: &str) -> Option<ToolName> {
+        if let Ok(entry) = self.find(name) {
+            return Some(entry.tool.spec.name.clone());
+        }
+        let broken = snapshot.unreadable(&self.set.bundle.tenant).any(|file| file.name == name);
+        if broken && self.lets_through(name) { ToolName::new(name).ok() } else { None }
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.set.registry().snapshot()
+    }
+
+    fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<Entry>> {
+        snapshot.tools(&self.set.bundle.tenant).filter(|entry| self.allows(entry))
+    }
+
+    fn allows(&self, entry: &Entry) -> bool {
+        self.lets_through(entry.tool.spec.name.as_str())
+    }
+
+    fn lets_through(&self, name: &str) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(name))
     }
 }
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tools").field("tools", &self.shared.registry.snapshot().len()).finish_non_exhaustive()
+        f.debug_struct("Tools").field("names", &self.names()).finish_non_exhaustive()
     }
 }

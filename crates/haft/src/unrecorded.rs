@@ -9,7 +9,6 @@ use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
 use haft_core::name::TenantId;
-use haft_core::secret::{Secret, SecretError, SecretSource};
 
 /// A ledger that keeps nothing.
 pub(crate) struct Unrecorded;
@@ -33,18 +32,5 @@ impl Ledger for Unrecorded {
 
     fn calls(&self, _query: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
         Box::pin(ready(Ok(CallPage { calls: Vec::new(), total: 0 })))
-    }
-}
-
-/// Knows no secret.
-pub(crate) struct NoSecrets;
-
-impl SecretSource for NoSecrets {
-    fn secret<'a>(
-        &'a self,
-        _tenant: &'a TenantId,
-        _name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(ready(Ok(None)))
     }
 }

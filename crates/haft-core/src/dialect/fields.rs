@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::duration;
-use crate::problem::{Problem, excerpt};
+use crate::problem::{Problem, excerpt, nearest};
 
 /// More than these help nobody, and a hostile document could have millions.
 const MOST_PROBLEMS: usize = 50;
@@ -309,8 +309,8 @@ impl Drop for Fields<'_> {
                 );
                 continue;
             }
-            let hint =
-                nearest(key, &self.asked).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let hint = nearest(key, self.asked.iter().copied())
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             self.report.warn(path, "unknown_field", format!("is not a known key and is ignored{hint}"));
         }
     }
@@ -336,24 +336,9 @@ pub(super) fn describe(value: &Value) -> &'static str {
 /// Says that a word is not one of the known ones, and which is the nearest.
 pub(super) fn not_one_of(text: &str, words: &[&str]) -> String {
     let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    let hint = nearest(text, words).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    let hint = nearest(text, words.iter().copied())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     format!("`{}` is not one of {}{hint}", excerpt(text, 40), list.join(", "))
-}
-
-/// Returns the known word that a misspelt one was probably meant to be.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let word = word.to_lowercase();
-    known
-        .iter()
-        .map(|candidate| {
-            (strsim::normalized_damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate)
-        })
-        .filter(|(score, _)| *score >= 0.6)
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .map(|(_, candidate)| candidate)
 }
 
 /// Returns the whole number that a value is; `30.0` is one too.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
-use haft_runtime::pipeline::{Labels, Pipeline, Request};
+use haft_runtime::pipeline::{Labels, Pipeline, Request, Wanted};
 use haft_runtime::registry::{Entry, Registry, Snapshot};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult, LoggingLevel,
@@ -104,7 +104,7 @@ impl McpServer {
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
         let call = self.shared.pipeline.call(Request {
             tenant: seat.tenant.clone(),
-            tool: ToolRef::Id(entry.tool.id),
+            tool: Wanted::Found(Arc::clone(&entry)),
             args: arguments,
             mode: seat.mode,
             caller: seat.caller.clone(),

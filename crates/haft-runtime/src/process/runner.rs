@@ -1,13 +1,14 @@
 //! Runs one process of a call.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Stream};
+use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Settings, Stream};
 
 use super::places::Places;
 use super::{Account, End, Lines, Spoken, Turn, outcome};
@@ -64,6 +65,14 @@ impl Processes {
     pub fn new(sandbox: Sandbox, settings: ProcessSettings) -> Self {
         let places = Places::new(settings.at_once);
         Self { sandbox, settings: Arc::new(settings), places }
+    }
+
+    /// Makes the processes of tools run with the usual settings and a folder of the program's own, which none of
+    /// them sees.
+    pub fn with_folder(folder: &Path) -> Result<Self, SandboxError> {
+        let scratch = folder.join("run");
+        let settings = Settings { hidden: vec![folder.to_owned()], ..Settings::new(scratch) };
+        Ok(Self::new(Sandbox::open(settings)?, ProcessSettings::default()))
     }
 
     /// Returns the sandbox.

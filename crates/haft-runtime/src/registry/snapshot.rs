@@ -47,6 +47,14 @@ impl Snapshot {
         self.tools.get(&id).filter(|entry| entry.tool.tenant == *tenant)
     }
 
+    /// Finds the tool of a name where there is exactly one: the quick way, for the usual case.
+    pub fn only(&self, tenant: &TenantId, name: &str) -> Option<&Arc<Entry>> {
+        match &**self.names.get(name)? {
+            [entry] if entry.tool.tenant == *tenant => Some(entry),
+            _ => None,
+        }
+    }
+
     /// Returns the tools of a tenant in the order of lists.
     pub fn tools<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Entry>> {
         self.order.values().filter(move |entry| entry.tool.tenant == *tenant)

@@ -14,13 +14,13 @@ use crate::params::Params;
 use crate::reply::success;
 
 fn format(params: &Params) -> Result<Format, ApiError> {
-    Ok(params.choice("format", Format::parse, "`openai`, `anthropic`")?.unwrap_or(Format::OpenAi))
+    Ok(params.choice("format", Format::parse, Format::NAMES)?.unwrap_or(Format::OpenAi))
 }
 
 /// One definition, in the form of a model's API.
 #[utoipa::path(
     get, path = "/tools/{ref}/definition", tag = "definitions",
-    params(("ref" = String, Path), ("format" = Option<String>, Query, description = "`openai` or `anthropic`")),
+    params(("ref" = String, Path), ("format" = Option<String>, Query, description = "`openai`, `anthropic`, `gemini` or `mcp`")),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn one(
@@ -38,7 +38,7 @@ pub(crate) async fn one(
 /// Every definition that may be called now, in the form of a model's API.
 #[utoipa::path(
     get, path = "/tools/definitions/all", tag = "definitions",
-    params(("format" = Option<String>, Query, description = "`openai` or `anthropic`")),
+    params(("format" = Option<String>, Query, description = "`openai`, `anthropic`, `gemini` or `mcp`")),
     responses((status = 200, body = Vec<Object>))
 )]
 pub(crate) async fn all(

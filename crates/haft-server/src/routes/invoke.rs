@@ -140,7 +140,7 @@ pub(crate) async fn run(
     })?;
     let request = Request {
         tenant: identity.tenant.clone(),
-        tool,
+        tool: tool.into(),
         args: invocation.args,
         mode: mode(app, identity, &params)?,
         caller: identity.caller.clone(),

@@ -58,7 +58,7 @@ pub(crate) async fn run(
     let trial: Trial = body.json_or_default()?;
     let request = Request {
         tenant: identity.tenant.clone(),
-        tool,
+        tool: tool.into(),
         args: trial.parameters,
         mode: Mode::Debug,
         caller: Caller { name: Arc::clone(&identity.caller.name), elevated: true },

@@ -1,29 +1,18 @@
-//! Registering functions and calling them.
+//! Registering functions and calling them: the examples of the document, in Rust.
 
-use haft::{Param, Params, ToolDef, Tools};
+use haft::{ErrorCode, Failure, ToolDef, Tools};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-#[derive(Deserialize, JsonSchema)]
-struct Greet {
-    /// Whom to greet
-    name: String,
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    serde_json::from_value(value).unwrap()
-}
+use crate::support::greet;
 
 #[tokio::test]
 async fn a_function_is_called_with_checked_arguments() {
     let tools = Tools::new();
-    tools
-        .register(ToolDef::new("greet", |args: Greet| async move { format!("Hello, {}!", args.name) }))
-        .unwrap();
-    let value = tools.execute("greet", object(json!({"name": "Ada"}))).await.unwrap();
-    assert_eq!(value, "Hello, Ada!");
-    let error = tools.execute("greet", object(json!({"name": 7}))).await.unwrap_err();
+    tools.register(greet()).unwrap();
+    assert_eq!(tools.execute("greet", json!({"name": "Ada"})).await.unwrap(), "Hello, Ada!");
+    let error = tools.execute("greet", json!({"name": 7})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid_arguments: the arguments do not fit the schema: /name: 7 is not of type \"string\""
@@ -31,14 +20,180 @@ async fn a_function_is_called_with_checked_arguments() {
 }
 
 #[tokio::test]
-async fn a_schema_said_by_hand_that_is_wider_than_the_type_is_told_by_the_field() {
+async fn a_function_that_fails_reads_as_a_failed_call() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Read {
+        path: String,
+    }
     let tools = Tools::new();
-    let def = ToolDef::blocking("greet", |args: Greet| args.name)
-        .params(Params::new().with("name", Param::integer().required()));
-    tools.register(def).unwrap();
-    let error = tools.execute("greet", object(json!({"name": 7}))).await.unwrap_err();
+    tools
+        .register(ToolDef::blocking("read_file", |args: Read| -> Result<String, Failure> {
+            Ok(std::fs::read_to_string(args.path)?)
+        }))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.txt");
+    std::fs::write(&path, "hello").unwrap();
+    assert_eq!(tools.execute("read_file", json!({"path": path})).await.unwrap(), "hello");
+    let error = tools.execute("read_file", json!({"path": "/nowhere"})).await.unwrap_err();
+    assert_eq!(error.model_text(), "Tool call failed: No such file or directory (os error 2)");
+    assert_eq!(error.code, ErrorCode::ExecutionFailed);
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct SearchParams {
+    /// The search query
+    query: String,
+    /// Max results
+    #[serde(default = "ten")]
+    limit: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Hit {
+    title: String,
+}
+
+fn search() -> ToolDef {
+    ToolDef::new("search", |args: SearchParams| async move {
+        (0..args.limit.min(2))
+            .map(|n| Hit { title: format!("{} {n} of {}", args.query, args.limit) })
+            .collect::<Vec<_>>()
+    })
+    .description("Searches")
+}
+
+#[tokio::test]
+async fn struct_parameters_have_descriptions_and_defaults() {
+    let tools = Tools::builder().tool(search()).build().unwrap();
+    insta::assert_json_snapshot!(tools.schema(haft::Format::OpenAi), @r#"
+    [
+      {
+        "type": "function",
+        "function": {
+          "name": "search",
+          "description": "Searches",
+          "parameters": {
+            "type": "object",
+            "properties": {
+              "query": {
+                "type": "string",
+                "description": "The search query"
+              },
+              "limit": {
+                "type": "integer",
+                "default": 10,
+                "minimum": 0,
+                "description": "Max results"
+              }
+            },
+            "required": [
+              "query"
+            ]
+          }
+        }
+      }
+    ]
+    "#);
+    let hits: Vec<Hit> =
+        tools.execute_as("search", SearchParams { query: "x".into(), limit: 1 }).await.unwrap();
+    assert_eq!(hits, [Hit { title: "x 0 of 1".into() }]);
+    let hits = tools.execute("search", json!({"query": "x"})).await.unwrap();
+    assert_eq!(hits[1], json!({"title": "x 1 of 10"}));
+}
+
+#[tokio::test]
+async fn arguments_are_anything_that_is_an_object() {
+    let tools = Tools::new();
+    tools.register(ToolDef::new("echo", |args: Value| async { args })).unwrap();
+    let map = serde_json::Map::from_iter([("a".to_owned(), json!(1))]);
+    assert_eq!(tools.execute("echo", map).await.unwrap(), json!({"a": 1}));
+    assert_eq!(
+        tools.execute("echo", std::collections::BTreeMap::from([("b", 2)])).await.unwrap(),
+        json!({"b": 2})
+    );
+    assert_eq!(tools.execute("echo", ()).await.unwrap(), json!({}));
+    for (args, found) in [(json!("x"), "a text"), (json!([1]), "a list"), (json!(true), "a boolean")] {
+        let error = tools.execute("echo", args).await.unwrap_err();
+        let expected = format!(
+            "invalid_arguments: the arguments have to be an object, such as `{{\"name\": \"value\"}}`; found {found}"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_is_not_what_the_program_expects_is_told_by_its_path() {
+    let tools = Tools::new();
+    tools.register(ToolDef::new("hit", |_: Value| async { json!([{"title": 7}]) })).unwrap();
+    let error = tools.execute_as::<Vec<Hit>>("hit", ()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid_arguments: the arguments do not fit the function: `name`: invalid type: integer `7`, expected a string"
+        "invalid_output: the value is not what the program expects: `[0].title`: invalid type: integer `7`, expected a string"
     );
+}
+
+#[tokio::test]
+async fn what_does_not_deserialise_names_the_field_and_what_it_takes() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Typed {
+        #[schemars(with = "String")]
+        #[expect(dead_code, reason = "only read")]
+        address: std::net::IpAddr,
+    }
+    let tools = Tools::new();
+    tools.register(ToolDef::new("ping", |_: Typed| async {})).unwrap();
+    let error = tools.execute("ping", json!({"address": "x"})).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid_arguments: the arguments do not fit the function: `address`: invalid IP address syntax"
+    );
+}
+
+#[tokio::test]
+async fn a_panic_is_an_outcome_and_the_next_call_runs() {
+    let tools = Tools::new();
+    let panics = |args: Value| async move {
+        assert!(args["ok"] == true, "internal detail");
+        "fine"
+    };
+    tools.register(ToolDef::new("risky", panics)).unwrap();
+    tools
+        .register(ToolDef::blocking("risky_blocking", |_: Value| -> String { panic!("internal detail") }))
+        .unwrap();
+    for name in ["risky", "risky_blocking"] {
+        let error = tools.execute(name, json!({})).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Panicked);
+        assert_eq!(error.model_text(), "Tool call failed: the tool failed unexpectedly");
+    }
+    assert_eq!(tools.execute("risky", json!({"ok": true})).await.unwrap(), "fine");
+}
+
+#[tokio::test]
+async fn an_error_marked_retryable_is_tried_again() {
+    let tools = Tools::new();
+    let tries = std::sync::atomic::AtomicU32::new(0);
+    let def = ToolDef::new("flaky", move |_: Value| {
+        let number = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        async move { if number < 2 { Err(Failure::new("not yet").retryable()) } else { Ok(number) } }
+    });
+    tools.register(def.retry(3, std::time::Duration::from_millis(1))).unwrap();
+    assert_eq!(tools.execute("flaky", ()).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_told_with_the_nearest() {
+    let tools = Tools::new();
+    tools.register(greet()).unwrap();
+    for (name, expected) in [
+        ("gret", "Tool call failed: there is no tool `gret`; did you mean `greet`?"),
+        ("weather", "Tool call failed: there is no tool `weather`"),
+        ("../etc", "Tool call failed: there is no tool `../etc`"),
+    ] {
+        assert_eq!(tools.execute(name, ()).await.unwrap_err().model_text(), expected);
+    }
 }

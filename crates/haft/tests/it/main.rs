@@ -1,7 +1,17 @@
 //! The library as a program uses it.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod calls;
+mod definitions;
 mod execute;
+mod filter;
+mod load;
 mod macros;
 mod macros_lints;
 mod macros_schema;
+mod register;
+mod sandbox;
+#[cfg(feature = "server")]
+mod server;
+mod support;
+mod watch;

@@ -1,0 +1,240 @@
+//! How a set of tools is put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_core::secret::{Secret, SecretSource};
+use haft_runtime::clock::SystemClock;
+use haft_runtime::egress::{EgressRules, RulesError, check_host};
+use haft_runtime::files::{Files, Root, RootsError};
+use haft_runtime::pipeline::{Parts, Pipeline};
+use haft_runtime::stages::{Output, Stage};
+
+use crate::def::ToolDef;
+use crate::error::BuildError;
+use crate::resources::Resources;
+use crate::secrets::Secrets;
+use crate::set::ToolSet;
+use crate::tools::Tools;
+use crate::unrecorded::Unrecorded;
+
+/// The most calls that run at once, unless the program says otherwise.
+const MAX_RUNNING: usize = 10_000;
+
+/// The name of the only sandbox of [`Builder::sandbox`].
+const WORKSPACE: &str = "workspace";
+
+/// Settles what tools may use, before the first one is there. Made by [`Tools::builder`].
+///
+/// ```
+/// use haft::Tools;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path();
+/// std::fs::write(path.join("note.txt"), "hello")?;
+/// let tools = Tools::builder().sandbox(path).build()?;
+/// tools.load_text(
+///     haft::FileForm::Yaml,
+///     "name: read_file\ndescription: Reads a file\nparams: [{name: path, type: string, required: true}]\n\
+///      implementation: {type: file_read, path: '{{path}}'}\n",
+/// )?;
+/// assert_eq!(tools.execute("read_file", json!({"path": "note.txt"})).await?, "hello");
+/// let error = tools.execute("read_file", json!({"path": "../../etc/passwd"})).await.unwrap_err();
+/// assert!(error.model_text().starts_with("Tool call failed: path escapes sandbox"));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing is there until `build` is called"]
+pub struct Builder {
+    sandboxes: Vec<(String, PathBuf)>,
+    read_only: Vec<String>,
+    secrets: Secrets,
+    egress: EgressRules,
+    max_running: usize,
+    max_value_bytes: u64,
+    elevated: bool,
+    layers: Vec<Arc<dyn Stage>>,
+    tools: Vec<ToolDef>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            sandboxes: Vec::new(),
+            read_only: Vec::new(),
+            secrets: Secrets::default(),
+            egress: EgressRules::default(),
+            max_running: MAX_RUNNING,
+            max_value_bytes: u64::MAX,
+            elevated: true,
+            layers: Vec::new(),
+            tools: Vec::new(),
+        }
+    }
+}
+
+impl Builder {
+    /// Gives file tools this one folder, out of which no path leads. It has to exist, and is also the workspace
+    /// that a function finds in its [`Context`](crate::Context).
+    pub fn sandbox(self, path: impl AsRef<Path>) -> Self {
+        self.sandboxes([(WORKSPACE, path)])
+    }
+
+    /// Gives file tools several folders by name. Where a definition names none (`root:`), the first one is meant,
+    /// which is also the workspace.
+    pub fn sandboxes<N, P>(mut self, folders: impl IntoIterator<Item = (N, P)>) -> Self
+    where
+        N: Into<String>,
+        P: AsRef<Path>,
+    {
+        let folders = folders.into_iter().map(|(name, path)| (name.into(), path.as_ref().to_owned()));
+        self.sandboxes.extend(folders);
+        self
+    }
+
+    /// Says that nothing in the sandbox of this name may be changed.
+    pub fn read_only(mut self, name: impl Into<String>) -> Self {
+        self.read_only.push(name.into());
+        self
+    }
+
+    /// Gives definitions a secret by name: `${NAME}`. It appears in no outcome and no error.
+    pub fn secret(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.secrets.given.insert(name.into(), Secret::new(value.into()));
+        self
+    }
+
+    /// Adds a source that is asked for secrets which were not given by [`Builder::secret`].
+    pub fn secret_source(mut self, source: Arc<dyn SecretSource>) -> Self {
+        self.secrets.sources.push(source);
+        self
+    }
+
+    /// Lets definitions read these variables of the environment; nothing else of it is ever read. They are asked
+    /// last, and at each call, so that a change counts.
+    pub fn env<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.secrets.environment.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Restricts tools to these hosts (`api.example.com`, `*.example.com`); without any, every public one.
+    pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.egress.allowed_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Lets tools connect to these hosts, addresses or networks although they are private or loopback
+    /// (`127.0.0.1:8080`, `10.0.0.0/8`).
+    pub fn private_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.egress.private_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Bounds how many calls run at once; one more is refused as overloaded. 10,000 unless it is said.
+    pub fn max_running_calls(mut self, most: usize) -> Self {
+        self.max_running = most;
+        self
+    }
+
+    /// Bounds the value of every tool; a definition may say less (4 MiB where it says nothing).
+    pub fn max_value_bytes(mut self, most: u64) -> Self {
+        self.max_value_bytes = most;
+        self
+    }
+
+    /// Refuses calls of tools that are elevated or need a confirmation. A program may call them unless it says so.
+    pub fn refuse_elevated(mut self) -> Self {
+        self.elevated = false;
+        self
+    }
+
+    /// Puts a layer around every call, around those that were added before it: the last one sees a call first and
+    /// its outcome last.
+    pub fn layer(mut self, stage: impl Stage + 'static) -> Self {
+        self.layers.push(Arc::new(stage));
+        self
+    }
+
+    /// Adds a tool, as [`Tools::register`] does.
+    pub fn tool(mut self, def: ToolDef) -> Self {
+        self.tools.push(def);
+        self
+    }
+
+    /// Makes the set.
+    pub fn build(mut self) -> Result<Tools, BuildError> {
+        for (what, zero) in
+            [("max_running_calls", self.max_running == 0), ("max_value_bytes", self.max_value_bytes == 0)]
+        {
+            if zero {
+                return Err(BuildError::Zero(what));
+            }
+        }
+        check_hosts(&self.egress)?;
+        let roots = roots(&self.sandboxes, &self.read_only)?;
+        let workspace = roots.first().map(|root| Arc::from(root.path.as_path()));
+        let files = if roots.is_empty() { None } else { Some(Files::new(roots)?) };
+        let defs = std::mem::take(&mut self.tools);
+        let tools = self.assemble(files, workspace);
+        for def in defs {
+            tools.register(def)?;
+        }
+        Ok(tools)
+    }
+
+    /// Puts together what was checked.
+    pub(crate) fn assemble(self, files: Option<Files>, workspace: Option<Arc<Path>>) -> Tools {
+        let resources = Resources::new(self.egress, files);
+        let set = ToolSet::new(&resources, self.max_value_bytes, self.elevated);
+        // Innermost is the check of the value, so that every layer sees what the caller will.
+        let mut stages: Vec<Arc<dyn Stage>> = self.layers;
+        stages.reverse();
+        stages.push(Arc::new(Output));
+        let pipeline = Pipeline::new(Parts {
+            registry: Arc::clone(set.registry()),
+            ledger: Arc::new(Unrecorded),
+            secrets: Arc::new(self.secrets),
+            clock: Arc::new(SystemClock),
+            stages,
+            max_running: self.max_running,
+            workspace,
+        });
+        Tools::of(Arc::new(set), Arc::new(pipeline))
+    }
+}
+
+fn check_hosts(rules: &EgressRules) -> Result<(), RulesError> {
+    for (setting, entries) in
+        [("allowed_hosts", &rules.allowed_hosts), ("private_hosts", &rules.private_hosts)]
+    {
+        for entry in entries {
+            check_host(entry).map_err(|why| RulesError::Pattern { setting, entry: entry.clone(), why })?;
+        }
+    }
+    Ok(())
+}
+
+fn roots(folders: &[(String, PathBuf)], read_only: &[String]) -> Result<Vec<Root>, BuildError> {
+    let mut roots = Vec::new();
+    for (name, path) in folders {
+        // The true path: what a definition may reach does not change with a link.
+        let found = path.canonicalize().and_then(|path| {
+            let is_folder = std::fs::metadata(&path)?.is_dir();
+            if is_folder { Ok(path) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+        });
+        match found {
+            Ok(path) => roots.push(Root::new(name, path)),
+            Err(source) => {
+                return Err(BuildError::Folder { name: name.clone(), path: path.clone(), source });
+            }
+        }
+    }
+    for name in read_only {
+        let root = roots.iter_mut().find(|root| root.name == *name);
+        root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
+    }
+    Ok(roots)
+}

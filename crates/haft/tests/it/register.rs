@@ -1,0 +1,142 @@
+//! What is refused when a tool is registered.
+
+use haft::{BuildError, Param, Params, ToolDef, Tools};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::{Greet, greet, named, of_function};
+
+#[test]
+fn a_name_is_given_once() {
+    let tools = Tools::new();
+    tools.register(greet()).unwrap();
+    let expected = "register the tool `greet`: a tool of this name is there already; remove it first, or choose another \
+                    name";
+    assert_eq!(tools.register(greet()).unwrap_err().to_string(), expected);
+    assert_eq!(tools.register_function(greet()).unwrap_err().to_string(), expected);
+    assert!(tools.remove("greet"));
+    assert!(!tools.remove("greet"));
+    tools.register_function(greet()).unwrap();
+    assert_eq!(tools.register(greet()).unwrap_err().to_string(), expected);
+    let twice = Tools::builder().tool(greet()).tool(greet()).build().unwrap_err();
+    assert!(matches!(twice, BuildError::Tool(_)), "{twice}");
+}
+
+#[test]
+fn a_name_that_is_none_is_told() {
+    let tools = Tools::new();
+    let error = tools.register(ToolDef::new("a b", |_: Value| async {}).description("x").pure()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "register the tool `a b`: tool name `a b` contains ' '; allowed are letters, digits, `-` and `_`"
+    );
+}
+
+#[tokio::test]
+async fn a_schema_that_disagrees_with_the_type_is_refused_by_the_field() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema matters")]
+    struct Nested {
+        id: String,
+        size: Option<u32>,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema matters")]
+    struct Args {
+        action: String,
+        data: Nested,
+    }
+    let check = |params: Params, expected: &str| {
+        let def = ToolDef::new("complex_tool", |_: Args| async {}).params(params);
+        let told =
+            Tools::new().register(def).map_err(|error| error.reason.to_string()).err().unwrap_or_default();
+        assert_eq!(told, expected);
+    };
+    let data = |id: Param| Param::object(Params::new().with("id", id)).required();
+    let action = || Param::string().required().one_of(["create", "update", "delete"]);
+    let id = || Param::string().required();
+    check(Params::new().with("action", action()).with("data", data(id())), "");
+    check(
+        Params::new().with("action", Param::integer().required()).with("data", data(id())),
+        "`input_schema.action`: the schema says `integer`, but the function takes `string`",
+    );
+    let needs =
+        "the function needs it; say that it is required, or give it a default, or make the field an `Option`";
+    check(
+        Params::new().with("action", Param::string()).with("data", data(Param::string())),
+        &format!("`input_schema.action`: {needs}; `input_schema.data.id`: {needs}"),
+    );
+    check(Params::new().with("data", data(id())), &format!("`input_schema.action`: {needs}"));
+}
+
+#[tokio::test]
+async fn a_default_of_the_schema_reaches_the_function() {
+    let tools = Tools::new();
+    let def = ToolDef::new("greet", |args: Greet| async move { args.name })
+        .params(Params::new().with("name", Param::string().default("you")));
+    tools.register(def).unwrap();
+    assert_eq!(tools.execute("greet", ()).await.unwrap(), "you");
+    assert_eq!(tools.execute("greet", json!({"name": "Ada"})).await.unwrap(), "Ada");
+}
+
+#[tokio::test]
+async fn a_function_that_goes_and_comes_takes_its_definitions_along() {
+    let tools = Tools::new();
+    tools.load_text(haft::FileForm::Yaml, &of_function("first", "work")).unwrap();
+    let fault = tools.faults().remove(0).to_string();
+    assert_eq!(
+        fault,
+        "`first` is not ready: `implementation.function`: no function `work` is registered in this program"
+    );
+    assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
+
+    tools.register_function(ToolDef::new("work", |_: Value| async { 1 })).unwrap();
+    assert_eq!(tools.execute("first", ()).await.unwrap(), 1);
+    tools.load_text(haft::FileForm::Yaml, &of_function("second", "work")).unwrap();
+    assert_eq!(tools.execute("second", ()).await.unwrap(), 1);
+
+    assert!(tools.remove("work"));
+    assert!(!tools.is_ready("first") && !tools.is_ready("second"));
+    assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
+
+    tools.register(ToolDef::new("work", |_: Value| async { 2 })).unwrap();
+    assert_eq!(tools.faults(), []);
+    for name in ["first", "second", "work"] {
+        assert_eq!(tools.execute(name, ()).await.unwrap(), 2, "{name}");
+    }
+}
+
+#[test]
+fn a_set_that_lets_nothing_through_is_refused() {
+    let told = |error: BuildError| error.to_string();
+    let build = |builder: haft::Builder| builder.build().map(|_| ()).map_err(told).unwrap_err();
+    assert_eq!(build(Tools::builder().max_running_calls(0)), "`max_running_calls` has to be at least 1");
+    assert_eq!(build(Tools::builder().max_value_bytes(0)), "`max_value_bytes` has to be at least 1");
+    assert_eq!(
+        build(Tools::builder().sandbox("/nowhere/at/all")),
+        "use `/nowhere/at/all` as the sandbox `workspace`: No such file or directory (os error 2)"
+    );
+    assert_eq!(
+        build(Tools::builder().read_only("x")),
+        "`x` should be read-only, but no sandbox has that name"
+    );
+    assert!(build(Tools::builder().private_hosts(["http://x/"])).contains("private_hosts"));
+}
+
+#[tokio::test]
+async fn limits_hold() {
+    let tools = Tools::builder()
+        .max_value_bytes(10)
+        .tool(ToolDef::new("long", |_: Value| async { "x".repeat(100) }))
+        .build()
+        .unwrap();
+    let error = tools.execute("long", ()).await.unwrap_err();
+    assert_eq!(error.code, haft::ErrorCode::TooLarge);
+
+    let tools = named(&["a"]);
+    assert_eq!(format!("{tools:?}"), r#"Tools { names: ["a"], .. }"#);
+    let tools = Tools::builder().refuse_elevated().tool(greet().elevated()).build().unwrap();
+    let error = tools.execute("greet", json!({"name": "x"})).await.unwrap_err();
+    assert_eq!(error.code, haft::ErrorCode::ApprovalRequired);
+}
