@@ -17,6 +17,7 @@ pub mod hash;
 pub mod id;
 pub mod implementation;
 pub mod ledger;
+pub mod mcp;
 pub mod name;
 pub mod outcome;
 pub mod page;

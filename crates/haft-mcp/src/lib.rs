@@ -1,5 +1,6 @@
-//! MCP for haft: its tools served to any MCP client.
+//! MCP for haft: its tools served to any MCP client, and the tools of any MCP server called by it.
 //!
 //! The only crate that knows rmcp. Every call runs through the one pipeline of haft-runtime.
 
+pub mod client;
 pub mod server;

@@ -1,0 +1,149 @@
+//! MCP servers whose tools haft uses: what is configured, what they list, and what becomes of it.
+
+mod import;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use import::{Import, Imported, MOST_TOOLS, import};
+
+use crate::Timestamp;
+use crate::hash;
+use crate::name::{BundleSlug, TenantId};
+
+/// An MCP server that is configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// Its name, and that of the bundle that holds its tools.
+    pub id: BundleSlug,
+    /// Who owns it.
+    pub tenant: TenantId,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub transport: Transport,
+    /// Whether it is connected to.
+    pub enabled: bool,
+    /// Whether a tool that changes on the server is taken over without being asked.
+    #[serde(default)]
+    pub accept_changes: bool,
+    /// What stands before the names of its tools; nothing keeps them as they are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// When it was configured.
+    pub created_at: Timestamp,
+    /// When that was last changed.
+    pub modified_at: Timestamp,
+}
+
+/// How a server is reached. Texts may name secrets as `${NAME}`; they are put in when it is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Transport {
+    /// A program that is started and spoken to by its standard input and output.
+    Stdio(Stdio),
+    /// An address that is spoken to by HTTP.
+    Http(StreamableHttp),
+}
+
+/// A program that is started.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stdio {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its environment, besides PATH, HOME and LANG.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The folder that it starts in; a private one where none is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Whether it may use the network.
+    #[serde(default)]
+    pub network: bool,
+    /// Whether it sees nothing of the machine but its system folders and `cwd`.
+    #[serde(default)]
+    pub sandbox: bool,
+}
+
+/// An address that is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamableHttp {
+    /// The address.
+    pub url: String,
+    /// Headers of every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// A tool as a server lists it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Listed {
+    /// Its name there.
+    pub name: String,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// The schema of its arguments.
+    #[serde(default)]
+    pub input_schema: Value,
+    /// The schema of its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Whether the server says that it changes nothing.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+impl Listed {
+    /// Returns the digest of everything that a model reads of it. Another digest means that it may do something
+    /// else than what someone agreed to.
+    pub fn digest(&self) -> String {
+        hash::of_bytes(serde_json::to_string(self).unwrap_or_default().as_bytes())
+    }
+}
+
+/// Where a server is between its configuration and its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It is being connected to.
+    Connecting,
+    /// It answers.
+    Connected,
+    /// It is switched off, or was stopped.
+    Disconnected,
+    /// It could not be reached, or went away; it is tried again.
+    Error,
+    /// It wants a login.
+    NeedsAuth,
+}
+
+/// How a server is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerState {
+    /// Where it is.
+    pub phase: Phase,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The last lines that its program wrote to its standard error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
+    /// What it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<String>,
+    /// The version of the protocol that is spoken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// How many tools it listed.
+    pub tools: usize,
+    /// How often it failed in a row.
+    pub failures: u32,
+}

@@ -1,0 +1,90 @@
+//! All servers that are configured.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use haft_core::Work;
+use haft_core::catalog::StoreError;
+use haft_core::mcp::{Listed, McpServer, ServerState};
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::secret::SecretSource;
+use haft_runtime::egress::Egress;
+use haft_sandbox::Sandbox;
+
+use super::connection::Connection;
+
+/// Takes what servers list.
+pub trait ToolSink: Send + Sync {
+    /// Takes the whole list of a server, each time that it was read.
+    fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>>;
+}
+
+/// What clients are made of.
+pub struct ClientParts {
+    /// Where programs run.
+    pub sandbox: Sandbox,
+    /// Where requests pass.
+    pub egress: Egress,
+    /// Where `${NAME}` finds its value.
+    pub secrets: Arc<dyn SecretSource>,
+    /// Who takes the lists.
+    pub sink: Arc<dyn ToolSink>,
+}
+
+type Key = (TenantId, BundleSlug);
+
+/// All servers that are configured, each kept connected. Dropping it ends them all.
+pub struct McpClients {
+    parts: Arc<ClientParts>,
+    connections: RwLock<HashMap<Key, Arc<Connection>>>,
+}
+
+impl McpClients {
+    /// Starts without any.
+    pub fn new(parts: ClientParts) -> Self {
+        Self { parts: Arc::new(parts), connections: RwLock::default() }
+    }
+
+    /// Takes a server as it is configured now: connects to it, anew where that changed, or lets it go.
+    pub fn set(&self, server: McpServer) {
+        let key = (server.tenant.clone(), server.id.clone());
+        let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
+        if connections.get(&key).is_some_and(|connection| connection.server == server) {
+            return;
+        }
+        if server.enabled {
+            connections.insert(key, Arc::new(Connection::open(server, &self.parts)));
+        } else {
+            connections.remove(&key);
+        }
+    }
+
+    /// Lets a server go.
+    pub fn remove(&self, tenant: &TenantId, id: &BundleSlug) {
+        let key = (tenant.clone(), id.clone());
+        self.connections.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+
+    /// Returns how a server is doing; nothing where it is not connected to.
+    pub fn state(&self, tenant: &TenantId, id: &BundleSlug) -> Option<ServerState> {
+        self.connection(tenant, id).map(|connection| connection.state())
+    }
+
+    /// Reads the list of a server again, or tries again to connect, and waits for it.
+    pub async fn refresh(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), CallError> {
+        let connection =
+            self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))?;
+        connection.refresh().await.map_err(|why| not_connected(id, &why))
+    }
+
+    pub(super) fn connection(&self, tenant: &TenantId, id: &BundleSlug) -> Option<Arc<Connection>> {
+        let key = (tenant.clone(), id.clone());
+        self.connections.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+}
+
+pub(super) fn not_connected(id: &BundleSlug, why: &str) -> CallError {
+    CallError::new(ErrorCode::Network, format!("the MCP server `{id}` is not connected: {why}"))
+        .for_model("the server of this tool cannot be reached at present")
+}

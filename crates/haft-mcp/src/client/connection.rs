@@ -1,0 +1,396 @@
+//! One server, kept connected.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use haft_core::mcp::{Listed, MOST_TOOLS, McpServer, Phase, ServerState, Transport};
+use haft_core::problem::excerpt;
+use haft_core::template::Place;
+use haft_sandbox::Running;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientRequest, ListToolsRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult,
+    SubscriptionFilter,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
+    serve_client_with_lifecycle,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::clients::ClientParts;
+use super::filled::{Filler, Scrubber};
+use super::handler::Listener;
+use super::http::Guarded;
+use super::stderr::Tail;
+use super::stdio;
+
+/// How long a server may take to be ready: many are fetched by a package manager first.
+const READY_WITHIN: Duration = Duration::from_mins(2);
+/// How long one answer that is no call may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// How often a server that says nothing is asked whether it is there.
+const ASK_EVERY: Duration = Duration::from_secs(30);
+/// The longest wait between attempts.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// Lists are not read more often than this, however often a server says that they changed.
+const LIST_EVERY: Duration = Duration::from_secs(1);
+/// So many failures in a row, and calls are refused at once until it is there again.
+const BREAKS_AFTER: u32 = 3;
+
+/// What a call needs of a server that answers.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) listener: Listener,
+    pub(super) scrubber: Scrubber,
+}
+
+/// One server. Dropping it ends the connection, and the program where there is one.
+pub(super) struct Connection {
+    pub(super) server: McpServer,
+    shared: Arc<Shared>,
+    _task: AbortOnDropHandle<()>,
+}
+
+struct Shared {
+    state: Mutex<ServerState>,
+    tail: Tail,
+    link: watch::Sender<Option<Link>>,
+    /// Counts the lists that were read.
+    lists: watch::Sender<u64>,
+    /// Asks to try again, or to read the list again, now.
+    wake: Notify,
+}
+
+impl Shared {
+    fn set(&self, change: impl FnOnce(&mut ServerState)) {
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Why a server is not there.
+struct Gone {
+    why: String,
+    needs_auth: bool,
+}
+
+impl Gone {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), needs_auth: false }
+    }
+}
+
+/// A server that answers.
+struct Session {
+    service: RunningService<RoleClient, Listener>,
+    link: Link,
+    /// The program, which ends when this is dropped.
+    _program: Option<Running>,
+}
+
+impl Connection {
+    /// Starts to connect, and goes on until dropped.
+    pub(super) fn open(server: McpServer, parts: &Arc<ClientParts>) -> Self {
+        let state = ServerState {
+            phase: Phase::Connecting,
+            error: None,
+            stderr: Vec::new(),
+            server_info: None,
+            protocol: None,
+            tools: 0,
+            failures: 0,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            tail: Tail::default(),
+            link: watch::Sender::new(None),
+            lists: watch::Sender::new(0),
+            wake: Notify::new(),
+        });
+        let keeper = Keeper { server: server.clone(), parts: Arc::clone(parts), shared: Arc::clone(&shared) };
+        let task = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
+        Self { server, shared, _task: task }
+    }
+
+    /// Returns how it is doing.
+    pub(super) fn state(&self) -> ServerState {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        state.stderr = self.shared.tail.lines();
+        state
+    }
+
+    /// Returns what a call needs; waits while it is being connected, but not while it fails again and again.
+    pub(super) async fn link(&self) -> Result<Link, String> {
+        let mut link = self.shared.link.subscribe();
+        loop {
+            if let Some(link) = link.borrow_and_update().clone() {
+                return Ok(link);
+            }
+            let state = self.state();
+            if state.phase == Phase::NeedsAuth || state.failures >= BREAKS_AFTER {
+                return Err(state.error.unwrap_or_else(|| "it is not connected".to_owned()));
+            }
+            if link.changed().await.is_err() {
+                return Err("it was removed".to_owned());
+            }
+        }
+    }
+
+    /// Reads the list again, or tries again to connect; waits for the list.
+    pub(super) async fn refresh(&self) -> Result<(), String> {
+        let mut lists = self.shared.lists.subscribe();
+        lists.mark_unchanged();
+        self.shared.wake.notify_one();
+        match timeout(ANSWERS_WITHIN, lists.changed()).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(self.state().error.unwrap_or_else(|| "the server did not answer in time".to_owned())),
+        }
+    }
+}
+
+/// Connects, holds, and connects again.
+struct Keeper {
+    server: McpServer,
+    parts: Arc<ClientParts>,
+    shared: Arc<Shared>,
+}
+
+impl Keeper {
+    async fn keep(self) {
+        let mut failures: u32 = 0;
+        loop {
+            self.shared.set(|state| state.phase = Phase::Connecting);
+            let gone = match timeout(READY_WITHIN, self.connect()).await {
+                Ok(Ok(session)) => self.hold(session, &mut failures).await,
+                Ok(Err(gone)) => gone,
+                Err(_) => Gone::new(format!("it was not ready within {} seconds", READY_WITHIN.as_secs())),
+            };
+            self.shared.link.send_replace(None);
+            failures = failures.saturating_add(1);
+            let why = self.with_last_words(gone.why).await;
+            tracing::warn!(server = %self.server.id, tenant = %self.server.tenant, error = why, "an MCP server is gone");
+            self.shared.set(|state| {
+                state.phase = if gone.needs_auth { Phase::NeedsAuth } else { Phase::Error };
+                state.error = Some(why);
+                state.failures = failures;
+            });
+            // Whoever waits for a connection looks at the state again.
+            self.shared.link.send_replace(None);
+            tokio::select! {
+                () = tokio::time::sleep(wait(failures)) => {}
+                () = self.shared.wake.notified() => {}
+            }
+        }
+    }
+
+    /// What a program wrote before it ended often says why.
+    async fn with_last_words(&self, why: String) -> String {
+        if matches!(self.server.transport, Transport::Http(_)) {
+            return why;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let lines = self.shared.tail.lines();
+        let last: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
+        if last.is_empty() { why } else { format!("{why}; it wrote: {}", last.join(" / ")) }
+    }
+
+    async fn connect(&self) -> Result<Session, Gone> {
+        let filler = Filler::new(&self.server.tenant, &self.parts.secrets);
+        let listener = Listener::default();
+        let mode = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: None,
+        };
+        match &self.server.transport {
+            Transport::Stdio(stdio) => {
+                let started = stdio::start(&self.parts.sandbox, stdio, filler, &self.shared.tail).await;
+                let (program, scrubber) = started.map_err(Gone::new)?;
+                let served = serve_client_with_lifecycle(listener.clone(), program.transport, mode).await;
+                let service = served.map_err(|error| not_begun(&error, &scrubber))?;
+                Ok(session(service, listener, scrubber, Some(program.running)))
+            }
+            Transport::Http(http) => {
+                let mut filler = filler;
+                let url = filler.fill("url", &http.url, Place::Url).await.map_err(Gone::new)?;
+                let mut headers = HeaderMap::new();
+                for (name, text) in &http.headers {
+                    let value = filler.fill(&format!("headers.{name}"), text, Place::Header(name)).await;
+                    let (name, mut value) = header(name, &value.map_err(Gone::new)?)?;
+                    value.set_sensitive(true);
+                    headers.insert(name, value);
+                }
+                let scrubber = filler.scrubber();
+                let client = Guarded { egress: self.parts.egress.clone(), headers };
+                let config = StreamableHttpClientTransportConfig::with_uri(url);
+                let transport = StreamableHttpClientTransport::with_client(client, config);
+                let served = serve_client_with_lifecycle(listener.clone(), transport, mode).await;
+                let service = served.map_err(|error| not_begun(&error, &scrubber))?;
+                Ok(session(service, listener, scrubber, None))
+            }
+        }
+    }
+
+    /// Reads the list and stays until the server is gone.
+    async fn hold(&self, session: Session, failures: &mut u32) -> Gone {
+        let Session { service, link, _program } = session;
+        let info = link.peer.peer_info();
+        let clean = |error: ServiceError| Gone::new(link.scrubber.clean(error.to_string()));
+        if let Err(error) = self.list(&link).await {
+            return clean(error);
+        }
+        *failures = 0;
+        self.shared.set(|state| {
+            state.phase = Phase::Connected;
+            state.error = None;
+            state.failures = 0;
+            state.protocol = info.as_ref().map(|info| info.protocol_version.to_string());
+            state.server_info = info
+                .as_ref()
+                .and_then(|info| info.server_info.as_ref())
+                .map(|info| excerpt(&format!("{} {}", info.name, info.version), 200));
+        });
+        self.shared.link.send_replace(Some(link.clone()));
+        let newer = info.is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
+        let _told = newer.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
+        let mut over = std::pin::pin!(service.waiting());
+        let mut ask = tokio::time::interval_at(tokio::time::Instant::now() + ASK_EVERY, ASK_EVERY);
+        loop {
+            tokio::select! {
+                _ = &mut over => return Gone::new("the connection ended"),
+                () = link.listener.list_changed.notified() => {}
+                () = self.shared.wake.notified() => {}
+                _ = ask.tick(), if !newer => {
+                    if let Err(error) = answers(&link.peer).await {
+                        return clean(error);
+                    }
+                    continue;
+                }
+            }
+            if let Err(error) = self.list(&link).await {
+                return clean(error);
+            }
+            tokio::time::sleep(LIST_EVERY).await;
+        }
+    }
+
+    /// Reads the whole list, as far as it is bounded, and hands it on.
+    async fn list(&self, link: &Link) -> Result<(), ServiceError> {
+        let mut listed: Vec<Listed> = Vec::new();
+        let mut cursor = None;
+        loop {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
+            // Not the peer's own list, which may be an old one.
+            let sent = link.peer.send_request(ClientRequest::ListToolsRequest(request));
+            let answer = timeout(ANSWERS_WITHIN, sent)
+                .await
+                .map_err(|_| ServiceError::Timeout { timeout: ANSWERS_WITHIN })??;
+            let ServerResult::ListToolsResult(page) = answer else {
+                return Err(ServiceError::UnexpectedResponse);
+            };
+            listed.extend(page.tools.into_iter().map(taken));
+            cursor = page.next_cursor;
+            if cursor.is_none() || listed.len() > MOST_TOOLS {
+                break;
+            }
+        }
+        let count = listed.len();
+        if let Err(error) = self.parts.sink.listed(&self.server, listed).await {
+            tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
+        }
+        self.shared.set(|state| state.tools = count);
+        self.shared.lists.send_modify(|count| *count += 1);
+        Ok(())
+    }
+}
+
+fn session(
+    service: RunningService<RoleClient, Listener>,
+    listener: Listener,
+    scrubber: Scrubber,
+    program: Option<Running>,
+) -> Session {
+    let link = Link { peer: service.peer().clone(), listener, scrubber };
+    Session { service, link, _program: program }
+}
+
+/// Hears of changes as servers of the newer kind tell them.
+async fn subscribe(link: Link) {
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let Ok(mut subscription) = link.peer.listen(filter).await else { return };
+    while let Ok(Some(_)) = subscription.next().await {
+        link.listener.list_changed.notify_one();
+    }
+}
+
+async fn answers(peer: &Peer<RoleClient>) -> Result<(), ServiceError> {
+    let ping = ClientRequest::PingRequest(PingRequest::default());
+    match timeout(ANSWERS_WITHIN, peer.send_request(ping)).await {
+        // That it does not know the question is an answer.
+        Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(ServiceError::Timeout { timeout: ANSWERS_WITHIN }),
+    }
+}
+
+fn taken(tool: rmcp::model::Tool) -> Listed {
+    let hints = tool.annotations.as_ref();
+    Listed {
+        read_only: hints.and_then(|hints| hints.read_only_hint).unwrap_or(false),
+        title: tool.title.or_else(|| hints.and_then(|hints| hints.title.clone())),
+        name: tool.name.into_owned(),
+        description: tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        input_schema: serde_json::Value::Object((*tool.input_schema).clone()),
+        output_schema: tool.output_schema.map(|schema| serde_json::Value::Object((*schema).clone())),
+    }
+}
+
+fn not_begun(error: &ClientInitializeError, scrubber: &Scrubber) -> Gone {
+    let needs_auth = error.is_authorization_required();
+    let why = if needs_auth {
+        "the server wants a login: put a token into its headers, such as `Authorization: Bearer ${TOKEN}`"
+            .to_owned()
+    } else {
+        excerpt(&scrubber.clean(deepest(error)), 500)
+    };
+    Gone { why, needs_auth }
+}
+
+/// The outer layers of these errors say only that something failed.
+fn deepest(error: &ClientInitializeError) -> String {
+    use std::error::Error as _;
+    let error = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
+        other => other,
+    };
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(inner) = at {
+        text = inner.to_string();
+        at = inner.source();
+    }
+    text
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Gone> {
+    let wrong = |why: String| Gone::new(format!("`headers.{name}`: {why}"));
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+    // The value may be secret.
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| wrong("the value has characters that HTTP does not allow".to_owned()))?;
+    Ok((parsed, value))
+}
+
+/// A second after the first failure, then twice as long each time; spread, so that many do not come at once.
+fn wait(failures: u32) -> Duration {
+    let longest =
+        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_WAIT);
+    let spread = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
+    longest.mul_f64(0.75 + spread / 4.0)
+}

@@ -1,0 +1,137 @@
+//! The `mcp` executor: tools of servers that are configured.
+
+use std::sync::Arc;
+
+use haft_core::Work;
+use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::implementation::{Implementation, Kind};
+use haft_core::name::BundleSlug;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResponse, CancelledNotificationParam, ClientRequest,
+    RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use serde_json::{Map, Value};
+
+use super::clients::{McpClients, not_connected};
+use super::connection::Link;
+use super::value;
+
+/// Runs tools of MCP servers.
+pub struct McpExecutor {
+    clients: Arc<McpClients>,
+}
+
+impl McpExecutor {
+    /// Makes the executor of these servers.
+    pub fn new(clients: Arc<McpClients>) -> Self {
+        Self { clients }
+    }
+}
+
+impl Executor for McpExecutor {
+    fn kind(&self) -> Kind {
+        Kind::Mcp
+    }
+
+    fn prepare(
+        &self,
+        spec: &Arc<ToolSpec>,
+        _folder: Option<&str>,
+    ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
+        let Implementation::Mcp(mcp) = &spec.implementation else {
+            return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `mcp`")]);
+        };
+        let Some(server) = &mcp.server else {
+            let message = "name a configured server in `server`; add one with `haft mcp-server add`";
+            return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
+        };
+        let server = BundleSlug::new(server).map_err(|error| {
+            vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
+        })?;
+        Ok(Arc::new(Ready { clients: Arc::clone(&self.clients), server, tool: mcp.tool_name.clone() }))
+    }
+}
+
+struct Ready {
+    clients: Arc<McpClients>,
+    server: BundleSlug,
+    tool: String,
+}
+
+impl Prepared for Ready {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+        Box::pin(async move {
+            let connection = self
+                .clients
+                .connection(&call.tenant, &self.server)
+                .ok_or_else(|| not_connected(&self.server, "it is switched off, or not configured"))?;
+            let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
+            link.scrubber.secrets().iter().for_each(|secret| call.hide(secret.clone()));
+            let answer = ask(&link, &self.tool, call, args).await;
+            answer.map_err(|error| failed(&self.server, error)).and_then(value::outcome)
+        })
+    }
+}
+
+async fn ask(
+    link: &Link,
+    tool: &str,
+    call: &CallContext,
+    args: &Map<String, Value>,
+) -> Result<CallToolResponse, ServiceError> {
+    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let handle = link.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    let _watched = call.events.clone().map(|sink| link.listener.watch(handle.progress_token.clone(), sink));
+    let mut abandoned = Abandoned { peer: link.peer.clone(), id: Some(handle.id.clone()) };
+    let answer = handle.await_response().await;
+    abandoned.id = None;
+    match answer? {
+        ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
+        ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
+        ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+/// Tells the server that nobody waits any more, where a call is dropped.
+struct Abandoned {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let told = CancelledNotificationParam::new(Some(id), Some("the call was cancelled".to_owned()));
+            // A server that is gone has nothing to cancel.
+            drop(peer.notify_cancelled(told).await);
+        });
+    }
+}
+
+fn failed(server: &BundleSlug, error: ServiceError) -> CallError {
+    match error {
+        ServiceError::McpError(error) => {
+            CallError::new(ErrorCode::ExecutionFailed, format!("{}", error.message))
+        }
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+            CallError::new(
+                ErrorCode::Network,
+                format!("the connection to the MCP server `{server}` broke: {error}"),
+            )
+            // It may have run.
+            .retryable(false)
+            .for_model("the connection to the server of this tool broke")
+        }
+        other => CallError::new(ErrorCode::InvalidResponse, format!("the MCP server `{server}`: {other}"))
+            .for_model("the server of this tool answered in a way that makes no sense"),
+    }
+}

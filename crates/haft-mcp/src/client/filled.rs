@@ -1,0 +1,66 @@
+//! The configuration of a server with its secrets put in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use haft_core::implementation::Notation;
+use haft_core::name::TenantId;
+use haft_core::secret::{Secret, SecretSource, scrub_text};
+use haft_core::template::{Place, Scope, Template, Values};
+use serde_json::Map;
+
+/// Puts `${NAME}` into texts, and remembers what it put in, so that no error shows it.
+pub(super) struct Filler<'a> {
+    tenant: &'a TenantId,
+    source: &'a Arc<dyn SecretSource>,
+    used: Vec<Secret>,
+}
+
+impl<'a> Filler<'a> {
+    pub(super) fn new(tenant: &'a TenantId, source: &'a Arc<dyn SecretSource>) -> Self {
+        Self { tenant, source, used: Vec::new() }
+    }
+
+    /// Puts the secrets into a text that goes to a place; an error names the field and what is missing.
+    pub(super) async fn fill(&mut self, field: &str, text: &str, place: Place<'_>) -> Result<String, String> {
+        let wrong = |why: String| format!("`{field}`: {why}");
+        // `{{…}}` has no meaning here, so the notation in which `${…}` is a secret alone serves.
+        let template = Template::parse(Notation::Braces, text, &Scope::of(&serde_json::json!({})))
+            .map_err(|error| wrong(error.to_string()))?;
+        let mut secrets = BTreeMap::new();
+        for name in template.secrets() {
+            let found = self.source.secret(self.tenant, name).await;
+            let secret = found.map_err(|error| wrong(format!("{error}: {}", error.source)))?;
+            let secret = secret.ok_or_else(|| {
+                wrong(format!("the secret `{name}` does not exist; store it with `haft secret set {name}`"))
+            })?;
+            self.used.extend(secret.escaped_forms());
+            self.used.push(secret.clone());
+            secrets.insert(name, secret);
+        }
+        let empty = Map::new();
+        let values = Values { args: &empty, steps: &empty, secrets: &secrets, version: "" };
+        let rendered = template.render(place, &values).map_err(|error| wrong(error.to_string()))?;
+        Ok(rendered.text)
+    }
+
+    /// Returns what takes every secret that was used out of texts.
+    pub(super) fn scrubber(self) -> Scrubber {
+        Scrubber(self.used.into())
+    }
+}
+
+/// Takes the secrets of a server out of texts that people and models read.
+#[derive(Clone)]
+pub(super) struct Scrubber(Arc<[Secret]>);
+
+impl Scrubber {
+    pub(super) fn clean(&self, mut text: String) -> String {
+        scrub_text(&mut text, &self.0);
+        text
+    }
+
+    pub(super) fn secrets(&self) -> &[Secret] {
+        &self.0
+    }
+}

@@ -1,0 +1,271 @@
+//! Servers that are addresses: every request passes the egress guard, and every answer is bounded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use haft_runtime::egress::{Egress, Outgoing, SendError};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use rmcp::ErrorData;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+use url::Url;
+
+use super::stdio::LONGEST_MESSAGE;
+
+/// The longest text that is shown of an answer that is no message.
+const SHOWN: usize = 200;
+
+/// Says why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Failed(String);
+
+type Error = StreamableHttpError<Failed>;
+
+fn failed(why: impl Into<String>) -> Error {
+    StreamableHttpError::Client(Failed(why.into()))
+}
+
+/// Sends the messages of one server through the guard.
+#[derive(Clone)]
+pub(super) struct Guarded {
+    pub(super) egress: Egress,
+    /// What the configuration adds to every request.
+    pub(super) headers: HeaderMap,
+}
+
+/// What every kind of request has.
+struct Asked {
+    uri: Arc<str>,
+    session: Option<Arc<str>>,
+    auth: Option<String>,
+    headers: HashMap<HeaderName, HeaderValue>,
+}
+
+impl Guarded {
+    async fn send(
+        &self,
+        method: Method,
+        asked: Asked,
+        more: &[(HeaderName, String)],
+        body: Option<Bytes>,
+    ) -> Result<reqwest::Response, Error> {
+        let url: Url =
+            asked.uri.parse().map_err(|error| failed(format!("the address is no URL: {error}")))?;
+        let mut headers = self.headers.clone();
+        headers.extend(asked.headers);
+        let mut put = |name: HeaderName, value: &str| {
+            HeaderValue::from_str(value)
+                .map(|value| drop(headers.insert(name, value)))
+                .map_err(|_| failed("a header has characters that HTTP does not allow"))
+        };
+        if let Some(session) = &asked.session {
+            put(
+                HeaderName::from_bytes(HEADER_SESSION_ID.as_bytes()).map_err(|e| failed(e.to_string()))?,
+                session,
+            )?;
+        }
+        if let Some(auth) = &asked.auth {
+            put(AUTHORIZATION, &format!("Bearer {auth}"))?;
+        }
+        for (name, value) in more {
+            put(name.clone(), value)?;
+        }
+        let request = Outgoing { method, url, headers, body, wanted: Vec::new() };
+        self.egress.send(request).await.map_err(|error| {
+            failed(match error {
+                SendError::Refused(refused) => refused.to_string(),
+                SendError::Connect(why) => format!("no connection: {why}"),
+                SendError::Broken(why) => format!("the connection broke: {why}"),
+                SendError::Redirect(why) => why,
+            })
+        })
+    }
+}
+
+impl StreamableHttpClient for Guarded {
+    type Error = Failed;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let in_session = session_id.is_some();
+        let asked = Asked { uri, session: session_id, auth: auth_header, headers: custom_headers };
+        let more = [
+            (ACCEPT, "application/json, text/event-stream".to_owned()),
+            (CONTENT_TYPE, "application/json".to_owned()),
+        ];
+        let body = serde_json::to_vec(&message)?;
+        let response = self.send(Method::POST, asked, &more, Some(body.into())).await?;
+        let status = response.status();
+        unauthorised(&response)?;
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && in_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let session = header(&response, HEADER_SESSION_ID);
+        if is_type(&response, "text/event-stream") && status.is_success() {
+            return Ok(StreamableHttpPostResponse::Sse(events(response), session));
+        }
+        let body = whole(response).await?;
+        let expects_answer = matches!(message, ClientJsonRpcMessage::Request(_));
+        if status.is_success() && body.is_empty() && !expects_answer {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let parsed: Result<ServerJsonRpcMessage, _> = serde_json::from_slice(&body);
+        match (status.is_success(), parsed) {
+            (true, Ok(answer)) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            (false, parsed) if !in_session && status.is_client_error() => {
+                let error = match parsed {
+                    Ok(JsonRpcMessage::Error(error)) => Some(error.error),
+                    _ => None,
+                };
+                refused(&message, error, status, &body)
+            }
+            (false, Ok(answer @ JsonRpcMessage::Error(_))) => {
+                Ok(StreamableHttpPostResponse::Json(answer, session))
+            }
+            _ => Err(unexpected(status, &body)),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Error> {
+        let asked = Asked { uri, session: Some(session_id), auth: auth_header, headers: custom_headers };
+        self.send(Method::DELETE, asked, &[], None).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let asked = Asked { uri, session: session_id, auth: auth_header, headers: custom_headers };
+        let mut more = vec![(ACCEPT, "text/event-stream".to_owned())];
+        if let Some(id) = last_event_id {
+            let name = HeaderName::from_bytes(HEADER_LAST_EVENT_ID.as_bytes());
+            more.push((name.map_err(|error| failed(error.to_string()))?, id));
+        }
+        let response = self.send(Method::GET, asked, &more, None).await?;
+        unauthorised(&response)?;
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if status.is_success() && is_type(&response, "text/event-stream") => Ok(events(response)),
+            status => Err(unexpected(status, &[])),
+        }
+    }
+}
+
+/// A server of the older kind does not know how the newer kind begins, and says so in its own way: whoever asks
+/// then begins in the older way.
+fn refused(
+    message: &ClientJsonRpcMessage,
+    error: Option<ErrorData>,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<StreamableHttpPostResponse, Error> {
+    let ClientJsonRpcMessage::Request(request) = message else { return Err(unexpected(status, body)) };
+    let discovers = matches!(request.request, ClientRequest::DiscoverRequest(_));
+    let error = match error {
+        Some(error) => error,
+        None if discovers => ErrorData::invalid_request(format!("HTTP status {status}"), None),
+        None => return Err(unexpected(status, body)),
+    };
+    let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+    Ok(StreamableHttpPostResponse::Json(answer, None))
+}
+
+fn unauthorised(response: &reqwest::Response) -> Result<(), Error> {
+    if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return Ok(());
+    }
+    let challenge = header(response, WWW_AUTHENTICATE.as_str()).unwrap_or_default();
+    Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+}
+
+fn header(response: &reqwest::Response, name: &str) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn is_type(response: &reqwest::Response, wanted: &str) -> bool {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(wanted))
+}
+
+fn unexpected(status: StatusCode, body: &[u8]) -> Error {
+    let shown = haft_core::problem::excerpt(&String::from_utf8_lossy(body), SHOWN);
+    let message = if shown.is_empty() {
+        format!("HTTP status {status}, and no message of the protocol")
+    } else {
+        format!("HTTP status {status}, and no message of the protocol: {shown}")
+    };
+    StreamableHttpError::UnexpectedServerResponse(message.into())
+}
+
+fn too_large() -> std::io::Error {
+    std::io::Error::other(format!("the server sent a message of more than {LONGEST_MESSAGE} bytes"))
+}
+
+/// Reads a body, as far as one message may go.
+async fn whole(response: reqwest::Response) -> Result<Vec<u8>, Error> {
+    let mut stream = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        let chunk =
+            chunk.map_err(|error| failed(format!("the answer broke off: {}", error.without_url())))?;
+        if body.len() + chunk.len() > LONGEST_MESSAGE {
+            return Err(too_large().into());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn events(response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseError>> {
+    let bytes = response.bytes_stream().map_err(std::io::Error::other);
+    SseStream::from_bytes_stream(bounded(bytes)).boxed()
+}
+
+/// Ends a stream with an error where one event has no end: events are told apart by an empty line.
+fn bounded(
+    stream: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
+) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    let mut since = 0;
+    let mut after_line = false;
+    stream.map(move |chunk| {
+        let chunk = chunk?;
+        for byte in &chunk {
+            match byte {
+                b'\n' if after_line => since = 0,
+                b'\n' => after_line = true,
+                b'\r' => {}
+                _ => after_line = false,
+            }
+            since += 1;
+        }
+        if since > LONGEST_MESSAGE { Err(too_large()) } else { Ok(chunk) }
+    })
+}

@@ -1,0 +1,14 @@
+//! haft as an MCP client: the servers that are configured, kept connected, and called as tools.
+
+mod clients;
+mod connection;
+mod executor;
+mod filled;
+mod handler;
+mod http;
+mod stderr;
+mod stdio;
+mod value;
+
+pub use clients::{ClientParts, McpClients, ToolSink};
+pub use executor::McpExecutor;

@@ -1,0 +1,57 @@
+//! The last lines that a program wrote to its standard error.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_core::problem::excerpt;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use super::filled::Scrubber;
+
+/// How many lines are kept, and how much of each.
+const LINES: usize = 30;
+const LENGTH: usize = 500;
+
+/// The last lines of a stream. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Tail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Tail {
+    /// Reads a stream to its end, whatever comes.
+    pub(super) async fn follow(self, mut stream: impl AsyncRead + Unpin, scrubber: Scrubber) {
+        let mut buffer = vec![0; 4096];
+        let mut line = Vec::new();
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            for byte in buffer.iter().take(count) {
+                match byte {
+                    b'\n' => self.push(&std::mem::take(&mut line), &scrubber),
+                    // The rest of a long line is not kept.
+                    byte if line.len() < LENGTH * 4 => line.push(*byte),
+                    _ => {}
+                }
+            }
+        }
+        if !line.is_empty() {
+            self.push(&line, &scrubber);
+        }
+    }
+
+    fn push(&self, line: &[u8], scrubber: &Scrubber) {
+        let text = excerpt(&scrubber.clean(String::from_utf8_lossy(line).into_owned()), LENGTH);
+        if text.trim().is_empty() {
+            return;
+        }
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(text);
+    }
+
+    /// Returns the lines.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}

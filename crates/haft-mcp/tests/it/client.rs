@@ -1,0 +1,229 @@
+//! haft as the client of a real process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use haft_core::Timestamp;
+use haft_core::Work;
+use haft_core::catalog::StoreError;
+use haft_core::executor::{CallContext, CallEvent, EventSink, Executor as _};
+use haft_core::id::CallId;
+use haft_core::implementation::{Implementation, Mcp};
+use haft_core::mcp::{Listed, McpServer, Phase, ServerState, Stdio, Transport};
+use haft_core::name::{BundleSlug, TenantId, ToolName};
+use haft_core::outcome::{ErrorCode, Outcome};
+use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_core::spec::ToolSpec;
+use haft_mcp::client::{ClientParts, McpClients, McpExecutor, ToolSink};
+use haft_runtime::egress::{Egress, EgressRules};
+use haft_sandbox::{EngineName, Sandbox, Settings};
+use serde_json::{Value, json};
+
+struct OneSecret;
+
+impl SecretSource for OneSecret {
+    fn secret<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        name: &'a str,
+    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        let found = (name == "API_KEY").then(|| Secret::new("hunter2hunter2".to_owned()));
+        Box::pin(std::future::ready(Ok(found)))
+    }
+}
+
+#[derive(Default)]
+struct Lists(Mutex<Vec<Vec<String>>>);
+
+impl ToolSink for Lists {
+    fn listed<'a>(&'a self, _server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
+        self.0.lock().unwrap().push(tools.into_iter().map(|tool| tool.name).collect());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[derive(Default)]
+struct Events(Mutex<Vec<CallEvent>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: CallEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+struct Rig {
+    clients: Arc<McpClients>,
+    lists: Arc<Lists>,
+    _scratch: tempfile::TempDir,
+}
+
+fn id() -> BundleSlug {
+    BundleSlug::new("test").unwrap()
+}
+
+impl Rig {
+    fn start(mode: &str) -> Self {
+        let scratch = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            engine: EngineName::Bubblewrap,
+            scratch: scratch.path().join("run"),
+            hidden: Vec::new(),
+            read_only: Vec::new(),
+            image: None,
+        };
+        let lists = Arc::<Lists>::default();
+        let clients = McpClients::new(ClientParts {
+            sandbox: Sandbox::open(settings).unwrap(),
+            egress: Egress::new(&EgressRules::default()).unwrap(),
+            secrets: Arc::new(OneSecret),
+            sink: Arc::clone(&lists) as _,
+        });
+        let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+        rig.clients.set(server("python3", &[script, mode]));
+        rig
+    }
+
+    fn state(&self) -> ServerState {
+        self.clients.state(&TenantId::default_tenant(), &id()).unwrap()
+    }
+
+    /// Waits until the state is as wanted; a test that never gets there is ended from outside.
+    async fn until(&self, wanted: impl Fn(&ServerState) -> bool) -> ServerState {
+        loop {
+            let state = self.state();
+            if wanted(&state) {
+                return state;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
+        let mcp = Mcp { server: Some("test".into()), tool_name: tool.into(), ..Mcp::default() };
+        let spec = ToolSpec::new(ToolName::new("t").unwrap(), Implementation::Mcp(mcp));
+        let executor = McpExecutor::new(Arc::clone(&self.clients));
+        let prepared = executor.prepare(&Arc::new(spec), None).unwrap();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let mut context =
+            CallContext::new(CallId(uuid()), TenantId::default_tenant(), deadline, Arc::new(OneSecret));
+        context.events = events;
+        prepared.run(&context, args.as_object().unwrap()).await
+    }
+}
+
+fn uuid() -> uuid::Uuid {
+    uuid::Uuid::now_v7()
+}
+
+fn server(command: &str, args: &[&str]) -> McpServer {
+    McpServer {
+        id: id(),
+        tenant: TenantId::default_tenant(),
+        transport: Transport::Stdio(Stdio {
+            command: command.to_owned(),
+            args: args.iter().map(|&text| text.to_owned()).collect(),
+            env: BTreeMap::from([("KEY".to_owned(), "key=${API_KEY}".to_owned())]),
+            ..Stdio::default()
+        }),
+        enabled: true,
+        accept_changes: false,
+        prefix: String::new(),
+        created_at: Timestamp::UNIX_EPOCH,
+        modified_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_started_listed_and_called() {
+    let rig = Rig::start("good");
+    let events = Arc::<Events>::default();
+    let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
+    let value = rig.call("echo", json!({"text": "hello"}), Some(sink)).await;
+    assert_eq!(value, Ok(json!("hello")));
+    assert_eq!(*events.0.lock().unwrap(), [CallEvent::Progress(0.5, "half".to_owned())]);
+    assert_eq!(rig.call("env", json!({"name": "KEY"}), None).await, Ok(json!("key=hunter2hunter2")));
+    assert_eq!(rig.call("env", json!({"name": "HAFT_TOKEN"}), None).await, Ok(json!("unset")));
+    assert_eq!(rig.call("nope", json!({}), None).await.unwrap_err().message, "no such tool");
+    let state = rig.state();
+    assert_eq!((state.phase, state.tools), (Phase::Connected, 5));
+    assert_eq!(state.server_info.as_deref(), Some("test 1"));
+    assert_eq!(state.protocol.as_deref(), Some("2025-06-18"));
+    assert_eq!(state.stderr, ["starting as good"]);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_is_told_and_started_again() {
+    let rig = Rig::start("good");
+    let error = rig.call("die", json!({}), None).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, false));
+    assert_eq!(rig.call("echo", json!({"text": "again"}), None).await, Ok(json!("again")));
+    let written = rig.state().stderr.join(" / ");
+    assert!(written.contains("I was told to die"), "{written}");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled_there() {
+    let rig = Rig::start("good");
+    rig.until(|state| state.phase == Phase::Connected).await;
+    let call = rig.call("slow", json!({}), None);
+    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+    rig.until(|state| state.stderr.iter().any(|line| line.starts_with("cancelled"))).await;
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_read_again() {
+    let rig = Rig::start("good");
+    rig.call("grow", json!({}), None).await.unwrap();
+    rig.until(|state| state.tools == 6).await;
+    assert_eq!(rig.lists.0.lock().unwrap().last().unwrap().last().unwrap(), "new-5");
+}
+
+#[tokio::test]
+async fn what_does_not_start_is_told_with_its_last_words_and_calls_do_not_wait_for_ever() {
+    let rig = Rig::start("exit");
+    let state = rig.until(|state| state.phase == Phase::Error).await;
+    let error = state.error.unwrap();
+    assert!(error.contains("no configuration found"), "{error}");
+    rig.until(|state| state.failures >= 3).await;
+    let error = rig.call("echo", json!({"text": "x"}), None).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true));
+    assert_eq!(error.model_text(), "Tool call failed: the server of this tool cannot be reached at present");
+}
+
+#[tokio::test]
+async fn a_program_or_a_secret_that_does_not_exist_is_named() {
+    let rig = Rig::start("good");
+    rig.clients.set(server("no-such-program-here", &[]));
+    let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
+    assert!(error.contains("no-such-program-here"), "{error}");
+    let mut without = server("python3", &[]);
+    if let Transport::Stdio(stdio) = &mut without.transport {
+        stdio.args = vec!["--token=${NOT_THERE}".to_owned()];
+    }
+    rig.clients.set(without);
+    let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
+    assert_eq!(
+        error,
+        "`args[0]`: the secret `NOT_THERE` does not exist; store it with `haft secret set NOT_THERE`"
+    );
+}
+
+#[tokio::test]
+async fn a_message_without_end_is_not_taken() {
+    let rig = Rig::start("huge");
+    let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
+    assert!(!error.contains("xxxx"), "{error}");
+}
+
+#[tokio::test]
+async fn floods_and_long_lists_are_taken() {
+    for (mode, tools) in [("flood", 5), ("many", 10_000), ("garbage", 5)] {
+        let rig = Rig::start(mode);
+        assert_eq!(rig.until(|state| state.phase == Phase::Connected).await.tools, tools, "{mode}");
+        if mode != "many" {
+            assert_eq!(rig.call("echo", json!({"text": mode}), None).await, Ok(json!(mode)));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! MCP with real processes at the other end.
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod client;

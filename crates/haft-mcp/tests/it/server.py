@@ -1,0 +1,85 @@
+"""An MCP server over standard input and output, and the ways in which one can misbehave."""
+import json
+import sys
+import time
+
+mode = sys.argv[1] if len(sys.argv) > 1 else "good"
+tools = [
+    {"name": "echo", "description": "Echoes", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
+    {"name": "env", "description": "Tells a variable", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    {"name": "slow", "description": "Takes its time", "inputSchema": {"type": "object"}},
+    {"name": "die", "description": "Ends the server", "inputSchema": {"type": "object"}},
+    {"name": "grow", "description": "Adds a tool", "inputSchema": {"type": "object"}},
+]
+
+
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, result):
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def text(value, **more):
+    return {"content": [{"type": "text", "text": value}], **more}
+
+
+def call(request):
+    import os
+    params = request["params"]
+    name, args = params["name"], params.get("arguments", {})
+    if name == "echo":
+        token = params.get("_meta", {}).get("progressToken")
+        send({"jsonrpc": "2.0", "method": "notifications/progress",
+              "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
+        answer(request, text(args["text"]))
+    elif name == "env":
+        answer(request, text(os.environ.get(args["name"], "unset")))
+    elif name == "die":
+        print("I was told to die", file=sys.stderr)
+        sys.exit(3)
+    elif name == "grow":
+        tools.append({"name": f"new-{len(tools)}", "inputSchema": {"type": "object"}})
+        answer(request, text("grown"))
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    elif name == "slow":
+        pass  # never answered
+    else:
+        answer(request, text("no such tool", isError=True))
+
+
+print("starting as", mode, file=sys.stderr, flush=True)
+if mode == "exit":
+    print("no configuration found", file=sys.stderr)
+    sys.exit(1)
+if mode == "hang":
+    time.sleep(3600)
+if mode == "garbage":
+    print("this is not JSON at all")
+    sys.stdout.flush()
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method = request.get("method")
+    if method == "initialize":
+        answer(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}},
+                         "serverInfo": {"name": "test", "version": "1"}})
+    elif method == "tools/list":
+        if mode == "huge":
+            send({"jsonrpc": "2.0", "id": request["id"], "result": {"tools": [{"name": "x" * (40 << 20), "inputSchema": {}}]}})
+        elif mode == "flood":
+            for _ in range(20000):
+                send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            answer(request, {"tools": tools})
+        elif mode == "many":
+            answer(request, {"tools": [{"name": f"tool-{n}", "inputSchema": {"type": "object"}} for n in range(10000)]})
+        else:
+            answer(request, {"tools": tools})
+    elif method == "tools/call":
+        call(request)
+    elif method == "notifications/cancelled":
+        print("cancelled", request["params"]["requestId"], file=sys.stderr, flush=True)
+    elif "id" in request:
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "unknown method"}})
