@@ -1,5 +1,6 @@
 //! The one definition of a tool that every dialect is turned into.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub struct ToolSpec {
     /// How its results are shown, highest priority first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renderers: Vec<Renderer>,
+    /// What it was imported from; `None` for a tool that somebody wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 impl ToolSpec {
@@ -78,6 +82,7 @@ impl ToolSpec {
             network: false,
             image: None,
             renderers: Vec::new(),
+            origin: None,
         }
     }
 
@@ -270,6 +275,21 @@ pub struct Renderer {
     /// What the renderer needs.
     #[serde(default)]
     pub config: Map<String, Value>,
+}
+
+/// The operation of an API description that a tool was imported from, by which a later import finds it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The title of the document.
+    pub document: String,
+    /// The operation, such as `GET /pets/{id}`.
+    pub operation: String,
+    /// Its own name in the document, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+    /// Digests of what the document said of fields that people edit: what is different now was edited.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub said: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::implementation::Block;
 use super::reading::Defaults;
 use crate::implementation::Implementation;
 use crate::name::{ToolName, Version};
-use crate::spec::{Execution, Policy, Retry, ToolSpec, empty_schema};
+use crate::spec::{Execution, Origin, Policy, Retry, ToolSpec, empty_schema};
 use crate::tool::Status;
 
 /// Keys of the canonical form that are derived or belong to the store: they are ignored silently,
@@ -87,6 +87,7 @@ impl Draft {
         let network = fields.flag("network").unwrap_or_default();
         let image = fields.text("image");
         let renderers = execution::renderers(&mut fields);
+        let origin = origin(&mut fields);
         let execution = self.execution(&mut fields);
         let enabled = fields.flag("enabled").or(self.enabled);
         // The API returns both the slug and the id; they name the same bundle.
@@ -120,6 +121,7 @@ impl Draft {
                 network,
                 image,
                 renderers,
+                origin,
             },
             enabled,
             bundle,
@@ -204,6 +206,16 @@ fn version(fields: &mut Fields<'_>, defaults: &Defaults) -> Option<Version> {
 
 fn status(fields: &mut Fields<'_>) -> Option<Status> {
     fields.choice("status", &Status::ALL.map(|status| (status.as_str(), status)))
+}
+
+/// Reads what a tool was imported from.
+fn origin(fields: &mut Fields<'_>) -> Option<Origin> {
+    let mut origin = fields.nested("origin")?;
+    let document = origin.required_text("document", "the title of the document");
+    let operation = origin.required_text("operation", "the operation, such as `GET /pets`");
+    let operation_id = origin.text("operation_id");
+    let said = origin.text_map("said").unwrap_or_default();
+    Some(Origin { document: document?, operation: operation?, operation_id, said })
 }
 
 /// Reads a JSON Schema.

@@ -1,12 +1,16 @@
 //! Reads HTTP implementations, in the spelling of every dialect.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use super::fields::Fields;
+use super::fields::{Fields, not_one_of};
 use super::implementation::SECOND;
 use crate::implementation::{
-    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ResponseEncoding,
+    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ParamStyle,
+    ResponseEncoding,
 };
+use crate::problem::excerpt;
 
 /// Reads everything but the type.
 pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
@@ -48,6 +52,7 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
             .and_then(|key| fields.text(key))
             .unwrap_or_default(),
         query: fields.object("query").unwrap_or_default(),
+        styles: styles(fields),
         headers: fields.text_map("headers").unwrap_or_default(),
         body: body(fields),
         success_codes: success_codes(fields),
@@ -56,6 +61,20 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
             .and_then(|key| fields.choice(key, &encodings)),
         extract: fields.spelling(&["extract", "extractExpr"]).and_then(|key| fields.text(key)),
     }
+}
+
+fn styles(fields: &mut Fields<'_>) -> BTreeMap<String, ParamStyle> {
+    let named = fields.text_map("styles").unwrap_or_default();
+    let mut styles = BTreeMap::new();
+    for (name, text) in named {
+        if let Some(style) = ParamStyle::ALL.into_iter().find(|style| style.as_str() == text) {
+            styles.insert(name, style);
+        } else {
+            let message = not_one_of(&text, &ParamStyle::ALL.map(ParamStyle::as_str));
+            fields.error(&format!("styles.{}", excerpt(&name, 60)), "invalid_value", message);
+        }
+    }
+    styles
 }
 
 fn body(fields: &mut Fields<'_>) -> Option<Value> {

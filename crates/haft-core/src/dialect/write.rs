@@ -155,6 +155,9 @@ impl Keys {
         if let Some(enabled) = enabled {
             self.put("enabled", json!(enabled));
         }
+        if let Some(origin) = &spec.origin {
+            self.put("origin", value_of(origin));
+        }
     }
 
     fn put(&mut self, key: &str, value: Value) {

@@ -68,6 +68,10 @@ pub struct HttpRequest {
     /// Query parameters, each value a template.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub query: Map<String, Value>,
+    /// How lists and maps are spelled, by the name of the query parameter or form field; those that are not named
+    /// are repeated once per item.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub styles: BTreeMap<String, ParamStyle>,
     /// Header templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
@@ -83,6 +87,42 @@ pub struct HttpRequest {
     /// What is taken of the answer: a `JSONPath` (starts with `$`) or a regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extract: Option<String>,
+}
+
+/// How a list or a map is spelled in a query or a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ParamStyle {
+    /// `a=1,2`; a map is `a=key,value,key,value`.
+    Comma,
+    /// `a=1%202`.
+    Space,
+    /// `a=1|2`.
+    Pipe,
+    /// `a[key]=value`, to any depth.
+    DeepObject,
+    /// `key=value`: the entries of a map stand for themselves.
+    Spread,
+    /// One JSON text.
+    Json,
+}
+
+impl ParamStyle {
+    /// Every style.
+    pub const ALL: [ParamStyle; 6] =
+        [Self::Comma, Self::Space, Self::Pipe, Self::DeepObject, Self::Spread, Self::Json];
+
+    /// Returns the spelling used in every dialect.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Comma => "comma",
+            Self::Space => "space",
+            Self::Pipe => "pipe",
+            Self::DeepObject => "deep_object",
+            Self::Spread => "spread",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// One request of several.

@@ -4,7 +4,8 @@ mod http;
 mod kinds;
 
 pub use http::{
-    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ResponseEncoding,
+    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ParamStyle,
+    ResponseEncoding,
 };
 pub use kinds::{
     AgentCall, Artifact, Encoding, Exec, FileRead, FileWrite, Function, Implementation, Kind, Mcp, Python,

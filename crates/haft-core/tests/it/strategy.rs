@@ -180,16 +180,10 @@ fn request() -> BoxedStrategy<HttpRequest> {
     let response = of(prop::sample::select(vec![ResponseEncoding::Json, ResponseEncoding::Text]));
     // A body of `null` and no body are the same thing to every form.
     let body = of(json().prop_filter("null is no body", |body| !body.is_null()));
-    (text(), text(), object(), texts(), body, vec(any::<u16>(), 0..3), response, of(text()))
-        .prop_map(|(method, url, query, headers, body, success_codes, response, extract)| HttpRequest {
-            method,
-            url,
-            query,
-            headers,
-            body,
-            success_codes,
-            response,
-            extract,
+    let styles = btree_map(text(), prop::sample::select(ParamStyle::ALL.to_vec()), 0..3);
+    (text(), text(), object(), styles, texts(), body, vec(any::<u16>(), 0..3), response, of(text()))
+        .prop_map(|(method, url, query, styles, headers, body, success_codes, response, extract)| {
+            HttpRequest { method, url, query, styles, headers, body, success_codes, response, extract }
         })
         .boxed()
 }
@@ -333,11 +327,15 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
         }),
         0..3,
     );
-    let words = (name, version, text(), text(), text(), vec(text(), 0..3));
+    let origin =
+        of((text(), text(), of(text()), texts()).prop_map(|(document, operation, operation_id, said)| {
+            Origin { document, operation, operation_id, said }
+        }));
+    let words = (name, version, text(), text(), text(), vec(text(), 0..3), origin);
     let rules = (implementation(), schema(), schema(), execution(), policy, any::<[bool; 3]>(), renderers);
     (words, rules)
         .prop_map(|(words, rules)| {
-            let (name, version, display_name, description, category, tags) = words;
+            let (name, version, display_name, description, category, tags, origin) = words;
             let (implementation, input_schema, output_schema, execution, policy, flags, renderers) = rules;
             let [requires_confirmation, sandbox, network] = flags;
             ToolSpec {
@@ -357,6 +355,7 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
                 network,
                 image: (sandbox && network).then(|| "python:3.13-slim".to_owned()),
                 renderers,
+                origin,
             }
         })
         .boxed()

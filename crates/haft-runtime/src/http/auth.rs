@@ -12,8 +12,9 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
 use super::oauth::OAuthPlan;
+use super::pairs::push_pair;
 use super::prepare::Compiler;
-use super::request::{header_value, push_pair};
+use super::request::header_value;
 use super::sign::{Signature, Signed};
 use crate::egress::Outgoing;
 

@@ -22,6 +22,7 @@ mod extract;
 mod failure;
 mod jsonpath;
 mod oauth;
+mod pairs;
 mod plan;
 mod prepare;
 mod request;

@@ -20,8 +20,9 @@ use url::Url;
 
 use super::auth::secret;
 use super::failure::{self, Safety};
+use super::pairs::push_pair;
 use super::prepare::Compiler;
-use super::request::{header_value, push_pair};
+use super::request::header_value;
 use super::response;
 use super::tokens::{FetchError, Token};
 use crate::egress::{Egress, Outgoing};

@@ -1,9 +1,10 @@
 //! A prepared `http` tool: everything compiled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::implementation::ErrorMode;
+use haft_core::implementation::{ErrorMode, ParamStyle};
 use haft_core::spec::{Limits, Retry};
 use haft_core::template::{Place, Template, ValueTemplate};
 use http::{HeaderName, HeaderValue, Method};
@@ -32,14 +33,24 @@ pub(super) struct Step {
     pub(super) name: String,
     pub(super) method: Method,
     pub(super) url: Template,
-    /// Names, percent-encoded, and their values.
-    pub(super) query: Vec<(String, ValueTemplate)>,
+    pub(super) query: Vec<Parameter>,
+    /// How lists and maps are spelled, by the name of the parameter.
+    pub(super) styles: BTreeMap<String, ParamStyle>,
     pub(super) headers: Vec<(HeaderName, Template)>,
     pub(super) body: Body,
     /// The content type, where the definition names none.
     pub(super) content_type: Option<HeaderValue>,
     pub(super) success: Vec<u16>,
     pub(super) reader: Arc<Reader>,
+}
+
+/// One query parameter.
+pub(super) struct Parameter {
+    /// Its name, percent-encoded.
+    pub(super) name: String,
+    pub(super) value: ValueTemplate,
+    /// How a list or a map is spelled.
+    pub(super) style: Option<ParamStyle>,
 }
 
 /// What a request carries.
@@ -69,7 +80,7 @@ impl Step {
         };
         self.url
             .secrets()
-            .chain(self.query.iter().flat_map(|(_, value)| value.secrets()))
+            .chain(self.query.iter().flat_map(|parameter| parameter.value.secrets()))
             .chain(self.headers.iter().flat_map(|(_, value)| value.secrets()))
             .chain(body)
     }

@@ -10,12 +10,12 @@ use haft_core::spec::ToolSpec;
 use haft_core::template::{Place, Scope, Template, ValueTemplate, percent_encode};
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Method};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::Url;
 
 use super::auth::AuthPlan;
 use super::extract::Extract;
-use super::plan::{Body, Plan, Step};
+use super::plan::{Body, Parameter, Plan, Step};
 use super::request::is_header_text;
 use super::response::Reader;
 use crate::retry;
@@ -119,7 +119,7 @@ impl Compiler {
         let before = self.problems.len();
         let method = method(&request.method);
         let url = self.url(&format!("{field}.url"), &request.url);
-        let query = self.query(&format!("{field}.query"), &request.query);
+        let query = self.query(&format!("{field}.query"), request);
         let headers = self.headers(&format!("{field}.headers"), &request.headers);
         let given =
             headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value.literal_prefix());
@@ -141,18 +141,19 @@ impl Compiler {
             headers,
             body,
             content_type,
+            styles: request.styles.clone(),
             success: request.success_codes.clone(),
             reader: Arc::new(Reader { encoding: request.response, extract }),
         })
     }
 
-    fn query(&mut self, field: &str, query: &Map<String, Value>) -> Vec<(String, ValueTemplate)> {
-        query
-            .iter()
-            .filter_map(|(name, value)| {
-                Some((percent_encode(name), self.value(&format!("{field}.{name}"), value)?))
-            })
-            .collect()
+    fn query(&mut self, field: &str, request: &HttpRequest) -> Vec<Parameter> {
+        let named = request.query.iter().filter_map(|(name, value)| {
+            let value = self.value(&format!("{field}.{name}"), value)?;
+            let style = request.styles.get(name).copied();
+            Some(Parameter { name: percent_encode(name), value, style })
+        });
+        named.collect()
     }
 
     fn headers(&mut self, field: &str, headers: &BTreeMap<String, String>) -> Vec<(HeaderName, Template)> {
@@ -247,6 +248,7 @@ fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
         request.success_codes = own.success_codes;
     }
     request.query.extend(own.query);
+    request.styles.extend(own.styles);
     request.headers.retain(|name, _| !own.headers.keys().any(|other| other.eq_ignore_ascii_case(name)));
     request.headers.extend(own.headers);
     request.body = own.body.or(request.body);

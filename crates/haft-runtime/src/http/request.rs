@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use url::Url;
 
+use super::pairs;
 use super::plan::{Body, Step};
 use crate::egress::Outgoing;
 
@@ -42,8 +43,9 @@ impl Step {
         })?;
         if !self.query.is_empty() {
             let mut query = url.query().unwrap_or_default().to_owned();
-            for (name, template) in &self.query {
-                push_pairs(name, template.render(values)?.0, &mut query);
+            for parameter in &self.query {
+                let value = parameter.value.render(values)?.0;
+                pairs::push(&parameter.name, value, parameter.style, &mut query);
             }
             url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
         }
@@ -77,7 +79,7 @@ impl Step {
                     for (name, value) in map {
                         let mut encoded = String::with_capacity(name.len());
                         percent_encode_into(&name, &mut encoded);
-                        push_pairs(&encoded, Some(value), &mut form);
+                        pairs::push(&encoded, Some(value), self.styles.get(&name).copied(), &mut form);
                     }
                 }
                 Some(form.into())
@@ -107,31 +109,4 @@ pub(super) fn size(outgoing: &Outgoing) -> u64 {
         outgoing.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let body = outgoing.body.as_ref().map_or(0, Bytes::len);
     u64::try_from(outgoing.url.as_str().len() + headers + body).unwrap_or(u64::MAX)
-}
-
-/// Appends `name=value`: nothing for a missing value or `null`, once per item for a list.
-fn push_pairs(name: &str, value: Option<Value>, out: &mut String) {
-    match value {
-        None | Some(Value::Null) => {}
-        Some(Value::String(text)) => push_pair(name, &text, out),
-        Some(Value::Array(items)) => {
-            for item in items {
-                match item {
-                    Value::String(text) => push_pair(name, &text, out),
-                    other => push_pair(name, &other.to_string(), out),
-                }
-            }
-        }
-        Some(other) => push_pair(name, &other.to_string(), out),
-    }
-}
-
-/// Appends one pair to a query or form; the name is encoded already.
-pub(super) fn push_pair(name: &str, value: &str, out: &mut String) {
-    if !out.is_empty() {
-        out.push('&');
-    }
-    out.push_str(name);
-    out.push('=');
-    percent_encode_into(value, out);
 }

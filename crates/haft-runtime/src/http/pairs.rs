@@ -1,0 +1,131 @@
+//! `name=value`: how values are spelled in a query or a form.
+
+use haft_core::implementation::ParamStyle;
+use haft_core::template::{percent_encode, percent_encode_into};
+use serde_json::Value;
+
+/// Appends a value: nothing where it is missing or `null`, and once per item for a list, unless a style says otherwise.
+/// The name is encoded already.
+pub(super) fn push(name: &str, value: Option<Value>, style: Option<ParamStyle>, out: &mut String) {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return };
+    match (style, value) {
+        (Some(ParamStyle::Json), value) => push_pair(name, &value.to_string(), out),
+        (Some(ParamStyle::DeepObject), value @ (Value::Array(_) | Value::Object(_))) => {
+            deep(name, value, out);
+        }
+        (Some(ParamStyle::Spread), Value::Object(map)) => {
+            for (key, value) in map {
+                push(&percent_encode(&key), Some(value), None, out);
+            }
+        }
+        (Some(style @ (ParamStyle::Comma | ParamStyle::Space | ParamStyle::Pipe)), value) => {
+            joined(name, value, style, out);
+        }
+        (_, Value::Array(items)) => {
+            for item in items {
+                push_pair(name, &text(item), out);
+            }
+        }
+        (_, value) => push_pair(name, &text(value), out),
+    }
+}
+
+/// Appends one pair to a query or form; the name is encoded already.
+pub(super) fn push_pair(name: &str, value: &str, out: &mut String) {
+    push_name(name, out);
+    percent_encode_into(value, out);
+}
+
+fn push_name(name: &str, out: &mut String) {
+    if !out.is_empty() {
+        out.push('&');
+    }
+    out.push_str(name);
+    out.push('=');
+}
+
+/// Writes all items behind one name. What separates them stands as it is, so that an item may contain it.
+fn joined(name: &str, value: Value, style: ParamStyle, out: &mut String) {
+    let separator = match style {
+        ParamStyle::Space => "%20",
+        ParamStyle::Pipe => "|",
+        _ => ",",
+    };
+    let items: Vec<String> = match value {
+        Value::Array(items) => items.into_iter().map(text).collect(),
+        Value::Object(map) => map.into_iter().flat_map(|(key, value)| [key, text(value)]).collect(),
+        single => vec![text(single)],
+    };
+    if items.is_empty() {
+        return;
+    }
+    push_name(name, out);
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push_str(separator);
+        }
+        percent_encode_into(item, out);
+    }
+}
+
+/// Writes `name[key][0]=value`. The depth is that of the arguments, which is bounded where they are read.
+fn deep(name: &str, value: Value, out: &mut String) {
+    match value {
+        Value::Null => {}
+        Value::Object(map) => {
+            for (key, value) in map {
+                deep(&format!("{name}%5B{}%5D", percent_encode(&key)), value, out);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.into_iter().enumerate() {
+                deep(&format!("{name}%5B{index}%5D"), value, out);
+            }
+        }
+        single => push_pair(name, &text(single), out),
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_style_spells_lists_and_maps_in_its_way() {
+        let (list, map) = (json!(["a b", 2]), json!({"x": 1, "y": ["p", {"q": null, "r": "&"}]}));
+        for (style, value, expected) in [
+            (None, &list, "n=a%20b&n=2"),
+            (
+                None,
+                &map,
+                "n=%7B%22x%22%3A1%2C%22y%22%3A%5B%22p%22%2C%7B%22q%22%3Anull%2C%22r%22%3A%22%26%22%7D%5D%7D",
+            ),
+            (Some(ParamStyle::Comma), &list, "n=a%20b,2"),
+            (Some(ParamStyle::Comma), &json!({"x": "1,2", "y": true}), "n=x,1%2C2,y,true"),
+            (Some(ParamStyle::Comma), &json!("a,b"), "n=a%2Cb"),
+            (Some(ParamStyle::Comma), &json!([]), ""),
+            (Some(ParamStyle::Space), &list, "n=a%20b%202"),
+            (Some(ParamStyle::Pipe), &list, "n=a%20b|2"),
+            (Some(ParamStyle::DeepObject), &map, "n%5Bx%5D=1&n%5By%5D%5B0%5D=p&n%5By%5D%5B1%5D%5Br%5D=%26"),
+            (Some(ParamStyle::DeepObject), &json!("s"), "n=s"),
+            (Some(ParamStyle::Spread), &json!({"a b": 1, "c": ["x", "y"]}), "a%20b=1&c=x&c=y"),
+            (Some(ParamStyle::Spread), &list, "n=a%20b&n=2"),
+            (Some(ParamStyle::Json), &list, "n=%5B%22a%20b%22%2C2%5D"),
+            (Some(ParamStyle::Json), &json!("s"), "n=%22s%22"),
+            (Some(ParamStyle::Json), &json!(null), ""),
+        ] {
+            let mut out = String::new();
+            push("n", Some(value.clone()), style, &mut out);
+            assert_eq!(out, expected, "{style:?} {value}");
+        }
+    }
+}
