@@ -19,6 +19,7 @@ pub mod implementation;
 pub mod ledger;
 pub mod mcp;
 pub mod name;
+pub mod openapi;
 pub mod outcome;
 pub mod page;
 pub mod problem;

@@ -13,10 +13,17 @@ use serde_saphyr::granit_parser::{Event, Marker, Options, Parser, ScalarStyle, S
 use super::yaml::{Content, Key, MAX_DEPTH, Node, Place};
 use crate::problem::{Problem, excerpt};
 
-/// The most nodes of a document, each alias counted as all that it stands for.
-const MAX_NODES: usize = 100_000;
-/// The most bytes of all texts of a document, counted in the same way.
-const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How large a document may be, each alias counted as all that it stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// The most nodes.
+    pub(crate) nodes: usize,
+    /// The most bytes of all texts.
+    pub(crate) bytes: usize,
+}
+
+/// The bounds of the definition of one tool.
+const OF_DEFINITION: Bounds = Bounds { nodes: 100_000, bytes: 4 * 1024 * 1024 };
 /// Control lines and the parts around a schema may add some levels to what a definition is allowed.
 const DEEPEST: usize = MAX_DEPTH + 32;
 
@@ -30,12 +37,17 @@ pub(super) struct Loaded {
     pub(super) warnings: Vec<Problem>,
 }
 
-/// Reads one document.
+/// Reads one definition.
 pub(super) fn parse(text: &str) -> Result<Loaded, Problem> {
+    parse_within(text, OF_DEFINITION)
+}
+
+/// Reads a document of another size.
+pub(super) fn parse_within(text: &str, bounds: Bounds) -> Result<Loaded, Problem> {
     let mut options = Options::default();
     // The text is bounded already; a long comment is no fault.
     options.max_buffered_comment_events = text.len();
-    let mut loader = Loader::default();
+    let mut loader = Loader::new(bounds);
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| syntax(&error))?;
         if let Event::Comment(comment, _) = &event {
@@ -84,8 +96,8 @@ enum Collected {
     Map { entries: Vec<(Key, Node)>, names: HashSet<String>, key: Option<(Key, bool)>, merged: Vec<Node> },
 }
 
-#[derive(Default)]
 struct Loader {
+    bounds: Bounds,
     open: Vec<Open>,
     anchors: HashMap<usize, (Rc<Node>, Weight)>,
     root: Option<Node>,
@@ -98,6 +110,20 @@ struct Loader {
 }
 
 impl Loader {
+    fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            root: None,
+            documents: 0,
+            nodes: 0,
+            bytes: 0,
+            plain_until: None,
+            warnings: Vec::new(),
+        }
+    }
+
     /// Notices a `#` that was hardly meant as a comment, as in `Channel name (without #)`.
     fn comment(&mut self, comment: &str, place: Place) {
         let meant = !comment.starts_with(|c: char| c.is_alphanumeric() || ")]}'\".,;".contains(c));
@@ -116,7 +142,7 @@ impl Loader {
                 if self.documents > 1 {
                     return Err(invalid(
                         place,
-                        "a file holds one definition; a line `---` starts a second one",
+                        "a file holds one document; a line `---` starts a second one",
                     ));
                 }
                 Ok(())
@@ -163,9 +189,9 @@ impl Loader {
     fn count(&mut self, weight: Weight, place: Place) -> Result<(), Problem> {
         self.nodes = self.nodes.saturating_add(weight.nodes);
         self.bytes = self.bytes.saturating_add(weight.bytes);
-        if self.nodes > MAX_NODES || self.bytes > MAX_BYTES {
+        if self.nodes > self.bounds.nodes || self.bytes > self.bounds.bytes {
             let message =
-                "the definition is too large once its aliases are put in; write less, or fewer aliases";
+                "the document is too large once its aliases are put in; write less, or fewer aliases";
             return Err(place.problem("too_large", message));
         }
         Ok(())

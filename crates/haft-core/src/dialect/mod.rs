@@ -13,6 +13,7 @@ mod draft;
 mod emit;
 mod execution;
 mod fields;
+mod foreign;
 mod hints;
 mod http;
 mod implementation;
@@ -30,5 +31,7 @@ mod yaml;
 
 pub use detect::{Dialect, detect};
 pub use document::MAX_TEXT;
+pub(crate) use foreign::read_foreign;
+pub(crate) use load::Bounds;
 pub use reading::{Defaults, Reading, form_of_extension, read, read_value};
 pub use write::write;

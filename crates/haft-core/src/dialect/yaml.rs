@@ -74,6 +74,22 @@ impl Node {
         self.convert(None)
     }
 
+    /// Returns the plain value of a document that others wrote: a number with leading zeros, which means different
+    /// things to different readers, is taken as the text that it is.
+    pub(super) fn into_foreign_value(self) -> Value {
+        match self.content {
+            Content::Null => Value::Null,
+            Content::Bool(flag) => Value::Bool(flag),
+            Content::Number(_, spelled) if has_leading_zero(&spelled) => Value::String(spelled),
+            Content::Number(number, _) => Value::Number(number),
+            Content::Text(text) => Value::String(text),
+            Content::List(items) => items.into_iter().map(Self::into_foreign_value).collect(),
+            Content::Map(entries) => {
+                entries.into_iter().map(|(key, item)| (key.text, item.into_foreign_value())).collect()
+            }
+        }
+    }
+
     fn convert(&self, trail: Option<&Trail<'_>>) -> Result<Value, Problem> {
         Ok(match &self.content {
             Content::Null => Value::Null,
@@ -107,10 +123,7 @@ impl Node {
         if key == "version" && trail.is_some_and(|trail| trail.parent.is_none()) {
             return Ok(Value::String(spelled.to_owned()));
         }
-        let digits = spelled.strip_prefix(['-', '+']).unwrap_or(spelled);
-        let leading_zero =
-            digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
-        if !leading_zero {
+        if !has_leading_zero(spelled) {
             return Ok(Value::Number(number.clone()));
         }
         if key == "mode" {
@@ -151,4 +164,9 @@ impl Node {
             Content::Null | Content::Bool(_) | Content::Number(..) | Content::Text(_) => None,
         }
     }
+}
+
+fn has_leading_zero(spelled: &str) -> bool {
+    let digits = spelled.strip_prefix(['-', '+']).unwrap_or(spelled);
+    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
 }
