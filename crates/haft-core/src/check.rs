@@ -16,7 +16,7 @@ use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
-use crate::spec::{ToolSpec, Validation};
+use crate::spec::ToolSpec;
 use crate::template::is_variable;
 
 /// The most bytes of a definition, as canonical JSON.
@@ -185,13 +185,6 @@ fn not_enforced(spec: &ToolSpec, checked: &mut Checked) {
             "execution.rate_limit",
             "not_enforced",
             "is kept but not enforced in this version; `limits.max_parallel` is",
-        );
-    }
-    if spec.execution.validation == Validation::Coerce {
-        checked.warn(
-            "execution.validation",
-            "not_enforced",
-            "`coerce` is kept but not enforced in this version: arguments are checked as with `strict`",
         );
     }
 }

@@ -144,7 +144,6 @@ fn bounds_hold() {
     spec.category = "a\nb".to_owned();
     spec.execution.timeout_ms = Some(3_600_001);
     spec.execution.max_concurrency = 0;
-    spec.execution.validation = Validation::Coerce;
     spec.execution.rate_limit = Some(crate::spec::RateLimit { calls: 0, per: "often".to_owned() });
     spec.execution.retry = Some(crate::spec::Retry { attempts: 11, backoff_ms: 0 });
     insta::assert_snapshot!(definition_findings(&spec).join("\n"), @r"
@@ -158,7 +157,6 @@ fn bounds_hold() {
 ! execution.rate_limit.calls [invalid_value] is 0, so no call could ever run; use 1 or more
 ! execution.rate_limit.per [invalid_value] `often` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
 ? execution.rate_limit [not_enforced] is kept but not enforced in this version; `limits.max_parallel` is
-? execution.validation [not_enforced] `coerce` is kept but not enforced in this version: arguments are checked as with `strict`
 ");
 
     let mut headers = BTreeMap::new();

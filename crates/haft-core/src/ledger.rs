@@ -45,6 +45,14 @@ pub enum Reservation {
 
 /// Keeps calls. A record is durable when the write returns.
 pub trait Ledger: Send + Sync {
+    /// Tells whether the last record could not be stored. Asked before every call, so it never waits.
+    fn is_failing(&self) -> bool {
+        false
+    }
+    /// Tries whether records can be stored again; returns why not.
+    fn probe(&self) -> Work<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// Stores a call, or its newer state.
     fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>>;
     /// Stores a call unless its idempotency key is taken.

@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod call;
 pub mod catalog;
 pub mod check;
+pub mod coerce;
 pub mod dialect;
 pub mod duration;
 pub mod executor;

@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 pub use self::request::{Caller, Labels, Request, Wanted};
 
-use self::checks::{authorise, milliseconds, plan, too_late, unrecorded, validate};
+use self::checks::{authorise, milliseconds, plan, too_late, unrecordable, unrecorded, validate};
 use crate::events::Background;
 use crate::function::panicked;
 use crate::limits::{Admission, Limits};
@@ -240,6 +240,10 @@ impl Pipeline {
             let bundle = snapshot.bundle(entry.tool.bundle_id).cloned();
             (entry, bundle)
         };
+        if self.ledger.is_failing() {
+            let probed = self.ledger.probe().await;
+            probed.map_err(|error| Refused::unknown(unrecordable(error)))?;
+        }
         // A module takes its time, which the checks may not.
         let which = request.mode.into();
         let due = entry.is_due(which)
@@ -262,14 +266,14 @@ impl Pipeline {
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
         let (timeout, elevated, mode) = (request.timeout, request.caller.elevated, request.mode);
         let events = request.events.take();
-        let record = self.new_record(request, &entry, revision);
+        let mut record = self.new_record(request, &entry, revision);
 
         let admitted = entry
             .runnable(bundle, mode)
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, elevated).map(|()| plan))
-            .and_then(|plan| validate(&plan, &record.args).map(|()| plan))
+            .and_then(|plan| validate(&plan, &mut record.args).map(|()| plan))
             .and_then(|plan| self.limits.admit(&entry).map(|admission| (plan, admission)));
         match admitted {
             Ok((plan, admission)) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::catalog::StoreError;
+use haft_core::coerce::coerce;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::{Policy, Validation};
@@ -32,9 +33,12 @@ pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
     Ok(())
 }
 
-pub(super) fn validate(plan: &Plan, args: &Value) -> Result<(), CallError> {
-    if plan.spec.execution.validation == Validation::None {
-        return Ok(());
+/// Checks the arguments, and brings them to their shape first where the definition says so.
+pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
+    match plan.spec.execution.validation {
+        Validation::None => return Ok(()),
+        Validation::Strict => {}
+        Validation::Coerce => *args = coerce(&plan.spec.input_schema, std::mem::take(args)),
     }
     plan.input.check(args).map_err(|violations| {
         let list: Vec<_> = violations
@@ -50,12 +54,22 @@ pub(super) fn validate(plan: &Plan, args: &Value) -> Result<(), CallError> {
 }
 
 pub(super) fn unrecorded(error: StoreError) -> CallError {
-    let why = match error {
+    let message = format!("the call could not be recorded: {}", why(error));
+    CallError::new(ErrorCode::StoreUnavailable, message).for_model("the call could not be recorded")
+}
+
+/// What would leave no record does not run.
+pub(super) fn unrecordable(error: StoreError) -> CallError {
+    let message = format!("no call is run, as none can be recorded at present: {}", why(error));
+    CallError::new(ErrorCode::StoreUnavailable, message)
+        .for_model("the tool was not run, as calls cannot be recorded at present; try again later")
+}
+
+fn why(error: StoreError) -> String {
+    match error {
         StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
         other => other.to_string(),
-    };
-    CallError::new(ErrorCode::StoreUnavailable, format!("the call could not be recorded: {why}"))
-        .for_model("the call could not be recorded")
+    }
 }
 
 pub(super) fn milliseconds(since: Instant) -> f64 {

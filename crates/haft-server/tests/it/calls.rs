@@ -7,6 +7,30 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, code, function_tool, send};
 
+/// Only where the definition says so; what the tool saw is what is recorded.
+#[tokio::test]
+async fn arguments_are_coerced_where_the_definition_says_so() {
+    let server = Server::start().await;
+    let schema = json!({"type": "object", "required": ["query"], "properties": {
+        "query": {"type": "string"}, "limit": {"type": "integer"}, "tags": {"type": "array"}}});
+    for (name, validation) in [("strict", "strict"), ("lenient", "coerce")] {
+        let mut tool = function_tool(name, "echo");
+        tool["input_schema"] = schema.clone();
+        tool["execution"] = json!({"validation": validation});
+        server.create(tool).await;
+    }
+    let args = json!({"q": "cats", "limit": "3", "tags": "[\"a\"]"});
+    let (status, answer) = server.invoke("strict", args.clone()).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_arguments"), "{answer}");
+    let (status, answer) = server.invoke("lenient", args).await;
+    let expected = json!({"query": "cats", "limit": 3, "tags": ["a"]});
+    assert_eq!((status, &answer["value"]), (200, &expected), "{answer}");
+    let (_, record) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
+    assert_eq!(record["data"]["args"], expected, "{record}");
+    let (status, answer) = server.invoke("lenient", json!({"query": "cats", "limit": "many"})).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_arguments"), "{answer}");
+}
+
 #[tokio::test]
 async fn outcomes_of_functions() {
     let server = Server::start().await;

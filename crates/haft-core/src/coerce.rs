@@ -1,0 +1,270 @@
+//! One pass that brings arguments a model has misspelled to the shape that their schema declares.
+//!
+//! It is pure and does no more than this, in this order:
+//!
+//! 1. arguments that are JSON in a string are that JSON;
+//! 2. arguments that are no object are the value of the only required property;
+//! 3. where a property `query` is declared and left out, the first of `q`, `search`, `search_query`, `question`,
+//!    `text` and `input` that the schema does not declare is taken for it; where a single undeclared scalar stands in
+//!    place of the only required property, it is taken for that;
+//! 4. in every declared property, and in the items of arrays: a string where the schema wants no string becomes the
+//!    object, array, number or boolean that it spells, if it spells one of the wanted type.
+//!
+//! Whatever it does not understand stays as it is, for the check against the schema to name. It reads `type`,
+//! `properties`, `required` and `items` where they stand; it follows no `$ref` and no `anyOf`.
+
+use serde_json::{Map, Value};
+
+/// What is understood as `query`.
+const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
+/// How deep declared objects and arrays are looked into.
+const DEEPEST: usize = 16;
+
+/// Brings arguments to the shape that a schema declares, as far as that is plain.
+pub fn coerce(schema: &Value, args: Value) -> Value {
+    let mut args = match whole(schema, args) {
+        Value::Object(args) => args,
+        other => return other,
+    };
+    rename(schema, &mut args);
+    properties(schema, &mut args, DEEPEST);
+    Value::Object(args)
+}
+
+/// Makes an object of arguments that are none.
+fn whole(schema: &Value, args: Value) -> Value {
+    let args = match args {
+        Value::Object(_) => return args,
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(parsed)) => return Value::Object(parsed),
+            _ => Value::String(text),
+        },
+        other => other,
+    };
+    match only_required(schema) {
+        Some(name) if !args.is_null() => Value::Object(Map::from_iter([(name.to_owned(), args)])),
+        _ => args,
+    }
+}
+
+fn rename(schema: &Value, args: &mut Map<String, Value>) {
+    let declares = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
+    if declares("query") && !args.contains_key("query") {
+        let alias = QUERY.into_iter().find(|alias| !declares(alias) && args.contains_key(*alias));
+        if let Some(value) = alias.and_then(|alias| args.remove(alias)) {
+            args.insert("query".to_owned(), value);
+        }
+    }
+    let Some(wanted) = only_required(schema).filter(|name| !args.contains_key(*name)) else { return };
+    let mut strays = args.iter().filter(|(name, _)| !declares(name));
+    if let (Some((stray, value)), None) = (strays.next(), strays.next())
+        && !value.is_object()
+        && !value.is_array()
+    {
+        let stray = stray.clone();
+        if let Some(value) = args.remove(&stray) {
+            args.insert(wanted.to_owned(), value);
+        }
+    }
+}
+
+fn only_required(schema: &Value) -> Option<&str> {
+    match schema.get("required")?.as_array()?.as_slice() {
+        [only] => only.as_str(),
+        _ => None,
+    }
+}
+
+fn properties(schema: &Value, args: &mut Map<String, Value>, depth: usize) {
+    let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, value) in args {
+        if let Some(schema) = declared.get(name) {
+            shape(schema, value, depth);
+        }
+    }
+}
+
+fn shape(schema: &Value, value: &mut Value, depth: usize) {
+    if let Value::String(text) = &*value
+        && let Some(meant) = spelled(schema, text)
+    {
+        *value = meant;
+    }
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match value {
+        Value::Object(inner) => properties(schema, inner, depth),
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                for item in items {
+                    shape(schema, item, depth);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns what a string spells, where the schema wants that and no string.
+fn spelled(schema: &Value, text: &str) -> Option<Value> {
+    let wants = |kind: &str| match schema.get("type") {
+        Some(Value::String(only)) => only == kind,
+        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
+        _ => false,
+    };
+    if wants("string") {
+        return None;
+    }
+    let text = text.trim();
+    if wants("boolean") {
+        for (word, meant) in [("true", true), ("false", false)] {
+            if text.eq_ignore_ascii_case(word) {
+                return Some(Value::Bool(meant));
+            }
+        }
+    }
+    let meant: Value = serde_json::from_str(text).ok()?;
+    let fits = match &meant {
+        Value::Object(_) => wants("object"),
+        Value::Array(_) => wants("array"),
+        Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    };
+    fits.then_some(meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: &Value, args: &Value, expected: &Value) {
+        assert_eq!(coerce(schema, args.clone()), *expected, "{args} for {schema}");
+    }
+
+    #[test]
+    fn values_take_the_type_that_is_declared() {
+        let typed = |kind: Value| json!({"type": "object", "properties": {"a": {"type": kind}}});
+        for (kind, given, expected) in [
+            (json!("integer"), json!("3"), json!(3)),
+            (json!("integer"), json!(" -3 "), json!(-3)),
+            (json!("integer"), json!("18446744073709551615"), json!(u64::MAX)),
+            (json!("number"), json!("2.5"), json!(2.5)),
+            (json!("number"), json!("1e3"), json!(1000.0)),
+            (json!("boolean"), json!("true"), json!(true)),
+            (json!("boolean"), json!("False"), json!(false)),
+            (json!("array"), json!("[1, 2]"), json!([1, 2])),
+            (json!("object"), json!("{\"b\": 1}"), json!({"b": 1})),
+            (json!(["integer", "null"]), json!("7"), json!(7)),
+        ] {
+            check(&typed(kind), &json!({"a": given}), &json!({"a": expected}));
+        }
+        // What does not spell the wanted type, or is wanted as it is, stays.
+        for (kind, given) in [
+            (json!("integer"), json!("2.5")),
+            (json!("integer"), json!("three")),
+            (json!("integer"), json!("0x10")),
+            (json!("integer"), json!("")),
+            (json!("number"), json!("NaN")),
+            (json!("boolean"), json!("yes")),
+            (json!("boolean"), json!("1")),
+            (json!("boolean"), json!(1)),
+            (json!("array"), json!("{}")),
+            (json!("object"), json!("{broken")),
+            (json!("string"), json!("3")),
+            (json!("string"), json!(3)),
+            (json!(["string", "integer"]), json!("3")),
+            (json!("null"), json!("null")),
+            (json!(7), json!("3")),
+        ] {
+            check(&typed(kind), &json!({"a": given}), &json!({"a": given}));
+        }
+    }
+
+    #[test]
+    fn declared_parts_are_looked_into() {
+        let schema = json!({"properties": {
+            "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+        }});
+        check(
+            &schema,
+            &json!({"list": "[{\"n\": \"1\"}, {\"n\": 2}]"}),
+            &json!({"list": [{"n": 1}, {"n": 2}]}),
+        );
+        check(&schema, &json!({"other": "1"}), &json!({"other": "1"}));
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_become_one() {
+        let one = json!({"properties": {"city": {"type": "string"}, "days": {}}, "required": ["city"]});
+        check(&one, &json!("Oslo"), &json!({"city": "Oslo"}));
+        check(&one, &json!("{\"city\": \"Oslo\"}"), &json!({"city": "Oslo"}));
+        check(&one, &json!(7), &json!({"city": 7}));
+        check(&one, &json!(null), &json!(null));
+        check(&json!({"required": ["a", "b"]}), &json!("Oslo"), &json!("Oslo"));
+        check(
+            &json!({"properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+            &json!("7"),
+            &json!({"n": 7}),
+        );
+    }
+
+    #[test]
+    fn a_query_and_the_only_required_property_are_found_under_other_names() {
+        let search = json!({"properties": {"query": {"type": "string"}, "text": {}}, "required": ["query"]});
+        check(&search, &json!({"q": "cats"}), &json!({"query": "cats"}));
+        check(&search, &json!({"input": "cats", "text": "x"}), &json!({"query": "cats", "text": "x"}));
+        check(&search, &json!({"query": "dogs", "q": "cats"}), &json!({"query": "dogs", "q": "cats"}));
+        // `text` is declared, so it means itself.
+        check(&search, &json!({"text": "cats"}), &json!({"text": "cats"}));
+        let city = json!({"properties": {"city": {}}, "required": ["city"]});
+        check(&city, &json!({"place": "Oslo"}), &json!({"city": "Oslo"}));
+        check(&city, &json!({"place": "Oslo", "day": 1}), &json!({"place": "Oslo", "day": 1}));
+        check(&city, &json!({"place": {"name": "Oslo"}}), &json!({"place": {"name": "Oslo"}}));
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z0-9{}\\[\\]\",:. ]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::hash_map(
+                    prop_oneof![
+                        "[a-c]",
+                        Just("type".to_owned()),
+                        Just("properties".to_owned()),
+                        Just("required".to_owned()),
+                        Just("items".to_owned()),
+                        Just("query".to_owned())
+                    ],
+                    inner,
+                    0..4
+                )
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever comes, it neither fails nor changes what already fits.
+        #[test]
+        fn arguments_that_fit_stay(schema in any_json(), args in any_json()) {
+            let _ = coerce(&schema, args.clone());
+            if let Ok(compiled) = crate::schema::Schema::compile("", &schema)
+                && args.is_object()
+                && schema["properties"].is_object()
+                && compiled.check(&args).is_ok()
+                && only_required(&schema).is_none()
+                && schema["properties"].get("query").is_none()
+            {
+                prop_assert_eq!(coerce(&schema, args.clone()), args);
+            }
+        }
+    }
+}
