@@ -15,6 +15,7 @@ use tokio::sync::{Mutex, watch};
 use crate::engine::{Engine, fault};
 use crate::files::Files;
 use crate::files::stamp::Stamp;
+use crate::ledger::health::Health;
 use crate::ledger::journal::Journal;
 use crate::ledger::{Durability, Group, Ledgers};
 use crate::search::SearchIndex;
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) keep_days: u32,
     pub(crate) retention: Retention,
     pub(crate) ledger: Ledgers,
+    pub(crate) health: Health,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
     /// With PostgreSQL, says to the other nodes that this one lives.
@@ -112,6 +114,7 @@ impl Store {
             keep_days: settings.keep_days,
             retention: settings.retention,
             ledger,
+            health: Health::default(),
             vault,
             database_url: settings.database_url,
             alive: Mutex::new(alive),

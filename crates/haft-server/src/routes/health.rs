@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use haft_core::catalog::StoreError;
 use haft_core::token::Role;
 use serde_json::json;
 
@@ -19,7 +20,7 @@ pub(crate) async fn healthz() -> Json<serde_json::Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }
 
-/// The server can take requests: its store answers. A sandbox that does not hold is told, and only keeps tools
+/// The server can take requests: its store answers, and calls can be recorded. A sandbox that does not hold is told, and only keeps tools
 /// that need it from running.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation", security(()),
@@ -27,15 +28,21 @@ pub(crate) async fn healthz() -> Json<serde_json::Value> {
 )]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let store = app.store().ping().await.is_ok();
+    let unrecorded = app.ledger().probe().await.err().map(|error| match error {
+        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        other => other.to_string(),
+    });
+    let ready = store && unrecorded.is_none();
     let tools = app.registry().snapshot().len();
-    let status = if store { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let engine = app.sandbox().settings().engine;
     let verdict = app.sandbox().verdict(engine).await;
     let checks = json!({
         "store": if store { "ok" } else { "not available" },
+        "ledger": unrecorded.unwrap_or_else(|| "ok".to_owned()),
         "sandbox": verdict.reason().unwrap_or_else(|| "ok".to_owned()),
     });
-    let word = if store { "ready" } else { "not ready" };
+    let word = if ready { "ready" } else { "not ready" };
     let sandbox = json!({
         "engine": engine.as_str(),
         "limits": app.sandbox().limiter(),

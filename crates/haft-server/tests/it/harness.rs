@@ -178,6 +178,10 @@ fn functions() -> Functions {
             RUNNING.fetch_sub(1, Ordering::SeqCst);
             Ok(json!(now))
         })
+        .with_async("tally", |_| async {
+            static RUNS: AtomicU64 = AtomicU64::new(0);
+            Ok(json!(RUNS.fetch_add(1, Ordering::SeqCst) + 1))
+        })
         .with_async("flaky_marked", |_| async {
             static CALLS: AtomicU64 = AtomicU64::new(0);
             match CALLS.fetch_add(1, Ordering::SeqCst) {

@@ -7,6 +7,7 @@ mod author;
 mod bundles;
 mod calls;
 mod files;
+mod full_disk;
 mod harness;
 mod hostile;
 mod life_cycle;

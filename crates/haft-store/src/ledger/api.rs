@@ -20,12 +20,20 @@ use crate::store::{Inner, Store};
 const READ: &str = "read recorded calls";
 
 impl Ledger for Store {
+    fn is_failing(&self) -> bool {
+        self.inner.health.is_failing()
+    }
+
+    fn probe(&self) -> Work<'_, Result<(), StoreError>> {
+        Box::pin(Arc::clone(&self.inner).probe())
+    }
+
     fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.inner.append(Row::new(&call)?).await })
+        Box::pin(async move { self.inner.health.note(self.inner.append(Row::new(&call)?).await) })
     }
 
     fn reserve(&self, call: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.reserve(call).await }))
+        Box::pin(self.run(|inner| async move { inner.health.note(inner.reserve(call).await) }))
     }
 
     fn call<'a>(

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use haft_core::catalog::StoreError;
 use tokio::sync::oneshot;
 
+use super::journal::WRITE;
 use super::record::Row;
 
 /// Groups all rows that wait at a moment behind one write and one wait for the disk.
@@ -23,7 +24,7 @@ struct Shared {
 struct Queue {
     rows: Vec<Row>,
     /// Who waits for the rows, in their order.
-    waiting: Vec<oneshot::Sender<bool>>,
+    waiting: Vec<oneshot::Sender<Result<(), Arc<str>>>>,
     /// The thread shall take what waits.
     due: bool,
     stop: bool,
@@ -47,12 +48,8 @@ impl Committer {
             tokio::task::yield_now().await;
             drop(due);
         }
-        let fail = |why: &str| Err(StoreError::unavailable("write the call journal", why.to_owned()));
-        match receiver.await {
-            Ok(true) => Ok(()),
-            Ok(false) => fail("the disk reports an error; see the log"),
-            Err(_) => fail("the store is closing"),
-        }
+        let result = receiver.await.unwrap_or_else(|_| Err("the store is closing".into()));
+        result.map_err(|why| StoreError::unavailable(WRITE, &*why))
     }
 }
 
@@ -79,7 +76,7 @@ impl Shared {
     }
 
     /// Queues a row; tells whether it is the first of its group, whose owner rouses the thread.
-    fn push(&self, row: Row, done: oneshot::Sender<bool>) -> bool {
+    fn push(&self, row: Row, done: oneshot::Sender<Result<(), Arc<str>>>) -> bool {
         let mut queue = self.queue();
         queue.rows.push(row);
         queue.waiting.push(done);
@@ -101,13 +98,13 @@ impl Shared {
             if rows.is_empty() {
                 continue;
             }
-            let result = commit(rows);
-            if let Err(error) = &result {
+            let result = commit(rows).map_err(|error| {
                 tracing::error!(%error, calls = waiting.len(), "could not write the call journal");
-            }
+                Arc::from(error.to_string())
+            });
             for waiter in waiting {
                 // Who stopped waiting does not mind.
-                let _ = waiter.send(result.is_ok());
+                let _ = waiter.send(result.clone());
             }
         }
     }

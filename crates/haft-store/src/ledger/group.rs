@@ -13,6 +13,8 @@ use crate::engine::Engine;
 const MOST_WAITING: usize = 10_000;
 
 const DOING: &str = "record a call";
+/// What the database says is for the log.
+const REFUSED: &str = "the database did not take it; see the log";
 
 /// Rows that wait for the next commit.
 pub(crate) struct Group {
@@ -56,11 +58,19 @@ impl Group {
             let (shared, engine, node) = (Arc::clone(&self.shared), engine.clone(), node.to_owned());
             tokio::spawn(async move { shared.commit(&engine, &node).await });
         }
-        if receiver.await.unwrap_or(false) {
-            Ok(())
-        } else {
-            Err(StoreError::unavailable(DOING, "the database did not take it; see the log"))
-        }
+        if receiver.await.unwrap_or(false) { Ok(()) } else { Err(StoreError::unavailable(DOING, REFUSED)) }
+    }
+
+    /// Tries whether the database takes a write.
+    pub(crate) async fn probe(&self, engine: &Engine) -> Result<(), StoreError> {
+        sqlx::query("UPDATE generation SET value = value WHERE one = 1")
+            .execute(&engine.pool)
+            .await
+            .map(drop)
+            .map_err(|error| {
+                tracing::warn!(%error, "calls cannot be recorded yet");
+                StoreError::unavailable(DOING, REFUSED)
+            })
     }
 
     /// Returns when everything that came before is stored, or could not be.

@@ -25,6 +25,9 @@ const MANY_ROWS: usize = 5000;
 /// How long a call waits for SQLite to catch up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+const RECORD: &str = "record a call";
+pub(super) const WRITE: &str = "write the call journal";
+
 /// The journal.
 pub(crate) struct Journal {
     core: Arc<Core>,
@@ -124,11 +127,16 @@ impl Journal {
         }
         match &self.committer {
             Some(committer) => committer.commit(row).await,
-            None => self
-                .core
-                .commit(vec![row])
-                .map_err(|error| StoreError::unavailable("write the call journal", error)),
+            None => self.core.commit(vec![row]).map_err(|error| StoreError::unavailable(WRITE, error)),
         }
+    }
+
+    /// Tries whether a row could be appended now. Blocks.
+    pub(crate) fn probe(&self) -> Result<(), StoreError> {
+        if self.is_full() {
+            return Err(StoreError::unavailable(RECORD, "the database does not keep up"));
+        }
+        self.core.tail().probe().map_err(|error| StoreError::unavailable(WRITE, error))
     }
 
     fn is_full(&self) -> bool {
@@ -148,7 +156,7 @@ impl Journal {
         };
         tokio::time::timeout(PATIENCE, wait)
             .await
-            .map_err(|error| StoreError::unavailable("record a call: the database does not keep up", error))
+            .map_err(|_| StoreError::unavailable(RECORD, "the database does not keep up"))
     }
 
     /// Waits until there are many rows to move.

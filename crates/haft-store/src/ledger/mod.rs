@@ -7,6 +7,7 @@ mod api;
 mod committer;
 mod fold;
 mod group;
+pub(crate) mod health;
 pub(crate) mod insert;
 pub(crate) mod journal;
 pub(crate) mod record;

@@ -14,6 +14,9 @@ const LEAST_ROOM: u64 = 64 * 1024;
 /// The most room that is made in a segment before it is needed.
 const MOST_ROOM: u64 = 8 * 1024 * 1024;
 
+/// More than a usual record, so that a success means something.
+const PROBE: usize = 16 * 1024;
+
 /// When a record counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -97,6 +100,22 @@ impl Tail {
 
     /// Appends rows in one write; they are durable when this returns, or none of them counts.
     pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<()> {
+        self.frames.clear();
+        rows.iter().try_for_each(|row| segment::frame(&row.record, &mut self.frames))?;
+        self.write()?;
+        self.length += self.frames.len() as u64;
+        Ok(())
+    }
+
+    /// Tries a write at the very place of the next record. What it leaves reads as room.
+    pub(crate) fn probe(&mut self) -> io::Result<()> {
+        self.frames.clear();
+        self.frames.resize(PROBE, 0);
+        self.write()
+    }
+
+    /// Writes the frames behind the records that count.
+    fn write(&mut self) -> io::Result<()> {
         if self.closed {
             return Err(io::Error::other("the store is closed"));
         }
@@ -104,8 +123,6 @@ impl Tail {
             let (file, number) = self.segments.make(self.segment, 0)?;
             self.turn_to(file, number);
         }
-        self.frames.clear();
-        rows.iter().try_for_each(|row| segment::frame(&row.record, &mut self.frames))?;
         if let Err(error) = self.file.write_all_at(&self.frames, self.length) {
             // What was written in part must not hide the records that follow.
             self.torn = self.file.set_len(self.length).is_err();
@@ -118,7 +135,6 @@ impl Tail {
             self.torn = true;
             return Err(error);
         }
-        self.length += self.frames.len() as u64;
         Ok(())
     }
 

@@ -1,0 +1,103 @@
+//! A disk that is full: what cannot be recorded does not run, and all is well again once there is room.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Server, code, function_tool, send};
+
+/// A file system of its own, of a few megabytes.
+struct SmallDisk {
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    /// Mounts it; `None` where this process may not.
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = run("mount", &["-t", "tmpfs", "-o", "size=6m", "haft-test"], folder.path());
+        mounted.then_some(Self { folder })
+    }
+
+    /// Writes until nothing fits any more; returns the file that takes the room.
+    fn fill(&self) -> PathBuf {
+        let path = self.folder.path().join("filler");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[1; 4096]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        run("umount", &["-l"], self.folder.path());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only a real file system is really full")]
+fn run(program: &str, words: &[&str], folder: &Path) -> bool {
+    let done = std::process::Command::new(program).args(words).arg(folder).output();
+    done.is_ok_and(|output| output.status.success())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_recorded_does_not_run() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: a small file system cannot be mounted here; run it as root");
+        return;
+    };
+    let home = disk.folder.path().to_owned();
+    let mut server = Server::start_with(|settings| settings.home = home).await;
+    server.create(function_tool("tally", "tally")).await;
+    assert_eq!(server.invoke("tally", json!({})).await.1["value"], 1);
+    let filler = disk.fill();
+
+    // The last page of the journal may still have room for some records.
+    let failed = async {
+        loop {
+            let (status, answer) = server.invoke("tally", json!({"text": "x".repeat(1000)})).await;
+            if status != 200 {
+                return (status, answer);
+            }
+        }
+    };
+    let (status, answer) = tokio::time::timeout(Duration::from_mins(1), failed).await.unwrap();
+    assert_eq!((status, code(&answer)), (503, "store_unavailable"), "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("the tool ran, but "), "{message}");
+
+    let (status, refused) = server.invoke("tally", json!({})).await;
+    assert_eq!((status, code(&refused)), (503, "store_unavailable"), "{refused}");
+    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap(), @"the tool was not run, as calls cannot be recorded at present; try again later");
+    let (status, ready) = send(server.bare(Method::GET, "/readyz")).await;
+    let expected = "write the call journal: No space left on device (os error 28)";
+    assert_eq!((status, &ready["checks"]["ledger"]), (503, &json!(expected)), "{ready}");
+
+    std::fs::remove_file(filler).unwrap();
+    let again = async {
+        loop {
+            let (status, answer) = server.invoke("tally", json!({})).await;
+            if status == 200 {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let answer = tokio::time::timeout(Duration::from_mins(1), again).await.unwrap();
+    let (status, ready) = send(server.bare(Method::GET, "/readyz")).await;
+    assert_eq!((status, &ready["checks"]["ledger"]), (200, &json!("ok")), "{ready}");
+    // Every run but the one that found the disk full has a record; nothing ran meanwhile.
+    let (_, calls) = server.get("/api/calls?page_size=1").await;
+    let runs = answer["value"].as_u64().unwrap();
+    assert_eq!(total(&calls), runs - 1, "{calls}");
+    server.halt().await;
+}
+
+fn total(calls: &Value) -> u64 {
+    calls["data"]["total"].as_u64().or(calls["total"].as_u64()).unwrap()
+}
