@@ -1,7 +1,9 @@
 //! Every attempt to change something leaves a record: who, what, when, and what came of it. Calls have their own.
 //!
 //! A layer around the routes that change things writes it before the answer leaves, whatever the handler answers. A
-//! handler that has found what it is about says so by [`App::audit`]; else the address of the request names it.
+//! handler that has found what it is about says so by [`App::audit`]; else the address of the request names it. What
+//! is changed is stored in one transaction with the record as far as that is known then, so that no crash leaves a
+//! change without one; afterwards the layer enters what the handler knew better.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use haft_core::Timestamp;
 use haft_core::audit::AuditRecord;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
+use haft_store::Store;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -23,6 +26,8 @@ use crate::request_id;
 
 /// The longest target that is kept.
 const LONGEST: usize = 300;
+
+const SUCCESS: &str = "success";
 
 tokio::task_local! {
     static NOTE: RefCell<Option<Note>>;
@@ -56,10 +61,11 @@ pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: 
         return next.run(request).await;
     };
     let guess = guess(request.method(), request.uri().path());
+    let record = new_record(&app, &identity, guess);
     let work = NOTE.scope(RefCell::default(), async move {
-        let response = next.run(request).await;
-        let note = NOTE.with(RefCell::take).unwrap_or(guess);
-        write(&app, &identity, note, outcome(&response)).await;
+        let response = Store::recorded(record.clone(), next.run(request)).await;
+        let note = NOTE.with(RefCell::take);
+        write(&app, record, note, outcome(&response)).await;
         response
     });
     let work = request_id::scope(request_id::current().unwrap_or_default(), work);
@@ -75,24 +81,32 @@ pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: 
 fn outcome(response: &Response) -> &'static str {
     match response.extensions().get::<ErrorCode>() {
         Some(code) => code.as_str(),
-        None if response.status().is_success() => "success",
+        None if response.status().is_success() => SUCCESS,
         None => ErrorCode::Internal.as_str(),
     }
 }
 
-async fn write(app: &App, identity: &Identity, note: Note, outcome: &str) {
-    let record = AuditRecord {
+/// The record of a request as it stands when it comes in. It is stored only with what it changes.
+fn new_record(app: &App, identity: &Identity, guess: Note) -> AuditRecord {
+    app.store().new_record(AuditRecord {
         // The store gives both.
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
         tenant: identity.tenant.clone(),
         actor: identity.caller.name.to_string(),
         actor_id: identity.token_id,
-        action: note.action,
-        target: excerpt(&note.target, LONGEST),
-        outcome: outcome.to_owned(),
+        action: guess.action,
+        target: excerpt(&guess.target, LONGEST),
+        outcome: SUCCESS.to_owned(),
         request_id: request_id::current().unwrap_or_default(),
-    };
+    })
+}
+
+async fn write(app: &App, mut record: AuditRecord, note: Option<Note>, outcome: &str) {
+    if let Some(note) = note {
+        (record.action, record.target) = (note.action, excerpt(&note.target, LONGEST));
+    }
+    outcome.clone_into(&mut record.outcome);
     if let Err(error) = app.store().record_change(record).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,

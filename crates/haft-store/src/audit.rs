@@ -1,14 +1,19 @@
 //! The record of changes: written, listed, and kept for a bounded time and number.
+//!
+//! Whatever is changed on behalf of a request is stored in one transaction with the record of that request; what came
+//! of the request as a whole is entered when it is over.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use haft_core::audit::{AuditPage, AuditQuery, AuditRecord};
 use haft_core::catalog::StoreError;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use jiff::SignedDuration;
-use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::Query;
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use crate::engine::fault;
 use crate::rows;
@@ -18,11 +23,71 @@ use crate::time;
 const READ: &str = "read the record of changes";
 const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
 
+tokio::task_local! {
+    /// The record of the request that this task works for.
+    static CURRENT: Arc<AuditRecord>;
+}
+
+/// Runs some work for the same request in another task.
+pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    let record = CURRENT.try_with(Arc::clone).ok();
+    async move {
+        match record {
+            Some(record) => CURRENT.scope(record, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Stores the record of the request, if there is one, together with what it changes. `subject` is what is changed, for
+/// requests that do not name it.
+pub(crate) async fn store_with(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<(), sqlx::Error> {
+    let Ok(record) = CURRENT.try_with(Arc::clone) else { return Ok(()) };
+    let mut record = AuditRecord::clone(&record);
+    if record.target.is_empty() {
+        subject.clone_into(&mut record.target);
+    }
+    // A request may change several things; it has one record.
+    insert(record, "DO NOTHING").execute(&mut **tx).await?;
+    Ok(())
+}
+
+fn insert(record: AuditRecord, again: &str) -> Query<'static, Any, AnyArguments> {
+    sqlx::query(AssertSqlSafe(format!(
+        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) {again}"
+    )))
+    .bind(record.id.to_string())
+    .bind(record.tenant.to_string())
+    .bind(record.at.as_microsecond())
+    .bind(record.actor)
+    .bind(record.actor_id.map(|id| id.to_string()))
+    .bind(record.action)
+    .bind(record.target)
+    .bind(record.outcome)
+    .bind(record.request_id)
+}
+
 impl Store {
-    /// Writes a record. Its identity and its moment are given here.
+    /// Gives a record its identity and its moment.
+    pub fn new_record(&self, record: AuditRecord) -> AuditRecord {
+        let at = self.inner.now();
+        AuditRecord { id: time::exact_id(at), at, ..record }
+    }
+
+    /// Does the work of a request: what it changes in this store is stored together with the record, or not at all.
+    pub async fn recorded<F: Future>(record: AuditRecord, work: F) -> F::Output {
+        CURRENT.scope(Arc::new(record), work).await
+    }
+
+    /// Writes a record, or what came of a request whose record is stored already.
     pub async fn record_change(&self, record: AuditRecord) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.record_change(record).await.map_err(fault("record a change")) })
-            .await
+        let again =
+            "DO UPDATE SET action = excluded.action, target = excluded.target, outcome = excluded.outcome";
+        self.run(|inner| async move {
+            let written = insert(record, again).execute(&inner.engine.pool).await;
+            written.map(drop).map_err(fault("record a change"))
+        })
+        .await
     }
 
     /// Lists records, newest first.
@@ -32,25 +97,6 @@ impl Store {
 }
 
 impl Inner {
-    async fn record_change(&self, record: AuditRecord) -> Result<(), sqlx::Error> {
-        let at = self.now();
-        sqlx::query(AssertSqlSafe(format!(
-            "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-        )))
-        .bind(time::exact_id(at).to_string())
-        .bind(record.tenant.as_str())
-        .bind(at.as_microsecond())
-        .bind(record.actor)
-        .bind(record.actor_id.map(|id| id.to_string()))
-        .bind(record.action)
-        .bind(record.target)
-        .bind(record.outcome)
-        .bind(record.request_id)
-        .execute(&self.engine.pool)
-        .await?;
-        Ok(())
-    }
-
     async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, sqlx::Error> {
         let mut filter = Filter::new(query);
         let counted = filter.select("SELECT COUNT(*) FROM audit", "", self).await?;

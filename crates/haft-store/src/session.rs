@@ -7,6 +7,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
 
+use crate::audit;
 use crate::engine::fault;
 use crate::files::lock::HomeLock;
 use crate::files::write::Undo;
@@ -36,12 +37,29 @@ enum Lesson {
     Bundle((TenantId, BundleSlug), Option<KnownBundle>),
 }
 
-/// Moves the generation, so that other processes see that something changed.
-pub(crate) async fn bump(tx: &mut Transaction<'static, Any>) -> Result<i64, sqlx::Error> {
+/// Moves the generation, so that other processes see that something changed. Every change passes here, so this is also
+/// where its record goes along.
+pub(crate) async fn bump(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<i64, sqlx::Error> {
+    audit::store_with(tx, subject).await?;
     let row = sqlx::query("UPDATE generation SET value = value + 1 WHERE one = 1 RETURNING value")
         .fetch_one(&mut **tx)
         .await?;
     row.try_get(0)
+}
+
+/// Names what a change is about.
+fn subject(changes: &[Change]) -> String {
+    let named = changes.iter().find_map(|change| match change {
+        Change::Tool(tool) => Some(tool.qualified()),
+        _ => None,
+    });
+    let bundle = || {
+        changes.iter().find_map(|change| match change {
+            Change::Bundle(bundle) => Some(bundle.slug.to_string()),
+            _ => None,
+        })
+    };
+    named.or_else(bundle).unwrap_or_default()
 }
 
 impl State {
@@ -143,7 +161,7 @@ impl Session<'_> {
             return Ok(Vec::new());
         }
         let changes = self.inner.mark(self.collect().await.map_err(fault(doing))?);
-        let generation = if quiet { None } else { Some(self.bump().await.map_err(fault(doing))?) };
+        let generation = if quiet { None } else { Some(self.bump(&changes).await.map_err(fault(doing))?) };
         let Session { mut undo, tx, lock, mut state, inner, learned, .. } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);
@@ -160,7 +178,7 @@ impl Session<'_> {
         Ok(changes)
     }
 
-    async fn bump(&mut self) -> Result<i64, sqlx::Error> {
+    async fn bump(&mut self, changes: &[Change]) -> Result<i64, sqlx::Error> {
         for (kind, id) in self
             .bundles
             .iter()
@@ -170,7 +188,7 @@ impl Session<'_> {
             let payload = format!("{} {kind} {id}", self.inner.node);
             self.inner.engine.notify(&mut self.tx, &payload).await?;
         }
-        bump(&mut self.tx).await
+        bump(&mut self.tx, &subject(changes)).await
     }
 
     async fn collect(&mut self) -> Result<Vec<Change>, sqlx::Error> {

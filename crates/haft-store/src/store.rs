@@ -21,7 +21,7 @@ use crate::ledger::{Durability, Group, Ledgers};
 use crate::search::SearchIndex;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
-use crate::{migrate, rows, time};
+use crate::{audit, migrate, rows, time};
 
 /// The name of the SQLite file in the home folder.
 const DATABASE: &str = "haft.db";
@@ -164,7 +164,7 @@ impl Store {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        match tokio::spawn(work(Arc::clone(&self.inner))).await {
+        match tokio::spawn(audit::carried(work(Arc::clone(&self.inner)))).await {
             Ok(result) => result,
             Err(error) => Err(StoreError::unavailable("change the store", error)),
         }

@@ -72,7 +72,7 @@ impl Inner {
             }
             Err(error) => return Err(fault(doing)(error)),
         }
-        state.advance(self.commit_tokens(tx).await.map_err(fault(doing))?);
+        state.advance(self.commit_tokens(tx, &token.name).await.map_err(fault(doing))?);
         self.tokens_moved();
         Ok(())
     }
@@ -89,15 +89,19 @@ impl Inner {
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("token", id));
         }
-        state.advance(self.commit_tokens(tx).await.map_err(fault(doing))?);
+        state.advance(self.commit_tokens(tx, &id.to_string()).await.map_err(fault(doing))?);
         self.tokens_moved();
         Ok(())
     }
 
     /// Commits, and tells the other nodes and processes.
-    async fn commit_tokens(&self, mut tx: Transaction<'static, Any>) -> Result<i64, sqlx::Error> {
+    async fn commit_tokens(
+        &self,
+        mut tx: Transaction<'static, Any>,
+        subject: &str,
+    ) -> Result<i64, sqlx::Error> {
         self.engine.notify(&mut tx, &format!("{} k -", self.node)).await?;
-        let generation = bump(&mut tx).await?;
+        let generation = bump(&mut tx, subject).await?;
         tx.commit().await?;
         Ok(generation)
     }

@@ -31,7 +31,10 @@ pub(crate) async fn list(
     let (part, next_page_token) = page.cut(all, |credential| credential.name.clone());
     let credentials: Vec<_> = part
         .iter()
-        .map(|c| json!({"name": c.name, "value": MASK, "created_at": c.created_at, "modified_at": c.modified_at}))
+        .map(|c| {
+            json!({"name": c.name, "value": MASK, "error": c.error, "created_at": c.created_at,
+                   "modified_at": c.modified_at})
+        })
         .collect();
     Ok(success(json!({"credentials": credentials, "total": total, "next_page_token": next_page_token}))
         .into_response())

@@ -30,6 +30,8 @@ pub struct CredentialInfo {
     pub created_at: Timestamp,
     /// When its value last changed.
     pub modified_at: Timestamp,
+    /// Why it cannot be used, where the key does not open it; with the remedy.
+    pub error: Option<String>,
 }
 
 /// The opened credentials.
@@ -76,8 +78,10 @@ impl Store {
             .await
             .map_err(fault(doing))?;
         let info = |row| {
+            let name: String = sqlx::Row::try_get(row, "name")?;
             Ok(CredentialInfo {
-                name: sqlx::Row::try_get(row, "name")?,
+                error: self.inner.shut(tenant, &name),
+                name,
                 created_at: rows::moment(row, "created_at")?,
                 modified_at: rows::moment(row, "modified_at")?,
             })
@@ -146,6 +150,11 @@ impl Inner {
         if opened.values.is_empty() && opened.shut.is_empty() { Missing::Make } else { Missing::Fail }
     }
 
+    fn shut(&self, tenant: &TenantId, name: &str) -> Option<String> {
+        let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
+        opened.shut.get(&(tenant.clone(), name.to_owned())).cloned()
+    }
+
     fn is_stored(&self, tenant: &TenantId, name: &str, value: &Secret) -> bool {
         let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
         opened.values.get(&(tenant.clone(), name.to_owned())) == Some(value)
@@ -201,7 +210,7 @@ impl Inner {
             refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
         }
         self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
-        let generation = bump(&mut tx).await.map_err(fault(&doing))?;
+        let generation = bump(&mut tx, &name).await.map_err(fault(&doing))?;
         tx.commit().await.map_err(fault(&doing))?;
         state.advance(generation);
         let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
@@ -225,7 +234,7 @@ impl Inner {
         }
         refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
         self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
-        let generation = bump(&mut tx).await.map_err(fault(&doing))?;
+        let generation = bump(&mut tx, &name).await.map_err(fault(&doing))?;
         tx.commit().await.map_err(fault(&doing))?;
         state.advance(generation);
         let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);

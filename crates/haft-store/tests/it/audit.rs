@@ -2,14 +2,21 @@
 
 use haft_core::Timestamp;
 use haft_core::audit::{AuditQuery, AuditRecord};
+use haft_core::catalog::Catalog as _;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
+use haft_core::secret::Secret;
 use haft_store::{Retention, Store, StoreSettings};
 use uuid::Uuid;
 
-use crate::harness::{Harness, Recorder, on_both};
+use crate::harness::{Harness, Recorder, new_tool, on_both, spec};
 
-on_both![records_are_found_by_what_they_say, records_come_in_pages, records_are_bounded_in_time_and_number,];
+on_both![
+    a_change_and_its_record_are_stored_together,
+    records_are_found_by_what_they_say,
+    records_come_in_pages,
+    records_are_bounded_in_time_and_number,
+];
 
 fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
     AuditRecord {
@@ -43,6 +50,36 @@ async fn targets(store: &Store, query: AuditQuery) -> (Vec<String>, u64) {
     (page.records.into_iter().map(|record| record.target).collect(), page.total)
 }
 
+/// Whatever happens after a change, as a crash, it has its record; a change that did not come about has none.
+async fn a_change_and_its_record_are_stored_together(mut harness: Harness) {
+    let store = &harness.store;
+    let begun = |action: &str| store.new_record(record("local", action, ""));
+    let tenant = TenantId::default_tenant;
+    let put = store.put_credential(tenant(), "KEY".into(), Secret::new("hunter2-hunter2".into()));
+    Store::recorded(begun("credential.put"), put).await.unwrap();
+    let delete = store.delete_credential(tenant(), "MISSING".into());
+    Store::recorded(begun("credential.delete"), delete).await.unwrap_err();
+    let create = store.create_tool(new_tool("web", spec("weather", "Tells the weather")));
+    Store::recorded(begun("tool.create"), create).await.unwrap();
+    let named = begun("credential.delete");
+    let delete = store.delete_credential(tenant(), "KEY".into());
+    Store::recorded(named.clone(), delete).await.unwrap();
+    // As a server does when the request is over; the others never came so far.
+    store.record_change(AuditRecord { target: "the key".into(), ..named }).await.unwrap();
+    harness.restart().await;
+    let found = harness.store.changes(&all()).await.unwrap().records;
+    let told: Vec<_> =
+        found.iter().rev().map(|r| format!("{} {} {}", r.action, r.target, r.outcome)).collect();
+    assert_eq!(
+        told,
+        [
+            "credential.put KEY success",
+            "tool.create web:weather@1.0.0 success",
+            "credential.delete the key success"
+        ]
+    );
+}
+
 async fn records_are_found_by_what_they_say(mut harness: Harness) {
     let kim = record("kim", "tool.update", "web:a_b@1.0.0");
     for record in [
@@ -52,7 +89,7 @@ async fn records_are_found_by_what_they_say(mut harness: Harness) {
         record("kim", "credential.put", "100%!"),
         AuditRecord { tenant: TenantId::new("acme").unwrap(), ..record("eve", "tool.create", "theirs") },
     ] {
-        harness.store.record_change(record).await.unwrap();
+        harness.store.record_change(harness.store.new_record(record)).await.unwrap();
     }
     harness.restart().await;
     let found = harness.store.changes(&all()).await.unwrap();
@@ -81,7 +118,8 @@ async fn records_are_found_by_what_they_say(mut harness: Harness) {
 
 async fn records_come_in_pages(harness: Harness) {
     for number in 0..5 {
-        harness.store.record_change(record("kim", "tool.update", &number.to_string())).await.unwrap();
+        let record = harness.store.new_record(record("kim", "tool.update", &number.to_string()));
+        harness.store.record_change(record).await.unwrap();
     }
     let page = harness.store.changes(&AuditQuery { limit: 2, ..all() }).await.unwrap();
     assert_eq!((page.records[1].target.as_str(), page.total), ("3", 5));
@@ -97,7 +135,9 @@ async fn records_are_bounded_in_time_and_number(harness: Harness) {
     let settings = StoreSettings { retention, ..harness.settings() };
     let sink = std::sync::Arc::new(Recorder::default());
     let store = Store::open(settings, harness.clock.clone(), sink).await.unwrap();
-    let put = async |target: &str| store.record_change(record("kim", "tool.update", target)).await.unwrap();
+    let put = async |target: &str| {
+        store.record_change(store.new_record(record("kim", "tool.update", target))).await.unwrap();
+    };
     put("old").await;
     harness.clock.advance(11 * 24);
     for target in ["a", "b"] {
