@@ -12,6 +12,7 @@ pub use import::{Import, Imported, MOST_TOOLS, import};
 use crate::Timestamp;
 use crate::hash;
 use crate::name::{BundleSlug, TenantId};
+use crate::spec::Policy;
 
 /// An MCP server that is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct McpServer {
     /// Whether a tool that changes on the server is taken over without being asked.
     #[serde(default)]
     pub accept_changes: bool,
+    /// Who may call its tools.
+    #[serde(default)]
+    pub policy: Policy,
     /// What stands before the names of its tools; nothing keeps them as they are.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,

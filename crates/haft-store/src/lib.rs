@@ -21,6 +21,7 @@ mod tokens;
 mod vault;
 mod watch;
 
+pub use catalog::mcp::Changed;
 pub use catalog::sync::ReindexReport;
 pub use reaper::Reaped;
 pub use search::{Hit, SearchIndex};

@@ -6,10 +6,11 @@ use sqlx::{Any, Row as _, Transaction};
 use crate::engine::{self, Engine, fault};
 
 /// Every script, in order. A script that was released is never edited; a change is a new script.
-const SCRIPTS: [&str; 3] = [
+const SCRIPTS: [&str; 4] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
+    include_str!("../migrations/0004_mcp.sql"),
 ];
 
 const DOING: &str = "bring the database to the newest schema";

@@ -88,7 +88,7 @@ fn spec(server: &McpServer, tool: &Listed, name: ToolName) -> Result<ToolSpec, P
     if let Some(title) = tool.title.as_deref().filter(|title| !title.trim().is_empty()) {
         spec.display_name = excerpt(title, 200);
     }
-    spec.execution.is_pure = false;
+    spec.policy = server.policy;
     spec.input_schema = schema("input_schema", &tool.input_schema)?;
     // A server may return what its own schema forbids; the arguments are ours to check, the value is checked too.
     if let Some(output) = &tool.output_schema {
@@ -131,6 +131,7 @@ mod tests {
     use crate::Timestamp;
     use crate::mcp::{Stdio, Transport};
     use crate::name::{BundleSlug, TenantId};
+    use crate::spec::Policy;
 
     fn server(prefix: &str) -> McpServer {
         McpServer {
@@ -139,6 +140,7 @@ mod tests {
             transport: Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() }),
             enabled: true,
             accept_changes: false,
+            policy: Policy::Allow,
             prefix: prefix.to_owned(),
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,

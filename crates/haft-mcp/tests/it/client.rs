@@ -14,7 +14,7 @@ use haft_core::mcp::{Listed, McpServer, Phase, ServerState, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
-use haft_core::spec::ToolSpec;
+use haft_core::spec::{Policy, ToolSpec};
 use haft_mcp::client::{ClientParts, McpClients, McpExecutor, ToolSink};
 use haft_runtime::egress::{Egress, EgressRules};
 use haft_sandbox::{EngineName, Sandbox, Settings};
@@ -129,6 +129,7 @@ fn server(command: &str, args: &[&str]) -> McpServer {
         }),
         enabled: true,
         accept_changes: false,
+        policy: Policy::Allow,
         prefix: String::new(),
         created_at: Timestamp::UNIX_EPOCH,
         modified_at: Timestamp::UNIX_EPOCH,

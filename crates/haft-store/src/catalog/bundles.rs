@@ -250,7 +250,10 @@ pub(crate) fn check_open(bundle: &Bundle) -> Result<(), StoreError> {
 }
 
 fn read_only(bundle: &Bundle) -> StoreError {
-    StoreError::ReadOnly(format!("the bundle `{}` is built in; only `enabled` can be changed", bundle.slug))
+    StoreError::ReadOnly(format!(
+        "the bundle `{}` is built in, or holds the tools of an MCP server; only `enabled` can be changed",
+        bundle.slug
+    ))
 }
 
 fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {

@@ -112,7 +112,7 @@ impl Inner {
     pub(crate) async fn enable_tool(&self, id: ToolId, enabled: bool) -> Result<Tool, StoreError> {
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        if !tool.built_in {
+        if check_own(&tool).is_ok() {
             let bundle = session.live_bundle(tool.bundle_id).await?;
             check_open(&bundle)?;
         }
@@ -126,9 +126,7 @@ impl Inner {
     pub(crate) async fn delete_tool(&self, id: ToolId, backup: Backup) -> Result<Option<String>, StoreError> {
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        if tool.built_in {
-            return Err(built_in(&tool));
-        }
+        check_own(&tool)?;
         let kept = session.remove_file(&tool, backup).await?;
         session.remove_tool(id).await.map_err(fault("delete the tool"))?;
         session.finish().await?;
@@ -165,9 +163,7 @@ impl Session<'_> {
     /// Finds a tool whose content may be changed.
     pub(crate) async fn writable(&mut self, id: ToolId) -> Result<Tool, StoreError> {
         let tool = self.tool(id).await?;
-        if tool.built_in {
-            return Err(built_in(&tool));
-        }
+        check_own(&tool)?;
         let bundle = self.live_bundle(tool.bundle_id).await?;
         check_open(&bundle)?;
         Ok(tool)
@@ -206,8 +202,19 @@ impl Session<'_> {
     }
 }
 
-pub(crate) fn built_in(tool: &Tool) -> StoreError {
-    StoreError::ReadOnly(format!("`{}` is built in; only `enabled` can be changed", tool.spec.name))
+/// Refuses to change what comes from elsewhere.
+fn check_own(tool: &Tool) -> Result<(), StoreError> {
+    let name = &tool.spec.name;
+    match tool.source {
+        Source::BuiltIn => {
+            Err(StoreError::ReadOnly(format!("`{name}` is built in; only `enabled` can be changed")))
+        }
+        Source::Mcp => Err(StoreError::ReadOnly(format!(
+            "`{name}` comes from the MCP server `{}`; only `enabled` can be changed",
+            tool.bundle
+        ))),
+        Source::User | Source::Toolset => Ok(()),
+    }
 }
 
 fn taken(bundle: &haft_core::name::BundleSlug, name: &ToolName, version: &Version) -> StoreError {

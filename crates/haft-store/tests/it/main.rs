@@ -14,6 +14,7 @@ mod credentials;
 mod disk;
 mod harness;
 mod ledger;
+mod mcp;
 mod nodes;
 mod processes;
 mod property;
