@@ -20,7 +20,9 @@ const KNOWN: &str = "known are: default = value, range = 1..=50, one_of(\"a\", \
 /// What a call says by name.
 pub(crate) struct Argument {
     pub(crate) name: LitStr,
-    pub(crate) ty: Type,
+    ty: Type,
+    /// Whether the function borrows what was read.
+    pub(crate) is_borrowed: bool,
     description: String,
     default: Option<Expr>,
     range: Option<ExprRange>,
@@ -30,9 +32,11 @@ pub(crate) struct Argument {
 impl Argument {
     /// Reads it of the parameter's name, type and attributes.
     pub(crate) fn read(name: LitStr, ty: Type, attributes: &[Attribute], faults: &mut Faults) -> Self {
+        let (ty, is_borrowed) = types::owned(&ty).map_or((ty, false), |owned| (owned, true));
         types::check(&ty, faults);
         let description = docs::paragraphs(attributes).join("\n\n");
-        let mut argument = Self { name, ty, description, default: None, range: None, one_of: Vec::new() };
+        let mut argument =
+            Self { name, ty, is_borrowed, description, default: None, range: None, one_of: Vec::new() };
         let mut seen: Vec<Ident> = Vec::new();
         for attribute in attributes.iter().filter(|attribute| is_arg(attribute)) {
             let items = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);

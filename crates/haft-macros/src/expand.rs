@@ -39,7 +39,7 @@ pub(crate) fn tool(options: TokenStream, item: &TokenStream) -> TokenStream {
     let (haft, companion) = (tool.options.haft(), companion(&function));
     let (visibility, ident) = (&function.vis, &function.sig.ident);
     let cfg = function.attrs.iter().filter(|attribute| is_cfg(attribute));
-    let about = format!("Makes the tool of the function [`{ident}()`].");
+    let about = format!(" Makes the tool of the function [`{ident}()`].");
     quote! {
         #function
         #companion
@@ -157,6 +157,10 @@ impl Tool {
             .map(|number| format_ident!("argument_{number}", span = Span::mixed_site()))
             .collect();
         let values = self.parameters.iter().map(|parameter| parameter.value(&call, &given, private));
+        let passed = self.parameters.iter().zip(&locals).map(|(parameter, local)| {
+            let borrow = parameter.is_borrowed().then(|| quote!(&));
+            quote!(#borrow #local)
+        });
         let ident = &function.sig.ident;
         let output = match &function.sig.output {
             ReturnType::Type(_, output) => inside(output),
@@ -168,7 +172,7 @@ impl Tool {
         };
         let body = quote! {
             #(let #locals = #values;)*
-            let #returned = #private::Returned(#ident(#(#locals),*)#wait);
+            let #returned = #private::Returned(#ident(#(#passed),*)#wait);
             #outcome
         };
         if function.sig.asyncness.is_some() {
@@ -179,3 +183,7 @@ impl Tool {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "expand_tests.rs"]
+mod tests;

@@ -139,11 +139,11 @@ fn path(item: &Meta) -> syn::Result<Path> {
 }
 
 fn above_zero(number: &LitInt) -> syn::Result<u32> {
-    let value = number.base10_parse()?;
-    if value == 0 {
-        return Err(syn::Error::new_spanned(number, "expected 1 or more: with 0, no call would ever run"));
+    match number.base10_parse() {
+        Ok(0) => Err(syn::Error::new_spanned(number, "expected 1 or more: with 0, no call would ever run")),
+        Ok(value) => Ok(value),
+        Err(_) => Err(syn::Error::new_spanned(number, format!("expected a number from 1 to {}", u32::MAX))),
     }
-    Ok(value)
 }
 
 fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
@@ -152,7 +152,8 @@ fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
         return Err(syn::Error::new_spanned(item, expected));
     };
     let (mut attempts, mut backoff) = (None, DEFAULT_BACKOFF);
-    for item in Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens.clone())? {
+    let items = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens.clone());
+    for item in items.map_err(|_| syn::Error::new_spanned(tokens, expected))? {
         if item.path().is_ident("attempts") {
             attempts = Some(literal::<LitInt>(&item, "a number: `attempts = 3`")?.base10_parse()?);
         } else if item.path().is_ident("backoff") {

@@ -95,6 +95,12 @@ fn parameter(input: &mut PatType, faults: &mut Faults) -> Option<Parameter> {
         check_special(&special, &input.ty, faults);
         return Some(special);
     }
+    if let Type::Reference(reference) = &*input.ty
+        && types::all_arguments(&reference.elem).is_some()
+    {
+        faults.at(reference.and_token, "take `Args<…>` by value");
+        return None;
+    }
     let name = name(&input.pat, faults)?;
     Some(Parameter::One(Box::new(Argument::read(name, (*input.ty).clone(), &ours, faults))))
 }
@@ -172,5 +178,10 @@ impl Parameter {
             }
             Self::One(argument) => argument.reading(given),
         }
+    }
+
+    /// Tells whether the function borrows the value.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        matches!(self, Self::One(argument) if argument.is_borrowed)
     }
 }

@@ -1,8 +1,10 @@
 //! What kind of parameter a type says, and which types cannot be one.
 
+use syn::spanned::Spanned as _;
 use syn::visit_mut::VisitMut;
 use syn::{
     GenericArgument, Lifetime, PathArguments, PathSegment, Type, TypeImplTrait, TypePath, TypeReference,
+    TypeSlice, parse_quote_spanned,
 };
 
 use crate::faults::Faults;
@@ -68,6 +70,25 @@ fn last(path: &TypePath) -> Option<&PathSegment> {
     path.path.segments.last()
 }
 
+/// Returns what is read of a call for a parameter of this type, where the function borrows it.
+pub(crate) fn owned(ty: &Type) -> Option<Type> {
+    let Type::Reference(TypeReference { lifetime: None, mutability: None, elem, .. }) = ty else {
+        return None;
+    };
+    match &**elem {
+        // It is part of the call already.
+        Type::Path(path) if path.path.is_ident("str") => None,
+        Type::Slice(TypeSlice { elem, .. }) => {
+            Some(parse_quote_spanned!(elem.span()=> ::std::vec::Vec<#elem>))
+        }
+        Type::Path(path) if last_name(elem).as_deref() == Some("Path") => {
+            Some(parse_quote_spanned!(path.span()=> ::std::path::PathBuf))
+        }
+        Type::Path(_) => Some((**elem).clone()),
+        _ => None,
+    }
+}
+
 /// Says what keeps a type from being a parameter, as far as its letters tell.
 pub(crate) fn check(ty: &Type, faults: &mut Faults) {
     // The visitor is made for changes; the copy is thrown away.
@@ -91,7 +112,7 @@ impl VisitMut for Check<'_> {
         } else if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
             syn::visit_mut::visit_type_reference_mut(self, reference);
         } else {
-            self.0.at(&*reference, format!("only `&str` can be borrowed from the arguments; {owned}"));
+            self.0.at(&*reference, format!("only a `&str` can stand inside of an argument's type; {owned}"));
         }
     }
 
@@ -130,6 +151,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_borrowed_is_owned_by_the_call() {
+        for (ty, read) in [
+            (parse_quote!(&[u8]), Some(parse_quote!(::std::vec::Vec<u8>))),
+            (parse_quote!(&Path), Some(parse_quote!(::std::path::PathBuf))),
+            (parse_quote!(&my::Filter), Some(parse_quote!(my::Filter))),
+            (parse_quote!(&str), None),
+            (parse_quote!(&mut Filter), None),
+            (parse_quote!(&'static Filter), None),
+            (parse_quote!(Filter), None),
+        ] {
+            assert_eq!(owned(&ty), read);
+        }
+    }
+
+    #[test]
     fn types_that_cannot_be_arguments() {
         let fault = |ty: Type| {
             let mut faults = Faults::default();
@@ -140,9 +176,9 @@ mod tests {
             assert_eq!(fault(fine), None);
         }
         for (ty, part) in [
-            (parse_quote!(&[u8]), "take a `Vec<…>`"),
-            (parse_quote!(&Path), "take a `PathBuf`"),
-            (parse_quote!(&Filter), "take a `Filter` by value"),
+            (parse_quote!(Option<&[u8]>), "take a `Vec<…>`"),
+            (parse_quote!(Option<&Path>), "take a `PathBuf`"),
+            (parse_quote!(Vec<&Filter>), "take a `Filter` by value"),
             (parse_quote!(&mut Filter), "not there to be changed"),
             (parse_quote!(Option<&'static str>), "lives as long as its call"),
             (parse_quote!(Vec<impl Into<String>>), "stands for many"),

@@ -133,6 +133,12 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     }
 }
 
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        failure.0
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
@@ -157,7 +163,7 @@ fn failed<E: fmt::Display + 'static>(error: E) -> CallError {
     CallError::new(ErrorCode::ExecutionFailed, format!("{error:#}"))
 }
 
-fn to_value(value: &impl Serialize) -> Outcome {
+pub(crate) fn to_value(value: &impl Serialize) -> Outcome {
     serde_json::to_value(value).map_err(|error| {
         CallError::new(ErrorCode::InvalidOutput, format!("the value cannot be written as JSON: {error}"))
             .for_model("the tool returned an unexpected result")

@@ -16,6 +16,7 @@ mod function;
 #[cfg(doctest)]
 mod guides;
 mod load;
+mod mock;
 mod params;
 mod properties;
 mod report;
@@ -43,6 +44,7 @@ pub use haft_core::name::TenantId;
 pub use haft_core::outcome::{CallError, ErrorCode};
 pub use haft_core::problem::Problem;
 pub use haft_core::secret::{Secret, SecretError, SecretSource};
+pub use mock::{Expectation, Fails, Matches, MockTools};
 pub use params::{Param, Params};
 pub use report::{Fault, LoadError, LoadReport};
 pub use tools::Tools;
@@ -87,8 +89,8 @@ pub mod middleware {
 ///
 /// - The description is the first paragraph of the doc comment; those of the parameters are theirs.
 /// - An `async fn` runs where it is called; any other function may block, and runs on threads of its own.
-/// - A parameter is whatever derives [`serde::Deserialize`] and [`schemars::JsonSchema`], or `&str`. `Option` makes
-///   it optional. `#[arg(default = …)]`, `#[arg(range = 1..=50)]`, `#[arg(one_of("a", "b"))]` and
+/// - A parameter is whatever derives [`serde::Deserialize`] and [`schemars::JsonSchema`], or a reference to
+///   it. `Option` makes it optional. `#[arg(default = …)]`, `#[arg(range = 1..=50)]`, `#[arg(one_of("a", "b"))]` and
 ///   `#[arg(rename = "…")]` say more. Arguments that are no parameter are refused.
 /// - [`Args`]`<T>` takes all arguments as one type; `&`[`Context`] or `Context` is the context of the call.
 /// - It returns anything that is [`serde::Serialize`], or a `Result` of that with any error that can be displayed;

@@ -3,10 +3,13 @@
     clippy::unused_async,
     clippy::too_many_arguments,
     clippy::needless_pass_by_value,
+    clippy::ptr_arg,
+    clippy::trivially_copy_pass_by_ref,
     reason = "the functions are here to be of every kind"
 )]
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use haft::{Args, Context, ErrorCode, Failure, ToolDef, Tools, tool};
@@ -80,11 +83,11 @@ struct Place {
 )]
 fn weather(
     /// Where
-    place: Place,
+    place: &Place,
     #[arg(default = Unit::Celsius)] unit: Unit,
     #[arg(default = "short", one_of("short", "long"))] style: &str,
     #[arg(range = 1..=14, rename = "days-ahead")] days: Option<u8>,
-    #[arg(default = Place { city: "x".into(), country: None })] other: Place,
+    #[arg(default = Place { city: "x".into(), country: None })] other: &Place,
     r#type: Option<&str>,
 ) -> Value {
     json!([place.city, place.country, unit, style, days, other.city, r#type])
@@ -270,4 +273,16 @@ async fn a_tool_may_be_defined_inside_of_a_function() {
         double.0 * 2
     }
     check(double::tool(), json!({"double": 4}), json!(8)).await;
+}
+
+/// Joins parts.
+#[tool]
+async fn join(parts: &[String], folder: &Path, number: &u8, #[arg(default = "-")] with: &String) -> String {
+    format!("{}{with}{}{with}{number}", folder.display(), parts.join(with))
+}
+
+#[tokio::test]
+async fn what_a_function_borrows_is_owned_by_the_call() {
+    let args = json!({"parts": ["a", "b"], "folder": "/x", "number": 3});
+    check(join::tool(), args, json!("/x-a-b-3")).await;
 }

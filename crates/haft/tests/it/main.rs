@@ -9,6 +9,7 @@ mod load;
 mod macros;
 mod macros_lints;
 mod macros_schema;
+mod macros_ui;
 mod register;
 mod sandbox;
 #[cfg(feature = "server")]

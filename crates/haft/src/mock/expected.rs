@@ -1,0 +1,171 @@
+//! What a mock expects and what it has seen.
+
+use std::panic::Location;
+use std::time::Duration;
+
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use serde_json::Value;
+
+use super::report;
+use crate::answer::Failure;
+
+/// Everything a mock knows.
+#[derive(Default)]
+pub(super) struct Script {
+    pub(super) expected: Vec<Expected>,
+    pub(super) calls: Vec<Call>,
+    /// Whether it was said already what is wrong.
+    pub(super) is_told: bool,
+}
+
+/// A call that came.
+pub(super) struct Call {
+    pub(super) tool: String,
+    pub(super) args: Value,
+    pub(super) is_expected: bool,
+}
+
+/// A call that is to come.
+pub(super) struct Expected {
+    pub(super) tool: String,
+    /// Where the test says so.
+    pub(super) place: &'static Location<'static>,
+    pub(super) arguments: Arguments,
+    pub(super) answers: Vec<Outcome>,
+    pub(super) delay: Duration,
+    pub(super) times: Times,
+    pub(super) count: usize,
+}
+
+/// How often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    OnceOrMore,
+    Exactly(usize),
+    Any,
+}
+
+impl Times {
+    /// Tells whether one call more than these is one too many.
+    fn is_full(self, count: usize) -> bool {
+        matches!(self, Self::Exactly(most) if count >= most)
+    }
+
+    /// Tells whether so many calls are enough.
+    pub(super) fn is_met(self, count: usize) -> bool {
+        match self {
+            Self::OnceOrMore => count > 0,
+            Self::Exactly(exactly) => count == exactly,
+            Self::Any => true,
+        }
+    }
+}
+
+/// Which arguments.
+#[doc(hidden)]
+pub enum Arguments {
+    /// Whatever they are.
+    Any,
+    /// These.
+    Equal(Value),
+    /// Those that a function says yes to.
+    Like(Box<dyn Fn(&Value) -> bool + Send>),
+}
+
+impl Arguments {
+    pub(super) fn fit(&self, args: &Value) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Equal(expected) => expected == args,
+            Self::Like(predicate) => predicate(args),
+        }
+    }
+}
+
+impl Expected {
+    pub(super) fn new(tool: &str, place: &'static Location<'static>) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            place,
+            arguments: Arguments::Any,
+            answers: Vec::new(),
+            delay: Duration::ZERO,
+            times: Times::OnceOrMore,
+            count: 0,
+        }
+    }
+
+    /// Returns the answer to the next call.
+    fn next(&mut self) -> Outcome {
+        let answer = self.answers.get(self.count).or(self.answers.last());
+        self.count += 1;
+        answer.cloned().unwrap_or(Ok(Value::Null))
+    }
+}
+
+impl Script {
+    /// Keeps a call and returns how it is answered, and after which time.
+    pub(super) fn answer(&mut self, mut call: Call) -> (Outcome, Duration) {
+        let found = self.expected.iter_mut().find(|expected| {
+            expected.tool == call.tool
+                && !expected.times.is_full(expected.count)
+                && expected.arguments.fit(&call.args)
+        });
+        let answer = found.map(|expected| (expected.next(), expected.delay));
+        call.is_expected = answer.is_some();
+        let answer = answer.unwrap_or_else(|| {
+            let message = format!("MockTools did not expect this call\n{}", report::unexpected(self, &call));
+            (Err(CallError::new(ErrorCode::ExecutionFailed, message)), Duration::ZERO)
+        });
+        self.calls.push(call);
+        answer
+    }
+}
+
+/// What says which arguments an expectation is about.
+pub trait Matches {
+    #[doc(hidden)]
+    fn arguments(self) -> Arguments;
+}
+
+impl Matches for Value {
+    fn arguments(self) -> Arguments {
+        Arguments::Equal(self)
+    }
+}
+
+impl<F: Fn(&Value) -> bool + Send + 'static> Matches for F {
+    fn arguments(self) -> Arguments {
+        Arguments::Like(Box::new(self))
+    }
+}
+
+/// What a call can fail with.
+pub trait Fails {
+    #[doc(hidden)]
+    fn error(self) -> CallError;
+}
+
+impl Fails for CallError {
+    fn error(self) -> CallError {
+        self
+    }
+}
+
+impl Fails for Failure {
+    fn error(self) -> CallError {
+        self.into()
+    }
+}
+
+impl Fails for &str {
+    fn error(self) -> CallError {
+        Failure::new(self).into()
+    }
+}
+
+impl Fails for String {
+    fn error(self) -> CallError {
+        Failure::new(self).into()
+    }
+}

@@ -1,0 +1,212 @@
+//! What a mock answers, and what it says when something was not as expected.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use haft_core::outcome::{CallError, ErrorCode};
+use serde_json::json;
+
+use super::*;
+use crate::Failure;
+
+async fn call(mock: &MockTools, tool: &str, args: Value) -> Result<Value, CallError> {
+    mock.tools().execute(tool, args).await
+}
+
+/// Returns what a mock says when it is dropped; the lines of this file are not part of it.
+fn told(mock: MockTools) -> Option<String> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let told = catch_unwind(AssertUnwindSafe(|| drop(mock)));
+    std::panic::set_hook(hook);
+    told.err().map(|payload| without_lines(payload.downcast_ref::<String>().unwrap()))
+}
+
+fn without_lines(text: &str) -> String {
+    let mut parts = text.split("mock_tests.rs:");
+    let first = parts.next().unwrap().to_owned();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.fold(first, |text, part| text + "mock_tests.rs:N" + part)
+}
+
+#[tokio::test]
+async fn the_first_expectation_that_fits_answers() {
+    let mock = MockTools::new();
+    mock.on("find").with(json!({"query": "rust"})).returns(json!(["a"]));
+    mock.on("find").with(|args: &Value| args["limit"] == 1).returns("one");
+    mock.on("find").fails(Failure::new("busy").retryable()).times(1);
+    mock.on("find").returns_in_turn([1, 2]);
+    mock.on("other").fails("no");
+    mock.on("third").fails(CallError::new(ErrorCode::Network, "gone")).any_times();
+    for (tool, args, expected) in [
+        ("find", json!({"query": "rust"}), Ok(json!(["a"]))),
+        ("find", json!({"query": "go", "limit": 1}), Ok(json!("one"))),
+        ("find", json!({}), Err(("busy", true))),
+        ("find", json!({}), Ok(json!(1))),
+        ("find", json!({"query": "rust"}), Ok(json!(["a"]))),
+        ("find", json!({}), Ok(json!(2))),
+        ("other", json!({}), Err(("no", false))),
+        ("third", json!({}), Err(("gone", true))),
+    ] {
+        let outcome = call(&mock, tool, args).await;
+        let outcome = outcome.as_ref().map_err(|error| (error.message.as_str(), error.retryable));
+        assert_eq!(outcome.cloned(), expected, "{tool}");
+    }
+    assert_eq!(mock.calls("other"), [json!({})]);
+    assert_eq!(mock.calls("find").len(), 6);
+    mock.verify();
+    assert_eq!(told(mock), None);
+}
+
+#[tokio::test]
+async fn an_answer_may_take_its_time() {
+    let mock = MockTools::new();
+    mock.on("slow").delay(Duration::from_mins(10)).returns(1);
+    mock.on("soon").delay(Duration::from_millis(1)).returns(2);
+    let slow = tokio::time::timeout(Duration::from_millis(20), call(&mock, "slow", json!({}))).await;
+    assert!(slow.is_err(), "{slow:?}");
+    assert_eq!(call(&mock, "soon", json!({})).await, Ok(json!(2)));
+}
+
+#[tokio::test]
+async fn what_did_not_come_is_told() {
+    let mock = MockTools::new();
+    mock.on("find").with(json!({"query": "rust"})).times(2);
+    mock.on("find").with(|args: &Value| args["query"] == "go");
+    mock.on("mail").returns("sent");
+    mock.on("unused").any_times();
+    call(&mock, "find", json!({"query": "rust"})).await.unwrap();
+    insta::assert_snapshot!(told(mock).unwrap(), @r#"
+    MockTools: the calls were not as expected
+
+    not met:
+      `find` with {"query":"rust"} (crates/haft/src/mock_tests.rs:N): expected 2 calls, got 1
+        calls of `find`:
+          {"query":"rust"}
+      `find` with arguments that its function says yes to (crates/haft/src/mock_tests.rs:N): expected 1 call or more, got 0
+        calls of `find`:
+          {"query":"rust"}
+      `mail` with whatever arguments (crates/haft/src/mock_tests.rs:N): expected 1 call or more, got 0
+        `mail` was not called at all
+    "#);
+}
+
+#[tokio::test]
+async fn what_came_instead_is_told_with_the_nearest_expectation() {
+    let mock = MockTools::new();
+    mock.on("find").with(json!({"query": "rust", "filter": {"tags": ["a", "b"]}, "limit": 5}));
+    mock.on("find").with(json!({"query": "go"}));
+    let args = json!({"query": "rust", "filter": {"tags": ["a", "c", "d"]}, "page": 2});
+    let error = call(&mock, "find", args).await.unwrap_err();
+    insta::assert_snapshot!(without_lines(&error.message), @r#"
+    MockTools did not expect this call
+    nearest is `find` with {"query":"rust","filter":{"tags":["a","b"]},"limit":5} (crates/haft/src/mock_tests.rs:N)
+      filter.tags[1]: expected "b", got "c"
+      filter.tags[2]: expected nothing, got "d"
+      limit: expected 5, got nothing
+      page: expected nothing, got 2
+    "#);
+    call(&mock, "find", json!({"query": "go"})).await.unwrap();
+    insta::assert_snapshot!(told(mock).unwrap(), @r#"
+    MockTools: the calls were not as expected
+
+    not met:
+      `find` with {"query":"rust","filter":{"tags":["a","b"]},"limit":5} (crates/haft/src/mock_tests.rs:N): expected 1 call or more, got 0
+        calls of `find`:
+          {"query":"rust","filter":{"tags":["a","c","d"]},"page":2}
+          {"query":"go"}
+
+    not expected:
+      `find` with {"query":"rust","filter":{"tags":["a","c","d"]},"page":2}
+        nearest is `find` with {"query":"rust","filter":{"tags":["a","b"]},"limit":5} (crates/haft/src/mock_tests.rs:N)
+          filter.tags[1]: expected "b", got "c"
+          filter.tags[2]: expected nothing, got "d"
+          limit: expected 5, got nothing
+          page: expected nothing, got 2
+    "#);
+}
+
+#[tokio::test]
+async fn what_came_too_often_is_told() {
+    let mock = MockTools::new();
+    mock.on("delete").never();
+    mock.on("find").times(1);
+    mock.on("mail").with(|args: &Value| args["to"] == "ada").any_times();
+    call(&mock, "find", json!({})).await.unwrap();
+    for (tool, args) in [("delete", json!({"id": 7})), ("find", json!({})), ("mail", json!({"to": "bob"}))] {
+        assert_eq!(call(&mock, tool, args).await.unwrap_err().code, ErrorCode::ExecutionFailed);
+    }
+    insta::assert_snapshot!(told(mock).unwrap(), @r#"
+    MockTools: the calls were not as expected
+
+    not expected:
+      `delete` with {"id":7}
+        one too many for `delete` with whatever arguments (crates/haft/src/mock_tests.rs:N): expected no call
+      `find` with {}
+        one too many for `find` with whatever arguments (crates/haft/src/mock_tests.rs:N): expected 1 call
+      `mail` with {"to":"bob"}
+        does not fit `mail` with arguments that its function says yes to (crates/haft/src/mock_tests.rs:N)
+    "#);
+}
+
+#[tokio::test]
+async fn what_is_told_is_bounded() {
+    let mock = MockTools::new();
+    mock.on("find").never();
+    for number in 0..12 {
+        let long = "x".repeat(if number == 0 { 5000 } else { 1 });
+        call(&mock, "find", json!({"number": number, "text": long})).await.unwrap_err();
+    }
+    let told = told(mock).unwrap();
+    assert!(told.len() < 4000, "{told}");
+    assert!(told.contains("… and 2 more"), "{told}");
+}
+
+fn real() -> Tools {
+    let tools = Tools::new();
+    let function = MockTools::new().function("x");
+    for name in ["find", "mail"] {
+        let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]});
+        let def = ToolDef::of_type::<Value>(name, "Real.", Arc::clone(&function)).input_schema(schema);
+        tools.register(def.output_schema(json!({"type": "string"}))).unwrap();
+    }
+    tools
+}
+
+#[tokio::test]
+async fn over_real_tools_arguments_and_values_are_checked() {
+    let mock = MockTools::over(&real());
+    mock.on("find").returns_in_turn([json!("found"), json!(5)]);
+    let error = call(&mock, "find", json!({"id": "x"})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidArguments);
+    assert_eq!(call(&mock, "find", json!({"id": 1})).await, Ok(json!("found")));
+    assert_eq!(call(&mock, "find", json!({"id": 2})).await.unwrap_err().code, ErrorCode::InvalidOutput);
+    assert_eq!(call(&mock, "absent", json!({})).await.unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(mock.calls("find"), [json!({"id": 1}), json!({"id": 2})]);
+    call(&mock, "mail", json!({"id": 3})).await.unwrap_err();
+    insta::assert_snapshot!(told(mock).unwrap(), @r#"
+    MockTools: the calls were not as expected
+
+    not expected:
+      `mail` with {"id":3}
+        nothing is expected of `mail`
+    "#);
+}
+
+#[test]
+fn what_cannot_be_mocked_is_told_at_once() {
+    let check = |begin: &dyn Fn()| {
+        let payload = catch_unwind(AssertUnwindSafe(begin)).unwrap_err();
+        payload.downcast_ref::<String>().unwrap().clone()
+    };
+    insta::assert_snapshot!(check(&|| drop(MockTools::over(&real()).on("absent"))), @"MockTools: there is no tool `absent` to mock; there are: find, mail");
+    insta::assert_snapshot!(check(&|| drop(MockTools::new().on("a b"))), @"MockTools: register the tool `a b`");
+}
+
+#[tokio::test]
+async fn a_failure_is_told_once() {
+    let mock = MockTools::new();
+    mock.on("find");
+    let first = catch_unwind(AssertUnwindSafe(|| mock.verify()));
+    assert!(first.is_err());
+    assert_eq!(told(mock), None);
+}
