@@ -2,3 +2,6 @@
 
 #[doc = include_str!("../../../docs/typed-functions.md")]
 struct TypedFunctions;
+
+#[doc = include_str!("../../../docs/testing-tools.md")]
+struct TestingTools;
