@@ -199,7 +199,7 @@ fn what_cannot_be_mocked_is_told_at_once() {
         payload.downcast_ref::<String>().unwrap().clone()
     };
     insta::assert_snapshot!(check(&|| drop(MockTools::over(&real()).on("absent"))), @"MockTools: there is no tool `absent` to mock; there are: find, mail");
-    insta::assert_snapshot!(check(&|| drop(MockTools::new().on("a b"))), @"MockTools: register the tool `a b`");
+    insta::assert_snapshot!(check(&|| drop(MockTools::new().on("a b"))), @"MockTools: register the tool `a b`: tool name `a b` contains ' '; allowed are letters, digits, `-` and `_`");
 }
 
 #[tokio::test]
