@@ -91,6 +91,17 @@ fn is_cfg(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg")
 }
 
+/// Puts tokens to another place, so that an error about them is told there.
+fn moved(tokens: &TokenStream, place: Span) -> TokenStream {
+    let tokens = tokens.clone().into_iter();
+    tokens
+        .map(|mut token| {
+            token.set_span(place);
+            token
+        })
+        .collect()
+}
+
 /// A tool, as far as its function tells.
 struct Tool {
     name: String,
@@ -117,7 +128,10 @@ impl Tool {
     /// Returns the type that has the schema of the arguments, and its declaration where it has to be written.
     fn arguments(&self, private: &TokenStream) -> (TokenStream, TokenStream) {
         let all = self.parameters.iter().find_map(|parameter| match parameter {
-            Parameter::All(ty) => Some(quote_spanned!(inside(ty)=> #private::Args::<#ty>)),
+            Parameter::All(ty) => {
+                let private = moved(private, inside(ty));
+                Some(quote_spanned!(inside(ty)=> #private::Args::<#ty>))
+            }
             _ => None,
         });
         if let Some(all) = all {
@@ -152,7 +166,6 @@ impl Tool {
     fn runner(&self, function: &ItemFn, private: &TokenStream) -> TokenStream {
         let call = Ident::new("_call", Span::mixed_site());
         let given = Ident::new("_given", Span::mixed_site());
-        let returned = Ident::new("returned", Span::mixed_site());
         let locals: Vec<_> = (0..self.parameters.len())
             .map(|number| format_ident!("argument_{number}", span = Span::mixed_site()))
             .collect();
@@ -166,6 +179,7 @@ impl Tool {
             ReturnType::Type(_, output) => inside(output),
             ReturnType::Default => inside(ident),
         };
+        let returned = Ident::new("returned", output);
         let wait = function.sig.asyncness.map(|_| quote!(.await));
         let outcome = quote_spanned! {output=>
             (&#returned).kind().outcome(#returned.0)

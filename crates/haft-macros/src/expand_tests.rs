@@ -1,12 +1,13 @@
 //! What is written, and what is told where nothing can be.
+#![expect(clippy::too_many_lines, reason = "what is written is long")]
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::tool;
 
-fn expand(options: TokenStream, item: TokenStream) -> String {
-    let file = syn::parse2(tool(options, &item)).unwrap();
+fn expand(options: TokenStream, item: &TokenStream) -> String {
+    let file = syn::parse2(tool(options, item)).unwrap();
     prettyplease::unparse(&file)
 }
 
@@ -23,7 +24,7 @@ fn an_async_function() {
             body()
         }
     };
-    insta::assert_snapshot!(expand(quote!(pure, timeout = "30s"), item), @r#"
+    insta::assert_snapshot!(expand(quote!(pure, timeout = "30s"), &item), @r#"
     /// Finds pages.
     pub async fn find(
         context: &Context,
@@ -106,7 +107,7 @@ fn a_function_that_may_block_and_takes_one_type() {
         /// Finds pages.
         fn find(Args(search): Args<Search>) {}
     };
-    insta::assert_snapshot!(expand(quote!(name = "find-pages", crate = my::haft), item), @r#"
+    insta::assert_snapshot!(expand(quote!(name = "find-pages", crate = my::haft), &item), @r#"
     /// Finds pages.
     fn find(Args(search): Args<Search>) {}
     #[doc(hidden)]
@@ -140,8 +141,8 @@ fn a_function_that_may_block_and_takes_one_type() {
 }
 
 /// Returns every fault of a function, in order.
-fn faults(options: TokenStream, item: TokenStream) -> Vec<String> {
-    let text = tool(options, &item).to_string();
+fn faults(options: TokenStream, item: &TokenStream) -> Vec<String> {
+    let text = tool(options, item).to_string();
     let mut parts = text.split("compile_error ! {");
     parts.next();
     parts.map(|part| part.split_once(" }").map_or(part, |(message, _)| message).trim().to_owned()).collect()
@@ -152,7 +153,7 @@ fn all_faults_are_told_at_once() {
     let item = quote! {
         unsafe fn find<T>(&self, (a, b): (u8, u8), x: T, #[arg(size = 3)] y: u8) {}
     };
-    let found = faults(quote!(fast, timeout = "soon", pure = 3, name = "a b", retry = 2), item);
+    let found = faults(quote!(fast, timeout = "soon", pure = 3, name = "a b", retry = 2), &item);
     insta::assert_snapshot!(found.join("\n"), @r#"
     "unknown option `fast`; known are: name = \"…\", description = \"…\", pure, timeout = \"30s\", retry(attempts = 3, backoff = \"1s\"), max_parallel = 4, elevated, crate = path"
     "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `24h`"
@@ -174,7 +175,7 @@ fn what_is_wrong_with_options() {
         #[doc = "x"]
         fn f() {}
     );
-    let check = |options: TokenStream| faults(options, item.clone()).join("\n");
+    let check = |options: TokenStream| faults(options, &item).join("\n");
     let found: Vec<String> = [
         quote!(name = f),
         quote!(name = "search"),
@@ -212,7 +213,7 @@ fn what_is_wrong_with_options() {
 fn what_is_wrong_with_arguments() {
     let check = |parameter: TokenStream| {
         let item = quote!(#[doc = "x"] fn f(#parameter) {});
-        format!("{parameter}: {}", faults(TokenStream::new(), item).join("\n"))
+        format!("{parameter}: {}", faults(TokenStream::new(), &item).join("\n"))
     };
     let found: Vec<String> = [
         quote!(#[arg(default = 1)] x: Option<u8>),

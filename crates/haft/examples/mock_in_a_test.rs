@@ -58,7 +58,9 @@ mod tests {
     async fn a_search_that_fails_is_mailed_too() {
         let mock = MockTools::over(&tools().unwrap());
         mock.on("web_search").fails("no network");
-        mock.on("send_email").with(|args: &Value| args["body"] == "Tool call failed: no network").returns("sent");
+        mock.on("send_email")
+            .with(|args: &Value| args["body"] == "Tool call failed: no network")
+            .returns("sent");
         assert_eq!(report(&mock.tools(), "rust", "ada").await.unwrap(), "sent");
     }
 }

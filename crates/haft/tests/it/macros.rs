@@ -3,8 +3,6 @@
     clippy::unused_async,
     clippy::too_many_arguments,
     clippy::needless_pass_by_value,
-    clippy::ptr_arg,
-    clippy::trivially_copy_pass_by_ref,
     reason = "the functions are here to be of every kind"
 )]
 

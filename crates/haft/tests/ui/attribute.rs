@@ -1,4 +1,5 @@
 //! What `#[tool]` itself refuses.
+#![allow(unused_variables, reason = "only the errors matter")]
 
 use haft::{Args, Context, tool};
 

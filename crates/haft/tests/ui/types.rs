@@ -1,4 +1,5 @@
 //! What the compiler says of types that do not fit.
+#![allow(unused_variables, reason = "only the errors matter")]
 
 use std::rc::Rc;
 
@@ -32,10 +33,6 @@ async fn not_written() -> Opaque {
 fn not_told() -> Result<u8, Opaque> {
     Err(Opaque)
 }
-
-/// Has a default of another type.
-#[tool]
-fn other_default(#[arg(default = "ten")] limit: u8) {}
 
 /// Cannot move between threads.
 #[tool]
