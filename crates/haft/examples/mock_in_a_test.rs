@@ -1,4 +1,5 @@
-//! Testing code that uses tools: `cargo run -p haft --example mock_in_a_test`; its `cargo test` runs the test.
+//! Testing code that uses tools: `cargo run -p haft --example mock_in_a_test` is the program, `cargo test -p haft
+//! --example mock_in_a_test` its tests.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use haft::{CallError, Tools, tool};
