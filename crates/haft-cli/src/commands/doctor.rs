@@ -178,6 +178,7 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
         }
         Err(error) => vec![Check::new(database, State::Failed, error.message())],
     };
+    checks.extend(check_credentials(&client).await);
     checks.extend(check_definitions(&client).await);
     client.close().await;
     checks
@@ -203,6 +204,33 @@ fn check_sandbox(ready: &Value) -> Vec<Check> {
     }
     let held: Vec<String> = probes.iter().map(|probe| view::text(probe, "name")).collect();
     vec![Check::new(name, State::Ok, format!("holds, limits by {limits}: {}", held.join(", ")))]
+}
+
+/// Says whether the key opens what is stored; a page is enough, as they all have the same key.
+async fn check_credentials(client: &Client) -> Option<Check> {
+    let name = "credentials";
+    let page = match client.data(Request::get("/api/credentials?page_size=500")).await {
+        Ok(page) => page,
+        Err(error) => return Some(Check::new(name, State::Failed, error.message())),
+    };
+    let stored = view::list(&page, "credentials");
+    let shut: Vec<&Value> =
+        stored.iter().filter(|one| one.get("error").is_some_and(Value::is_string)).collect();
+    let Some(first) = shut.first() else {
+        return (!stored.is_empty())
+            .then(|| Check::new(name, State::Ok, format!("all open: {}", stored.len())));
+    };
+    let names: Vec<String> =
+        shut.iter().take(3).map(|one| format!("`{}`", view::text(one, "name"))).collect();
+    let message = format!(
+        "{} of {} cannot be opened ({}): {}",
+        shut.len(),
+        stored.len(),
+        names.join(", "),
+        view::text(first, "error")
+    );
+    let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
+    Some(Check::new(name, State::Failed, message).hint(hint))
 }
 
 async fn check_definitions(client: &Client) -> Vec<Check> {

@@ -65,3 +65,36 @@ fn doctor_names_a_broken_configuration() {
         "`DIR/home/haft.toml` line 1: `mode` must be \"debug\" or \"production\""
     );
 }
+
+#[test]
+fn doctor_says_when_the_key_does_not_open_what_is_stored() {
+    let haft = Haft::new();
+    for name in ["API_KEY", "OTHER"] {
+        assert_eq!(haft.run_with(&["secret", "set", name], "hunter2-hunter2").code, 0);
+    }
+    let row = || {
+        let run = haft.run(&["doctor"]);
+        let line = run.stdout.lines().find(|line| line.contains(" credentials ")).map(str::to_owned);
+        // The columns are as wide as the others need.
+        line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row(), "ok credentials all open: 2");
+    let key = haft.home().join("key");
+    std::fs::write(&key, "a".repeat(64)).unwrap();
+    let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
+    assert_eq!(
+        row(),
+        format!(
+            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
+             one it was encrypted with; put the right key back, or store the credential anew; {hint}"
+        )
+    );
+    std::fs::remove_file(&key).unwrap();
+    assert_eq!(
+        row(),
+        format!(
+            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): `DIR/home/key` is missing, and \
+             credentials are stored that only it opens; put it back, or delete them; {hint}"
+        )
+    );
+}
