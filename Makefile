@@ -23,13 +23,13 @@ test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a
 	$(call heading,formatting)
 	cargo fmt --all --check
 	$(call heading,lints)
-	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo clippy --locked --workspace --all-targets --all-features -- --deny warnings
 	$(call heading,tidy)
 	cargo xtask tidy
 	$(call heading,doctests)
-	cargo test --locked --workspace --doc
+	cargo test --locked --workspace --all-features --doc
 	$(call heading,tests)
-	cargo nextest run --locked --workspace
+	cargo nextest run --locked --workspace --all-features
 
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build
@@ -39,5 +39,5 @@ fmt: ## format the sources
 	cargo fmt --all
 
 lint: ## lints and tidy, without the tests
-	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo clippy --locked --workspace --all-targets --all-features -- --deny warnings
 	cargo xtask tidy

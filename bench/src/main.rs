@@ -1,11 +1,12 @@
 //! Measures haft next to a plain axum handler, in one run, and prints ratios: the machine may be noisy, but
 //! it is equally noisy for both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `confined`, `python` or `wasm` one part alone; `serve-plain` and
-//! `serve-haft` are the servers it starts.
+//! `haft-bench` runs everything, `haft-bench calls`, `confined`, `library`, `python` or `wasm` one part alone;
+//! `serve-plain` and `serve-haft` are the servers it starts.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
 mod confined;
+mod library;
 mod load;
 mod process;
 mod python;
@@ -26,10 +27,11 @@ fn main() -> Result<()> {
         [] => tables::run_all(),
         ["python"] => tokio::runtime::Runtime::new()?.block_on(python::run()),
         ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),
+        ["library"] => tokio::runtime::Runtime::new()?.block_on(library::run()),
         ["wasm"] => tokio::runtime::Runtime::new()?.block_on(wasm::run()),
         ["calls"] => tables::run_calls(),
         ["serve-plain"] => servers::plain(),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
-        _ => bail!("usage: haft-bench [calls | confined | python | wasm]"),
+        _ => bail!("usage: haft-bench [calls | confined | library | python | wasm]"),
     }
 }

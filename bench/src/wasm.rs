@@ -22,7 +22,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{Clock as _, Work};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
-use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request};
+use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request, Wanted};
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Output;
 use haft_wasm::{WasmExecutor, WasmSettings};
@@ -124,7 +124,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     }));
     let request = Request {
         tenant: TenantId::default_tenant(),
-        tool: "add".parse().ok().context("a reference")?,
+        tool: Wanted::Named("add".parse().ok().context("a reference")?),
         args: args(),
         mode: Mode::Debug,
         caller: Caller { name: "bench".into(), elevated: true },

@@ -5,3 +5,6 @@ struct TypedFunctions;
 
 #[doc = include_str!("../../../docs/testing-tools.md")]
 struct TestingTools;
+
+#[doc = include_str!("../../../docs/library.md")]
+struct Library;

@@ -69,7 +69,7 @@ const HOUSE: &[Room] = &[
     room(
         "haft-bench",
         "benchmarks of haft next to its peers",
-        &["haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core"],
+        &["haft", "haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core"],
     ),
     room("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
     room("xtask", "checks of the repository", &[]),

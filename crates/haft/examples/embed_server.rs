@@ -1,0 +1,24 @@
+//! A haft server with functions of this program in it.
+//!
+//! `cargo run -p haft --features server --example embed_server`; then, with the token that it prints:
+//! `curl -H "Authorization: Bearer …" -d '{"args":{"name":"Ada"}}' http://127.0.0.1:18789/api/tools/greet/invoke`
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use haft::server::{Server, Settings};
+use haft::tool;
+
+/// Greets someone by name.
+#[tool]
+fn greet(name: String) -> String {
+    format!("Hello, {name}!")
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let settings = Settings::for_home("haft-home".into());
+    let listener = tokio::net::TcpListener::bind(settings.addr).await?;
+    let app = Server::new(settings).tool(greet::tool()).open().await?;
+    println!("listening on http://{}; token: {}", listener.local_addr()?, app.local_token().expose());
+    app.serve(listener, async { drop(tokio::signal::ctrl_c().await) }).await?;
+    Ok(())
+}
