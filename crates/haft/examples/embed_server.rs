@@ -9,7 +9,7 @@ use haft::tool;
 
 /// Greets someone by name.
 #[tool]
-fn greet(name: String) -> String {
+fn greet(name: &str) -> String {
     format!("Hello, {name}!")
 }
 

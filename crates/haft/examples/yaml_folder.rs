@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// Says a text loudly.
 #[tool]
-fn upper(text: String) -> String {
+fn upper(text: &str) -> String {
     text.to_uppercase()
 }
 
@@ -29,9 +29,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", tools.execute("count_words", json!({"text": "one two three"})).await?);
     for _ in 0..30 {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let faults = tools.faults();
         println!("tools: {:?}", tools.names());
-        faults.iter().for_each(|fault| println!("  {fault}"));
+        for fault in tools.faults() {
+            println!("  {fault}");
+        }
     }
     Ok(())
 }

@@ -52,7 +52,11 @@ impl ToolDef {
         F: Fn(P) -> R + Send + Sync + 'static,
         R: Future<Output: Answer> + Send + 'static,
     {
-        Self::with_context(name, move |_, args| function(args))
+        let prepared = Typed::<P, _>::prepared(move |_: &CallContext, args| {
+            let work = function(args);
+            Box::pin(async move { work.await.outcome() })
+        });
+        Self::of(name.into(), schema::of_arguments::<P>(), prepared)
     }
 
     /// Makes a tool of an async function that also takes the context of its call.

@@ -196,13 +196,10 @@ impl Members {
     /// Returns the changes that let every tool which names a function look for it again. What was compiled of it
     /// with an earlier function is forgotten.
     fn users_of(&self, function: &str) -> Vec<Change> {
-        let uses = |tool: &Tool| match &tool.spec.implementation {
-            Implementation::Function(named) => {
-                named.function == function && tool.spec.name.as_str() != function
-            }
-            _ => false,
-        };
-        let tools = self.tools.values().map(|member| &member.tool).filter(|tool| uses(tool));
+        // The tool that came with the function has it already.
+        let defined = self.tools.values().filter(|member| member.origin != Origin::Program);
+        let uses = |tool: &Tool| matches!(&tool.spec.implementation, Implementation::Function(named) if named.function == function);
+        let tools = defined.map(|member| &member.tool).filter(|tool| uses(tool));
         tools.flat_map(|tool| [Change::ToolGone(tool.id), Change::Tool(Box::new(tool.clone()))]).collect()
     }
 }

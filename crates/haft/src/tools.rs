@@ -122,7 +122,7 @@ impl Tools {
     }
 
     /// Takes out a tool, or a function; tells whether it was there. The tool of a file is back when the file changes,
-    /// or is loaded again.
+    /// or is loaded by its name.
     pub fn remove(&self, name: &str) -> bool {
         self.lets_through(name) && self.set.remove(name)
     }

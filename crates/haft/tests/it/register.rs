@@ -107,6 +107,15 @@ async fn a_function_that_goes_and_comes_takes_its_definitions_along() {
     }
 }
 
+#[tokio::test]
+async fn a_definition_may_have_the_name_of_its_function() {
+    let tools = Tools::new();
+    tools.load_text(haft::FileForm::Yaml, &of_function("same", "same")).unwrap();
+    assert!(!tools.is_ready("same"));
+    tools.register_function(ToolDef::new("same", |_: Value| async { 7 })).unwrap();
+    assert_eq!(tools.execute("same", ()).await.unwrap(), 7);
+}
+
 #[test]
 fn a_set_that_lets_nothing_through_is_refused() {
     let told = |error: BuildError| error.to_string();
