@@ -19,6 +19,7 @@ pub fn run_all() -> Result<()> {
         calls().await?;
         streamed().await?;
         many_tools().await?;
+        crate::library::run().await?;
         crate::confined::run().await?;
         crate::wasm::run().await?;
         crate::python::run().await
