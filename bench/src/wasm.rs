@@ -127,7 +127,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         tool: Wanted::Named("add".parse().ok().context("a reference")?),
         args: args(),
         mode: Mode::Debug,
-        caller: Caller { name: "bench".into(), elevated: true },
+        caller: Caller { elevated: true, ..Caller::nobody() },
         surface: "bench",
         timeout: None,
         idempotency_key: None,

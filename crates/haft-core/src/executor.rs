@@ -14,8 +14,10 @@ use crate::implementation::Kind;
 use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
 use crate::problem::Problem;
+use crate::runnable::Mode;
 use crate::secret::{RefreshTokens, Secret, SecretSource};
 use crate::spec::ToolSpec;
+use crate::token::Caller;
 
 /// Runs tools of one kind.
 pub trait Executor: Send + Sync {
@@ -63,8 +65,10 @@ pub struct CallContext {
     pub id: CallId,
     /// For whom it runs.
     pub tenant: TenantId,
-    /// Who called, by name; empty where nobody in particular did.
-    pub caller: Arc<str>,
+    /// Who calls; for tools that call or change others.
+    pub caller: Caller,
+    /// In which mode.
+    pub mode: Mode,
     /// When its time began to run.
     pub started: Instant,
     /// When it must be over.
@@ -93,7 +97,8 @@ impl CallContext {
         Self {
             id,
             tenant,
-            caller: Arc::from(""),
+            caller: Caller::nobody(),
+            mode: Mode::Production,
             started: Instant::now(),
             deadline,
             attempt: 0,

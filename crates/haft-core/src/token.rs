@@ -1,5 +1,7 @@
 //! Who may call: tokens and roles.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -37,6 +39,24 @@ impl Role {
     /// Reads [`Role::as_str`].
     pub fn parse(text: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.as_str() == text)
+    }
+}
+
+/// Who calls a tool, as far as a call has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of the token.
+    pub name: Arc<str>,
+    /// Whether tools that need an approval run directly.
+    pub elevated: bool,
+    /// What the token may do besides.
+    pub role: Role,
+}
+
+impl Caller {
+    /// Returns nobody in particular, who may do nothing but call.
+    pub fn nobody() -> Self {
+        Self { name: "".into(), elevated: false, role: Role::Caller }
     }
 }
 

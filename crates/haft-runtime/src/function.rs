@@ -52,6 +52,20 @@ impl Functions {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), function)
     }
 
+    /// Returns what a name runs.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Prepared>> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Registers everything of another set whose name is free here: what a program brings wins.
+    pub fn fill_from(&self, other: &Functions) {
+        let other = other.by_name.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut own = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, function) in other {
+            own.entry(name).or_insert(function);
+        }
+    }
+
     /// Forgets a function. A tool that is compiled already keeps it.
     pub fn remove(&self, name: &str) {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -61,8 +75,7 @@ impl Functions {
         let Implementation::Function(function) = &spec.implementation else {
             return Err(Problem::new("implementation.type", "wrong_type", "expected `function`"));
         };
-        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        by_name.get(&function.function).cloned().ok_or_else(|| {
+        self.get(&function.function).ok_or_else(|| {
             let message = format!("no function `{}` is registered in this program", function.function);
             Problem::new("implementation.function", "unknown_function", message)
         })

@@ -11,6 +11,7 @@ pub mod executors;
 pub mod files;
 pub mod function;
 pub mod http;
+pub mod jsonpath;
 mod limits;
 pub mod pipeline;
 pub mod process;

@@ -46,6 +46,8 @@ pub struct Call {
     pub plan: Arc<Plan>,
     /// The record, which also holds the arguments.
     pub record: CallRecord,
+    /// Who calls.
+    pub caller: Caller,
     /// When it was admitted.
     pub started: Instant,
     /// When it must be over.
@@ -264,7 +266,7 @@ impl Pipeline {
         let started = Instant::now();
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
-        let (timeout, elevated, mode) = (request.timeout, request.caller.elevated, request.mode);
+        let (timeout, caller, mode) = (request.timeout, request.caller.clone(), request.mode);
         let events = request.events.take();
         let mut record = self.new_record(request, &entry, revision);
 
@@ -272,7 +274,7 @@ impl Pipeline {
             .runnable(bundle, mode)
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
-            .and_then(|plan| authorise(&plan, elevated).map(|()| plan))
+            .and_then(|plan| authorise(&plan, caller.elevated).map(|()| plan))
             .and_then(|plan| validate(&plan, &mut record.args).map(|()| plan))
             .and_then(|plan| self.limits.admit(&entry).map(|admission| (plan, admission)));
         match admitted {
@@ -283,6 +285,7 @@ impl Pipeline {
                     entry,
                     plan,
                     record,
+                    caller,
                     started,
                     deadline,
                     cancel: None,

@@ -8,6 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use haft_core::Timestamp;
+use haft_core::executor::CallContext;
 use haft_core::hash;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
@@ -33,6 +34,18 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// Whoever called a tool that works on the catalog.
+    pub(crate) fn of_call(call: &CallContext) -> Self {
+        Self {
+            tenant: call.tenant.clone(),
+            role: call.caller.role,
+            caller: call.caller.clone(),
+            token_id: None,
+            // It was looked at when the call came in.
+            expires_at: None,
+        }
+    }
+
     /// Makes sure that the token may do this.
     pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role {
@@ -49,7 +62,7 @@ impl From<&TokenRecord> for Identity {
         Self {
             tenant: token.tenant.clone(),
             role: token.role,
-            caller: Caller { name: token.name.as_str().into(), elevated: token.elevated },
+            caller: Caller { name: token.name.as_str().into(), elevated: token.elevated, role: token.role },
             token_id: Some(token.id).filter(|id| !id.0.is_nil()),
             expires_at: token.expires_at,
         }

@@ -12,6 +12,7 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::spec::ToolSpec;
+use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{Clock as _, Timestamp};
 use haft_runtime::clock::SystemClock;
@@ -69,7 +70,7 @@ impl ToolSet {
         let registry = Arc::new(Registry::new(resources.executors(functions.clone())));
         let bundle = bundle(SystemClock.now());
         registry.apply(vec![Change::Bundle(bundle.clone())]);
-        let caller = Caller { name: "program".into(), elevated };
+        let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
         Self { registry, functions, bundle, caller, max_value_bytes, members: Mutex::default() }
     }
 

@@ -116,7 +116,7 @@ pub(super) struct Rules {
 /// The guard, with the HTTP clients that everything goes through.
 #[derive(Debug, Clone)]
 pub struct Egress {
-    rules: Arc<Rules>,
+    pub(super) rules: Arc<Rules>,
     clients: Clients,
 }
 
@@ -169,23 +169,33 @@ impl Rules {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Refused::new(name, Reason::Credentials));
         }
-        let listed = |pattern: &Pattern| pattern.takes_host(&host) && pattern.takes_port(port);
+        self.check_host(&host, port)
+    }
+
+    /// Checks all of a destination that can be known before its name is resolved.
+    pub(super) fn check_host(&self, host: &Host<&str>, port: u16) -> Result<(), Refused> {
+        let listed = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
         if !self.allowed.is_empty() && !self.allowed.iter().any(listed) {
-            return Err(Refused::new(name, Reason::NotAllowed(port)));
+            return Err(Refused::new(&host.to_string(), Reason::NotAllowed(port)));
         }
         match host {
             // What it resolves to is looked at when the connection is made.
             Host::Domain(_) => Ok(()),
-            Host::Ipv4(address) => self.check_literal(&host, IpAddr::V4(address), port),
-            Host::Ipv6(address) => self.check_literal(&host, IpAddr::V6(address), port),
+            Host::Ipv4(address) => self.check_literal(host, IpAddr::V4(*address), port),
+            Host::Ipv6(address) => self.check_literal(host, IpAddr::V6(*address), port),
         }
     }
 
     /// Tells whether the name of a URL may be private on the port of that URL.
     fn trusts(&self, url: &Url) -> bool {
-        let (Some(Host::Domain(name)), Some(port)) = (url.host(), url.port_or_known_default()) else {
-            return false;
-        };
+        match (url.host(), url.port_or_known_default()) {
+            (Some(Host::Domain(name)), Some(port)) => self.trusts_name(name, port),
+            _ => false,
+        }
+    }
+
+    /// Tells whether a name may be private on a port.
+    pub(super) fn trusts_name(&self, name: &str, port: u16) -> bool {
         self.private.iter().any(|pattern| pattern.takes_name(name) && pattern.takes_port(port))
     }
 

@@ -1,4 +1,4 @@
-//! The one way out: every HTTP request that a tool causes passes this guard.
+//! The one way out: every connection that haft itself makes for a tool passes this guard.
 //!
 //! It checks the scheme, the allow-list, and at connect time the resolved address: private, loopback,
 //! link-local and other special ranges are refused unless the configuration names them. Redirects are followed
@@ -9,6 +9,7 @@ mod address;
 mod client;
 mod guard;
 mod pattern;
+mod resolve;
 mod send;
 
 pub use guard::{Egress, EgressRules, Refused, RulesError, check_host};

@@ -104,7 +104,7 @@ fn make_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedF
 }
 
 /// Refuses what is no relative path, with words that fit; the kernel decides about all others.
-fn check_path(path: &str) -> Result<(), FileError> {
+pub(super) fn check_path(path: &str) -> Result<(), FileError> {
     if path.is_empty() {
         return Err(FileError::Empty);
     }

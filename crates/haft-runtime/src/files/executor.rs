@@ -7,7 +7,7 @@ use haft_core::Work;
 use haft_core::check;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Notation};
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
@@ -18,8 +18,8 @@ use tokio::sync::Semaphore;
 use super::error::FileError;
 use super::read::Reading;
 use super::roots::Files;
+use super::work::in_place;
 use super::write::Writing;
-use crate::function::panicked;
 
 /// Runs `file_read` tools.
 #[derive(Debug, Clone)]
@@ -205,18 +205,8 @@ impl Prepared for Ready {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
-            let place = Arc::clone(&self.places).acquire_owned().await;
-            let place = place.map_err(|error| CallError::internal(error.to_string()))?;
             let job = self.job.clone();
-            let work = move || {
-                let _place = place;
-                job.run(&texts).map_err(CallError::from)
-            };
-            match tokio::task::spawn_blocking(work).await {
-                Ok(outcome) => outcome,
-                Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
-                Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
-            }
+            in_place(&self.places, move || job.run(&texts)).await
         })
     }
 }

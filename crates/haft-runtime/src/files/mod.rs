@@ -9,13 +9,18 @@
 //! - Only regular files are read and replaced; nothing here waits for a pipe or a device.
 //! - A write is whole or not at all: a new file beside the old one, synced, renamed over it.
 
+mod append;
 mod beneath;
 mod error;
 mod executor;
+mod list;
 mod media;
 mod read;
 mod roots;
+mod work;
 mod write;
 
+pub use append::Appending;
 pub use executor::{FileReadExecutor, FileWriteExecutor};
+pub use list::Listing;
 pub use roots::{Files, Root, RootsError};

@@ -18,7 +18,7 @@ use super::error::FileError;
 use super::roots::Root;
 
 /// The permissions of a new file, where the definition names none.
-const NEW_FILE: u32 = 0o644;
+pub(super) const NEW_FILE: u32 = 0o644;
 
 /// What to write.
 #[derive(Debug, Clone)]

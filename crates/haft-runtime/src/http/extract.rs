@@ -5,9 +5,9 @@ use haft_core::problem::excerpt;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::jsonpath::{JsonPath, TooMuchWork};
+use crate::jsonpath::{JsonPath, TooMuchWork};
 
-/// The longest expression; the parser of paths is recursive.
+/// The longest expression.
 const LONGEST: usize = 1000;
 
 /// A compiled expression.

@@ -99,20 +99,30 @@ pub(super) async fn status_failure(
     let retry_after = wait.and_then(|text| parse_retry_after(text, now));
     let content_type = response::content_type(&response);
     let bytes = response::read_start(&mut response, EXCERPT_BYTES).await;
-    let is_html = response::is_html(&content_type);
-    let mut body = response::text(&Answer { content_type, bytes, bodiless: false });
-    scrub_text(&mut body, secrets);
-    let name = status_name(status);
-    let mut for_model = format!("the service answered {name}");
-    if !is_html && !body.trim().is_empty() {
-        for_model = format!("{for_model}: {}", excerpt(body.trim(), MODEL_CHARACTERS));
-    }
-    let mut error = CallError::new(ErrorCode::HttpStatus, format!("{shown} answered {name}"))
-        .for_model(for_model)
-        .with_details(json!({"status": status.as_u16(), "body": excerpt(&body, DETAILS_CHARACTERS)}))
+    let answer = Answer { content_type, bytes, bodiless: false };
+    let mut error = status_error(status, &answer, shown, secrets)
         .retryable(safety.sent && (status.as_u16() == 429 || status.is_server_error()));
     error.retry_after = retry_after;
     error
+}
+
+/// The status of an answer whose beginning was read is not a success.
+pub(super) fn status_error(
+    status: StatusCode,
+    answer: &Answer,
+    shown: &str,
+    secrets: &[Secret],
+) -> CallError {
+    let mut body = response::text(answer);
+    scrub_text(&mut body, secrets);
+    let name = status_name(status);
+    let mut for_model = format!("the service answered {name}");
+    if !response::is_html(&answer.content_type) && !body.trim().is_empty() {
+        for_model = format!("{for_model}: {}", excerpt(body.trim(), MODEL_CHARACTERS));
+    }
+    CallError::new(ErrorCode::HttpStatus, format!("{shown} answered {name}"))
+        .for_model(for_model)
+        .with_details(json!({"status": status.as_u16(), "body": excerpt(&body, DETAILS_CHARACTERS)}))
 }
 
 pub(super) fn status_name(status: StatusCode) -> String {

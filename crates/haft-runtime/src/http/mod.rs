@@ -17,10 +17,10 @@
 //! [`CallError::retry_after`]: haft_core::outcome::CallError::retry_after
 
 mod auth;
+mod exchange;
 mod executor;
 mod extract;
 mod failure;
-mod jsonpath;
 mod oauth;
 mod pairs;
 mod plan;
@@ -30,4 +30,5 @@ mod response;
 mod sign;
 mod tokens;
 
+pub use exchange::{Excess, Exchange, exchange};
 pub use executor::HttpExecutor;

@@ -60,6 +60,23 @@ pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result
     Ok(bytes)
 }
 
+/// Reads a body up to the limit; tells whether there was more.
+pub(super) async fn read_part(
+    response: &mut reqwest::Response,
+    limit: u64,
+) -> Result<(Vec<u8>, bool), BodyError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| body_error(&error.without_url()))? {
+        let room = limit.saturating_sub(bytes.len());
+        bytes.extend(chunk.iter().take(room));
+        if chunk.len() > room {
+            return Ok((bytes, true));
+        }
+    }
+    Ok((bytes, false))
+}
+
 /// Reads the beginning of a body, whatever happens after it, and does not wait long for it.
 pub(super) async fn read_start(response: &mut reqwest::Response, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -129,7 +146,7 @@ fn invalid(message: String) -> CallError {
     CallError::new(ErrorCode::InvalidResponse, message)
 }
 
-fn media(content_type: &str) -> &str {
+pub(super) fn media(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
@@ -142,16 +159,19 @@ pub(super) fn is_html(content_type: &str) -> bool {
     matches!(media(content_type), "text/html" | "application/xhtml+xml")
 }
 
-fn is_text(content_type: &str) -> bool {
+pub(super) fn is_text(content_type: &str) -> bool {
     let media = media(content_type);
     media.starts_with("text/") || media.ends_with("xml") || content_type.contains("charset=")
 }
 
+/// Returns the charset that a content type names, where it is known.
+pub(super) fn named_charset(content_type: &str) -> Option<&'static Encoding> {
+    let label = content_type.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="))?;
+    Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes())
+}
+
 fn charset(content_type: &str) -> &'static Encoding {
-    let label = content_type.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="));
-    label
-        .and_then(|label| Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes()))
-        .unwrap_or(UTF_8)
+    named_charset(content_type).unwrap_or(UTF_8)
 }
 
 /// Decodes as the content type says; what is not valid becomes U+FFFD.

@@ -7,18 +7,10 @@ use haft_core::executor::EventSink;
 use haft_core::name::TenantId;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
+pub use haft_core::token::Caller;
 use serde_json::{Map, Value};
 
 use crate::registry::Entry;
-
-/// Who calls, as far as the pipeline has to know.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// The name of the token.
-    pub name: Arc<str>,
-    /// Whether tools that need an approval run directly.
-    pub elevated: bool,
-}
 
 /// Which tool a call means.
 #[derive(Clone)]

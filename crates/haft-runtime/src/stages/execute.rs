@@ -18,7 +18,8 @@ use crate::retry;
 pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) -> Outcome {
     let record = &call.record;
     let mut context = CallContext::new(record.id, record.tenant.clone(), call.deadline, Arc::clone(secrets));
-    context.caller = record.caller.as_str().into();
+    context.caller.clone_from(&call.caller);
+    context.mode = record.mode;
     context.started = call.started;
     context.events.clone_from(&call.events);
     context.workspace.clone_from(&call.workspace);

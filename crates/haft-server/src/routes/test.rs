@@ -61,7 +61,7 @@ pub(crate) async fn run(
         tool: tool.into(),
         args: trial.parameters,
         mode: Mode::Debug,
-        caller: Caller { name: Arc::clone(&identity.caller.name), elevated: true },
+        caller: Caller { elevated: true, ..identity.caller.clone() },
         surface: "test",
         timeout: None,
         idempotency_key: None,

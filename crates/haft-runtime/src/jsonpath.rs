@@ -24,8 +24,11 @@ const BYTES_PER_VALUE: usize = 64;
 /// How much more a filter costs than a look at a value.
 const FILTER_COST: usize = 20;
 
+/// The longest path; the parser is recursive.
+const LONGEST: usize = 1000;
+
 /// A compiled path.
-pub(super) struct JsonPath {
+pub struct JsonPath {
     text: String,
     steps: Vec<Step>,
 }
@@ -38,12 +41,16 @@ struct Step {
     selectors: Vec<(JpQuery, usize)>,
 }
 
-/// The answer is too large for this path.
+/// The value is too large for this path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooMuchWork;
+pub struct TooMuchWork;
 
 impl JsonPath {
-    pub(super) fn compile(text: &str) -> Result<Self, String> {
+    /// Compiles a path; says in words what is wrong with it.
+    pub fn compile(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST {
+            return Err(format!("the path is longer than {LONGEST} bytes"));
+        }
         let query = parse_json_path(text)
             .map_err(|error| format!("not a JSONPath: {}", one_line(&error.to_string())))?;
         let descents =
@@ -62,12 +69,12 @@ impl JsonPath {
     }
 
     /// Returns the path as written.
-    pub(super) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Returns every match, in the order of the document.
-    pub(super) fn find<'v>(&self, root: &'v Value) -> Result<Vec<&'v Value>, TooMuchWork> {
+    pub fn find<'v>(&self, root: &'v Value) -> Result<Vec<&'v Value>, TooMuchWork> {
         let mut walk = Walk { left: BUDGET };
         let mut nodes = vec![root];
         for step in &self.steps {

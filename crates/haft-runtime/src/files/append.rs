@@ -1,0 +1,87 @@
+//! Adding to the end of a file.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use super::beneath;
+use super::error::FileError;
+use super::roots::{Files, Root};
+use super::work::in_place;
+use super::write::NEW_FILE;
+
+/// What to add, and where.
+#[derive(Debug, Clone)]
+pub struct Appending {
+    /// The path, relative to the root.
+    pub path: String,
+    /// The text.
+    pub content: String,
+    /// The most bytes that the file may have afterwards.
+    pub most: u64,
+}
+
+impl Files {
+    /// Adds a text to a file of the first root; a file that is missing is made.
+    pub async fn append(&self, appending: Appending) -> Outcome {
+        let root = self.find(None).cloned();
+        let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
+        in_place(&self.places, move || appending.run(&root)).await
+    }
+}
+
+impl Appending {
+    fn run(&self, root: &Root) -> Result<Value, FileError> {
+        if root.read_only {
+            return Err(FileError::ReadOnly(root.name.clone()));
+        }
+        let opened = root.open()?;
+        let (folder, name) = beneath::open_parent(opened.as_fd(), &self.path, false)?;
+        let failed = |errno| FileError::of(&self.path, errno);
+        let (file, created) = self.open(folder.as_fd(), name)?;
+        let stat = fstat(&file).map_err(failed)?;
+        // It may have been replaced since it was looked at.
+        beneath::regular(&self.path, &stat)?;
+        let added = u64::try_from(self.content.len()).unwrap_or(u64::MAX);
+        let size = u64::try_from(stat.st_size).unwrap_or_default().saturating_add(added);
+        if size > self.most {
+            let why = format!("would have {size} bytes; at most {} are kept in one file", self.most);
+            return Err(FileError::unfit(&self.path, "too_large", why));
+        }
+        let io = |error: std::io::Error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let mut file = File::from(file);
+        // One write at the end of the file: what others add at the same time stays whole.
+        file.write_all(self.content.as_bytes()).map_err(io)?;
+        file.sync_all().map_err(io)?;
+        Ok(json!({ "path": self.path, "size": size, "appended": added, "created": created }))
+    }
+
+    /// Opens the file itself, never what a link leads to; tells whether it was made.
+    fn open(&self, folder: BorrowedFd<'_>, name: &str) -> Result<(OwnedFd, bool), FileError> {
+        let failed = |errno| FileError::of(&self.path, errno);
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => {
+                beneath::regular(&self.path, &stat)?;
+                openat(folder, name, flags, Mode::empty()).map(|file| (file, false)).map_err(failed)
+            }
+            Err(Errno::NOENT) => {
+                let new = flags | OFlags::CREATE | OFlags::EXCL;
+                openat(folder, name, new, Mode::from_raw_mode(NEW_FILE))
+                    .map(|file| (file, true))
+                    .map_err(failed)
+            }
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+}
