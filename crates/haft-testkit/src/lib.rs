@@ -1,4 +1,5 @@
 //! What haft's tests share: a PostgreSQL of their own, upstream HTTP servers, temporary homes.
 
 pub mod postgres;
+pub mod smtp;
 pub mod upstream;

@@ -29,6 +29,11 @@ const HOUSE: &[Room] = &[
     room("haft-core", "the vocabulary and its rules; no I/O, no clock, no env", &[]),
     room("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
     room("haft-runtime", "the call pipeline, one executor per module", &["haft-core", "haft-sandbox"]),
+    room(
+        "haft-builtins",
+        "the tools that come with haft; the only mailer and HTML reader",
+        &["haft-core", "haft-runtime"],
+    ),
     room("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core"]),
     room(
         "haft-mcp",
@@ -46,6 +51,7 @@ const HOUSE: &[Room] = &[
             "haft-core",
             "haft-sandbox",
             "haft-runtime",
+            "haft-builtins",
             "haft-wasm",
             "haft-mcp",
             "haft-store",
@@ -56,7 +62,15 @@ const HOUSE: &[Room] = &[
     room(
         "haft",
         "the embeddable library: Tools, #[tool], middleware, mocks",
-        &["haft-core", "haft-macros", "haft-runtime", "haft-wasm", "haft-mcp", "haft-server"],
+        &[
+            "haft-core",
+            "haft-macros",
+            "haft-runtime",
+            "haft-builtins",
+            "haft-wasm",
+            "haft-mcp",
+            "haft-server",
+        ],
     ),
     // It takes the vocabulary from core until the library `haft`, which hands it on, is built.
     room(
@@ -87,6 +101,8 @@ const ONLY: &[(&str, &[&str])] = &[
     // In the benchmarks it is the peer.
     ("wasmtime", &["haft-wasm", "haft-bench"]),
     ("wasmtime-wasi", &["haft-wasm"]),
+    ("lettre", &["haft-builtins"]),
+    ("html5gum", &["haft-builtins"]),
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 

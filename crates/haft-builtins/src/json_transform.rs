@@ -1,0 +1,233 @@
+//! `json_transform`: takes JSON apart and puts it together anew.
+//!
+//! `JSONPath` only: an interpreter of jq cannot be bounded in time and memory, and models write paths well.
+
+use haft_core::executor::CallContext;
+use haft_core::name::NameError;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::excerpt;
+use haft_core::spec::ToolSpec;
+use haft_runtime::function::Args;
+use haft_runtime::jsonpath::JsonPath;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::tool::{Describe, describe, failed, invalid};
+
+/// The most fields of a mapping, its parts included.
+const MOST_FIELDS: usize = 200;
+/// How deep a mapping may be nested.
+const DEEPEST: usize = 8;
+/// How many bytes, roughly, may be copied into the result.
+const MOST_COPIED: usize = 16 * 1024 * 1024;
+
+pub(crate) fn spec() -> Result<ToolSpec, NameError> {
+    let mut spec = describe(Describe {
+        name: "json_transform",
+        description: "Reshape JSON without writing code: select a part with a JSONPath (`query`), build new objects from it \
+                      (`mapping`), keep or drop fields (`pick`, `omit`) and fill gaps (`defaults`), in this order. Where \
+                      the value is a list, mapping, pick, omit and defaults apply to each item. Returns the new value.",
+        category: "data",
+        tags: &["json", "transform"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "data": {"description": "The value to work on; a text is read as JSON where it is JSON"},
+                "query": {
+                    "type": "string", "maxLength": 1000,
+                    "description": "JSONPath (RFC 9535), such as $.items[?@.price < 10]. One match is the value, several are a list, \
+                                    none is null.",
+                },
+                "mapping": {
+                    "type": "object",
+                    "description": "New fields and where they come from: a text that begins with $ is a JSONPath into the value (the \
+                                    item), an object is a nested mapping, anything else is taken as it is. A path without a match \
+                                    leaves its field out.",
+                },
+                "pick": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_FIELDS, "description": "Fields to keep"},
+                "omit": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_FIELDS, "description": "Fields to drop"},
+                "defaults": {"type": "object", "description": "Values of fields that are missing or null"},
+            },
+            "required": ["data"],
+            "additionalProperties": false,
+        }),
+        output: json!(null),
+    })?;
+    spec.execution.is_pure = true;
+    Ok(spec)
+}
+
+#[derive(Deserialize)]
+struct Transform {
+    data: Value,
+    query: Option<String>,
+    mapping: Option<Map<String, Value>>,
+    pick: Option<Vec<String>>,
+    omit: Option<Vec<String>>,
+    defaults: Option<Map<String, Value>>,
+}
+
+/// Runs it; may take a moment, so not on threads that serve others.
+pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
+    let transform: Transform = serde_json::from_value(Value::Object(args))
+        .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
+    let mut budget = Budget(MOST_COPIED);
+    let data = match transform.data {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        other => other,
+    };
+    let data = match &transform.query {
+        Some(path) => one_or_list(&compile("query", path)?, &data, &mut budget)?.unwrap_or(Value::Null),
+        None => data,
+    };
+    let shape = Shape {
+        mapping: transform
+            .mapping
+            .as_ref()
+            .map(|mapping| Mapping::compile(mapping, &mut 0, 0))
+            .transpose()?,
+        pick: transform.pick,
+        omit: transform.omit,
+        defaults: transform.defaults,
+    };
+    match data {
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| {
+                if call.is_cancelled() {
+                    return Err(CallError::new(ErrorCode::Cancelled, "the call is over"));
+                }
+                shape.apply(item, &mut budget)
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map(Value::Array),
+        one => shape.apply(one, &mut budget),
+    }
+}
+
+/// What is done to a value, or to each item of a list.
+struct Shape {
+    mapping: Option<Mapping>,
+    pick: Option<Vec<String>>,
+    omit: Option<Vec<String>>,
+    defaults: Option<Map<String, Value>>,
+}
+
+impl Shape {
+    fn apply(&self, value: Value, budget: &mut Budget) -> Result<Value, CallError> {
+        let mut value = match &self.mapping {
+            Some(mapping) => Value::Object(mapping.apply(&value, budget)?),
+            None => value,
+        };
+        // What is no object has no fields.
+        let Value::Object(fields) = &mut value else { return Ok(value) };
+        if let Some(pick) = &self.pick {
+            fields.retain(|name, _| pick.contains(name));
+        }
+        if let Some(omit) = &self.omit {
+            fields.retain(|name, _| !omit.contains(name));
+        }
+        for (name, default) in self.defaults.iter().flatten() {
+            if fields.get(name).is_none_or(Value::is_null) {
+                fields.insert(name.clone(), budget.copy(default)?);
+            }
+        }
+        Ok(value)
+    }
+}
+
+/// A compiled mapping.
+struct Mapping(Vec<(String, Source)>);
+
+enum Source {
+    Path(JsonPath),
+    Nested(Mapping),
+    Constant(Value),
+}
+
+impl Mapping {
+    fn compile(mapping: &Map<String, Value>, fields: &mut usize, depth: usize) -> Result<Self, CallError> {
+        if depth > DEEPEST {
+            return Err(invalid(format!("`mapping` is nested deeper than {DEEPEST} levels")));
+        }
+        let mut compiled = Vec::with_capacity(mapping.len());
+        for (name, source) in mapping {
+            *fields += 1;
+            if *fields > MOST_FIELDS {
+                return Err(invalid(format!("`mapping` has more than {MOST_FIELDS} fields")));
+            }
+            let source = match source {
+                Value::String(path) if path.starts_with('$') => {
+                    Source::Path(compile(&format!("mapping.{}", excerpt(name, 60)), path)?)
+                }
+                Value::Object(inner) => Source::Nested(Self::compile(inner, fields, depth + 1)?),
+                constant => Source::Constant(constant.clone()),
+            };
+            compiled.push((name.clone(), source));
+        }
+        Ok(Self(compiled))
+    }
+
+    fn apply(&self, value: &Value, budget: &mut Budget) -> Result<Map<String, Value>, CallError> {
+        let mut made = Map::new();
+        for (name, source) in &self.0 {
+            let found = match source {
+                Source::Path(path) => one_or_list(path, value, budget)?,
+                Source::Nested(mapping) => Some(Value::Object(mapping.apply(value, budget)?)),
+                Source::Constant(constant) => Some(budget.copy(constant)?),
+            };
+            if let Some(found) = found {
+                made.insert(name.clone(), found);
+            }
+        }
+        Ok(made)
+    }
+}
+
+fn compile(field: &str, path: &str) -> Result<JsonPath, CallError> {
+    JsonPath::compile(path).map_err(|why| invalid(format!("`{field}`: {why}")))
+}
+
+fn one_or_list(path: &JsonPath, value: &Value, budget: &mut Budget) -> Result<Option<Value>, CallError> {
+    let found = path.find(value).map_err(|_| {
+        failed(format!("the data is too large for the path `{}`", excerpt(path.as_str(), 100)))
+    })?;
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => budget.copy(one).map(Some),
+        several => several.iter().map(|value| budget.copy(value)).collect::<Result<_, _>>().map(Some),
+    }
+}
+
+/// What may still be copied.
+struct Budget(usize);
+
+impl Budget {
+    fn copy(&mut self, value: &Value) -> Result<Value, CallError> {
+        let mut pending = vec![value];
+        while let Some(value) = pending.pop() {
+            let size = match value {
+                Value::Null | Value::Bool(_) | Value::Number(_) => 16,
+                Value::String(text) => text.len() + 24,
+                Value::Array(items) => {
+                    pending.extend(items);
+                    24
+                }
+                Value::Object(map) => {
+                    pending.extend(map.values());
+                    map.keys().map(|key| key.len() + 40).sum::<usize>() + 48
+                }
+            };
+            self.0 = self.0.checked_sub(size).ok_or_else(|| {
+                failed(
+                    "the result would be larger than 16 MiB; select less with `query`, `mapping` or `pick`",
+                )
+            })?;
+        }
+        Ok(value.clone())
+    }
+}
+
+#[cfg(test)]
+#[path = "json_transform_tests.rs"]
+mod tests;

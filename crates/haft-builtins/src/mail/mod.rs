@@ -1,0 +1,8 @@
+//! `send_email`: one message over SMTP.
+
+mod account;
+mod failure;
+mod message;
+mod tool;
+
+pub(crate) use tool::{SendEmail, send_email};

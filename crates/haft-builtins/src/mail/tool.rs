@@ -1,0 +1,166 @@
+//! The tool: compose, connect, send.
+
+use std::time::{Duration, Instant};
+
+use haft_core::executor::CallContext;
+use haft_core::name::NameError;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::spec::{Retry, ToolSpec};
+use haft_runtime::egress::Egress;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use serde_json::json;
+
+use super::account::{self, Account, Privacy};
+use super::failure;
+use super::message::{self, Args, LONGEST_SUBJECT, MOST_RECIPIENTS};
+use crate::settings::PlatformSettings;
+use crate::tool::{BuiltIn, Describe, describe, failed};
+
+/// How long one address of the server may take to answer.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long a polite end may take.
+const QUIT_TIME: Duration = Duration::from_secs(1);
+
+pub(crate) fn send_email() -> Result<ToolSpec, NameError> {
+    let addresses = json!({"anyOf": [
+        {"type": "string", "minLength": 3, "maxLength": 5000},
+        {"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 500}, "minItems": 1, "maxItems": MOST_RECIPIENTS},
+    ]});
+    let with = |description: &str| {
+        let mut schema = addresses.clone();
+        if let Some(fields) = schema.as_object_mut() {
+            fields.insert("description".to_owned(), description.into());
+        }
+        schema
+    };
+    let mut spec = describe(Describe {
+        name: "send_email",
+        description: "Send an e-mail from the address that this server is set up with. Use it only when the user wants a message \
+                      sent: it cannot be taken back. Returns the message id and the recipients once the mail server has \
+                      accepted the message.",
+        category: "communication",
+        tags: &["email", "send"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "to": with("The recipient, as name@example.com or Name <name@example.com>, or a list of them"),
+                "subject": {"type": "string", "maxLength": LONGEST_SUBJECT, "description": "The subject, one line"},
+                "body": {"type": "string", "description": "The text of the message"},
+                "is_html": {"type": "boolean", "description": "Whether the body is HTML; plain text where it is left out"},
+                "cc": with("Who gets a copy"),
+                "bcc": with("Who gets a copy that the others do not see"),
+                "reply_to": {"type": "string", "maxLength": 500, "description": "Where answers go"},
+            },
+            "required": ["to", "subject", "body"],
+            "additionalProperties": false,
+        }),
+        output: json!({
+            "type": "object",
+            "properties": {
+                "sent": {"const": true}, "message_id": {"type": "string"},
+                "recipients": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["sent", "message_id", "recipients"],
+        }),
+    })?;
+    spec.execution.timeout_ms = Some(60_000);
+    // A message that may have been accepted is never sent again.
+    spec.execution.retry = Some(Retry { attempts: 0, backoff_ms: 0 });
+    Ok(spec)
+}
+
+/// Sends mail.
+pub(crate) struct SendEmail {
+    egress: Egress,
+    platform: PlatformSettings,
+}
+
+impl SendEmail {
+    pub(crate) fn new(egress: Egress, platform: PlatformSettings) -> Self {
+        Self { egress, platform }
+    }
+
+    /// Connects, encrypts and logs in; the password goes out only where nobody can read it, or where that was wanted.
+    async fn connect(&self, account: &Account) -> Result<AsyncSmtpConnection, CallError> {
+        let addresses =
+            self.egress.resolve(&account.host, account.port).await.map_err(failure::unresolved)?;
+        let name = ClientId::Domain("localhost".to_owned());
+        let tls = match account.privacy {
+            Privacy::None => None,
+            Privacy::Tls | Privacy::StartTls => Some(tls(account)?),
+        };
+        let at_once = tls.clone().filter(|_| account.privacy == Privacy::Tls);
+        let connecting = AsyncSmtpConnection::connect_tokio1(
+            addresses.as_slice(),
+            Some(CONNECT_TIME),
+            &name,
+            at_once,
+            None,
+        );
+        let mut connection =
+            connecting.await.map_err(|error| failure::of_step("connect to the mail server", &error))?;
+        if let (Privacy::StartTls, Some(tls)) = (account.privacy, tls) {
+            if !connection.can_starttls() {
+                return Err(failure::no_tls(&account.host));
+            }
+            connection
+                .starttls(tls, &name)
+                .await
+                .map_err(|error| failure::of_step("encrypt the connection", &error))?;
+        }
+        if let Some((user, password)) = &account.login {
+            let credentials = Credentials::new(user.clone(), password.expose().to_owned());
+            connection
+                .auth(DEFAULT_MECHANISMS, &credentials)
+                .await
+                .map_err(|error| failure::of_step("log in", &error))?;
+        }
+        Ok(connection)
+    }
+
+    async fn send(&self, call: &CallContext, args: &Args) -> Outcome {
+        let account = account::read(call, &self.platform).await?;
+        let message = message::compose(args, account.from.clone())?;
+        let mut connection = self.connect(&account).await?;
+        let sent = connection.send(message.envelope(), &message.formatted()).await;
+        sent.map_err(|error| failure::of_step("take the message", &error))?;
+        // The message is accepted; a server that does not say goodbye changes nothing.
+        let _ = tokio::time::timeout(QUIT_TIME, connection.quit()).await;
+        let id = message.headers().get_raw("Message-ID").unwrap_or_default();
+        let recipients: Vec<String> = message.envelope().to().iter().map(ToString::to_string).collect();
+        Ok(json!({"sent": true, "message_id": id, "recipients": recipients}))
+    }
+}
+
+impl BuiltIn for SendEmail {
+    type Args = Args;
+
+    async fn call(&self, call: &CallContext, args: Args) -> Outcome {
+        // A little less than the call has, so that the reason is told.
+        let time =
+            call.deadline.saturating_duration_since(Instant::now()).saturating_sub(Duration::from_millis(50));
+        tokio::time::timeout(time, self.send(call, &args)).await.unwrap_or_else(|_| {
+            Err(CallError::new(ErrorCode::Timeout, "the mail server did not answer in time").retryable(false))
+        })
+    }
+}
+
+/// The certificate has to be of the name that the settings say, whatever address it resolved to.
+fn tls(account: &Account) -> Result<TlsParameters, CallError> {
+    let mut builder = TlsParameters::builder(account.host.clone());
+    if let Some(pem) = &account.trusted {
+        // Without a certificate in it, the text would be read as an empty list.
+        let read = Certificate::from_pem(pem.expose().as_bytes()).ok();
+        let certificate =
+            read.filter(|_| pem.expose().contains("-----BEGIN CERTIFICATE-----")).ok_or_else(|| {
+                failed("mail is not set up: `SMTP_CA` holds no certificate in PEM")
+                    .for_model("mail is not set up on this server")
+            })?;
+        builder = builder.add_root_certificate(certificate);
+    }
+    builder.build_rustls().map_err(|error| {
+        failed(format!("TLS cannot be set up: {error}")).for_model("mail is not set up on this server")
+    })
+}

@@ -1,0 +1,70 @@
+//! All built-in tools of this crate, from what they may use.
+
+use std::sync::Arc;
+
+use haft_core::Clock;
+use haft_core::executor::Prepared;
+use haft_core::name::NameError;
+use haft_core::spec::ToolSpec;
+use haft_runtime::egress::Egress;
+use haft_runtime::files::Files;
+use haft_runtime::function::{Functions, blocking};
+
+use crate::settings::PlatformSettings;
+use crate::tool::function;
+use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch, web_search};
+
+/// What built-in tools may use.
+#[derive(Clone)]
+pub struct Parts {
+    /// The way to other hosts.
+    pub egress: Egress,
+    /// The folders of file tools.
+    pub files: Files,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// What the platform says about mail and search, where a tenant says nothing.
+    pub platform: PlatformSettings,
+}
+
+/// The tools and the functions that they name.
+pub struct BuiltIns {
+    /// The definitions.
+    pub specs: Vec<ToolSpec>,
+    /// The functions, by the names of their tools.
+    pub functions: Functions,
+}
+
+/// Makes all built-in tools. The error is that of a name that is none; no such name is here.
+pub fn built_ins(parts: &Parts) -> Result<BuiltIns, NameError> {
+    let Parts { egress, files, clock, platform } = parts;
+    let functions = Functions::default();
+    let specs = vec![
+        files::read_file()?,
+        files::write_file()?,
+        add(&functions, files::append_file()?, function(files::AppendFile(files.clone()))),
+        add(&functions, files::list_files()?, function(files::ListFiles(files.clone()))),
+        bash::exec()?,
+        bash::bash()?,
+        add(
+            &functions,
+            mail::send_email()?,
+            function(mail::SendEmail::new(egress.clone(), platform.clone())),
+        ),
+        add(&functions, http_request::spec()?, function(http_request::HttpRequest(egress.clone()))),
+        add(&functions, web_fetch::spec()?, function(web_fetch::WebFetch(egress.clone()))),
+        add(
+            &functions,
+            web_search::spec()?,
+            function(web_search::WebSearch::new(egress.clone(), platform.clone())),
+        ),
+        add(&functions, json_transform::spec()?, blocking(json_transform::run)),
+        add(&functions, datetime::spec()?, function(datetime::DatetimeUtils(Arc::clone(clock)))),
+    ];
+    Ok(BuiltIns { specs, functions })
+}
+
+fn add(functions: &Functions, spec: ToolSpec, function: Arc<dyn Prepared>) -> ToolSpec {
+    functions.insert(spec.name.as_str(), function);
+    spec
+}

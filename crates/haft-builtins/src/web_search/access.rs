@@ -1,0 +1,118 @@
+//! Which service is asked, and with whose key.
+//!
+//! The order: a credential `web_search` of the tenant; one that is named after a service (`serper`, `brave`,
+//! `searxng`), or after its setting (`SERPER_API_KEY`, …); the settings of the platform. A credential holds the key
+//! itself, or JSON with `api_key` (or `token`), `provider` and `endpoint`. Key and address always come from one place:
+//! the platform's key never goes to an address that a tenant has set.
+
+use haft_core::executor::CallContext;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::secret::Secret;
+use serde::Deserialize;
+
+use super::provider::Provider;
+use crate::settings::{PlatformSettings, Settings, Whose};
+
+/// The way to a service.
+pub(super) struct Access {
+    pub(super) provider: Provider,
+    pub(super) endpoint: String,
+    pub(super) key: Option<Secret>,
+}
+
+/// What a credential may hold.
+#[derive(Default, Deserialize)]
+struct Payload {
+    provider: Option<String>,
+    #[serde(alias = "token")]
+    api_key: Option<String>,
+    #[serde(alias = "url")]
+    endpoint: Option<String>,
+}
+
+/// Finds the way, for the service that was asked for or for the first that is set up.
+pub(super) async fn find(
+    call: &CallContext,
+    platform: &PlatformSettings,
+    wanted: Option<Provider>,
+) -> Result<Access, CallError> {
+    for whose in [Whose::Tenant, Whose::Platform] {
+        let settings = Settings::new(call, platform, whose);
+        if let Some(access) = of(call, &settings, whose, wanted).await? {
+            return Ok(access);
+        }
+    }
+    let names = match wanted {
+        Some(provider) => format!("`{}`", provider.setting()),
+        None => Provider::ALL.map(|provider| format!("`{}`", provider.setting())).join(", "),
+    };
+    let message = format!(
+        "no search service is set up: store a credential or set a variable of the server, one of {names}"
+    );
+    Err(CallError::new(ErrorCode::SecretMissing, message)
+        .for_model("web search is not set up on this server"))
+}
+
+async fn of(
+    call: &CallContext,
+    settings: &Settings<'_>,
+    whose: Whose,
+    wanted: Option<Provider>,
+) -> Result<Option<Access>, CallError> {
+    if whose == Whose::Tenant
+        && let Some(found) = settings.get("web_search").await?
+        && let Some(access) = access(call, &found, None, wanted)
+    {
+        return Ok(Some(access));
+    }
+    let preferred = match settings.get("WEB_SEARCH_PROVIDER").await? {
+        Some(name) => Provider::parse(name.expose()),
+        None => None,
+    };
+    let order = wanted.or(preferred).map_or_else(|| Provider::ALL.to_vec(), |provider| vec![provider]);
+    for provider in order {
+        let own = match whose {
+            Whose::Tenant => settings.get(provider.as_str()).await?,
+            Whose::Platform => None,
+        };
+        let found = match own {
+            Some(found) => Some(found),
+            None => settings.get(provider.setting()).await?,
+        };
+        if let Some(found) = found
+            && let Some(access) = access(call, &found, Some(provider), wanted)
+        {
+            return Ok(Some(access));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a credential; `None` where it is for another service than the one that was asked for.
+fn access(
+    call: &CallContext,
+    found: &Secret,
+    named: Option<Provider>,
+    wanted: Option<Provider>,
+) -> Option<Access> {
+    let text = found.expose().trim();
+    let payload = match serde_json::from_str::<Payload>(text) {
+        Ok(payload) if text.starts_with('{') => payload,
+        _ => Payload { api_key: Some(text.to_owned()), ..Payload::default() },
+    };
+    let provider =
+        named.or_else(|| Provider::parse(payload.provider.as_deref()?)).unwrap_or(Provider::Serper);
+    if wanted.is_some_and(|wanted| wanted != provider) {
+        return None;
+    }
+    // A SearXNG has an address and seldom a key: a text alone is the address.
+    let (endpoint, key) = match (provider, payload.endpoint) {
+        (Provider::Searxng, None) => (payload.api_key, None),
+        (_, endpoint) => (endpoint.or_else(|| provider.endpoint().map(str::to_owned)), payload.api_key),
+    };
+    let key = key.map(Secret::new);
+    if let Some(key) = &key {
+        call.hide(key.clone());
+    }
+    Some(Access { provider, endpoint: endpoint?, key })
+}

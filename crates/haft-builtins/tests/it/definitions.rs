@@ -1,0 +1,45 @@
+//! The definitions themselves: whole, checked, and written for a model.
+
+use haft_core::check;
+use serde_json::Value;
+
+use crate::harness::{Rig, Setup};
+
+#[test]
+fn every_definition_passes_the_checks_of_any_other() {
+    for spec in Rig::new(&Setup::default()).specs() {
+        let checked = check::definition(spec);
+        assert_eq!((checked.errors, checked.warnings), (vec![], vec![]), "{}", spec.name);
+        assert!((40..=400).contains(&spec.description.len()), "{}: {}", spec.name, spec.description.len());
+        assert!(!spec.category.is_empty() && !spec.tags.is_empty(), "{}", spec.name);
+        assert_eq!(spec.input_schema["additionalProperties"], Value::Bool(false), "{}", spec.name);
+        for (name, property) in spec.input_schema["properties"].as_object().unwrap() {
+            assert!(
+                property["description"].as_str().is_some_and(|text| text.len() > 5),
+                "{}.{name}",
+                spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn the_list_of_built_in_tools() {
+    let rig = Rig::new(&Setup::default());
+    let names: Vec<String> =
+        rig.specs().iter().map(|spec| format!("{} ({})", spec.name, spec.policy.as_str())).collect();
+    insta::assert_snapshot!(names.join("\n"), @r#"
+    read_file (allow)
+    write_file (allow)
+    append_file (allow)
+    list_files (allow)
+    exec (elevated)
+    bash (elevated)
+    send_email (allow)
+    http_request (allow)
+    web_fetch (allow)
+    web_search (allow)
+    json_transform (allow)
+    datetime_utils (allow)
+    "#);
+}

@@ -1,0 +1,111 @@
+//! Calls built-in tools as the pipeline does: the schema is checked, then the function runs.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft_builtins::{BuiltIns, Parts, PlatformSettings, built_ins};
+use haft_core::Work;
+use haft_core::executor::CallContext;
+use haft_core::id::CallId;
+use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::schema::Schema;
+use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_runtime::clock::SystemClock;
+use haft_runtime::egress::{Egress, EgressRules};
+use haft_runtime::files::{Files, Root};
+use serde_json::Value;
+
+/// The stored credentials of a test.
+pub(crate) struct Stored(HashMap<String, String>);
+
+impl SecretSource for Stored {
+    fn secret<'a>(&'a self, _: &'a TenantId, name: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        let found = self.0.get(name).cloned().map(Secret::new);
+        Box::pin(std::future::ready(Ok(found)))
+    }
+}
+
+/// The tools of a test, and what they find.
+pub(crate) struct Rig {
+    tools: BuiltIns,
+    stored: Arc<Stored>,
+    time: Duration,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// What a rig is made of.
+#[derive(Default)]
+pub(crate) struct Setup<'a> {
+    pub(crate) stored: &'a [(&'a str, &'a str)],
+    pub(crate) platform: &'a [(&'a str, &'a str)],
+    /// Whether loopback may be reached.
+    pub(crate) shut: bool,
+    pub(crate) read_only: bool,
+    pub(crate) time: Option<Duration>,
+}
+
+impl Rig {
+    pub(crate) fn new(setup: &Setup<'_>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let own = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<HashMap<_, _>>()
+        };
+        let private_hosts =
+            if setup.shut { vec![] } else { vec!["127.0.0.1".to_owned(), "localhost".to_owned()] };
+        let root = Root { read_only: setup.read_only, ..Root::new("workspace", folder.path().to_owned()) };
+        let parts = Parts {
+            egress: Egress::new(&EgressRules { allowed_hosts: vec![], private_hosts }).unwrap(),
+            files: Files::new(vec![root]).unwrap(),
+            clock: Arc::new(SystemClock),
+            platform: PlatformSettings::new(
+                own(setup.platform).into_iter().map(|(name, value)| (name, Secret::new(value))),
+            ),
+        };
+        let tools = built_ins(&parts).unwrap();
+        let time = setup.time.unwrap_or(Duration::from_secs(30));
+        Self { tools, stored: Arc::new(Stored(own(setup.stored))), time, folder }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Calls a tool, and returns what it answers and every secret that it saw.
+    pub(crate) async fn call_with_secrets(&self, name: &str, args: Value) -> (Outcome, Vec<Secret>) {
+        let spec = self.tools.specs.iter().find(|spec| spec.name.as_str() == name).unwrap();
+        let check = |schema: &Value, value: &Value| Schema::compile("schema", schema).unwrap().check(value);
+        if let Err(violations) = check(&spec.input_schema, &args) {
+            return (Err(CallError::new(ErrorCode::InvalidArguments, format!("{violations:?}"))), Vec::new());
+        }
+        let tenant = TenantId::default_tenant();
+        let deadline = Instant::now() + self.time;
+        let call =
+            CallContext::new(CallId(uuid::Uuid::nil()), tenant, deadline, Arc::clone(&self.stored) as _);
+        let function = self.tools.functions.get(name).unwrap();
+        let outcome = function.run(&call, args.as_object().unwrap()).await;
+        if let Ok(value) = &outcome {
+            assert_eq!(check(&spec.output_schema, value), Ok(()), "{value}");
+        }
+        (outcome, call.exposed())
+    }
+
+    pub(crate) async fn call(&self, name: &str, args: Value) -> Outcome {
+        self.call_with_secrets(name, args).await.0
+    }
+
+    /// Calls a tool that has to fail, and returns code and message.
+    pub(crate) async fn fail(&self, name: &str, args: Value) -> (ErrorCode, String) {
+        let error = self.call(name, args).await.unwrap_err();
+        (error.code, error.message)
+    }
+
+    pub(crate) fn specs(&self) -> &[haft_core::spec::ToolSpec] {
+        &self.tools.specs
+    }
+}

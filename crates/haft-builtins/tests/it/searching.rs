@@ -1,0 +1,135 @@
+//! `web_search` against stand-ins that speak as the services do.
+
+use haft_core::outcome::ErrorCode;
+use haft_testkit::upstream::Upstream;
+use haft_testkit::upstream::axum::Router;
+use haft_testkit::upstream::axum::http::StatusCode;
+use haft_testkit::upstream::axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use crate::harness::{Rig, Setup};
+
+const SERPER: &str = r#"{"searchParameters": {"q": "rust", "type": "search"},
+ "organic": [{"title": "Rust", "link": "https://rust-lang.org/", "snippet": "A language", "position": 1},
+             {"title": "Bad", "link": "javascript:alert(1)", "snippet": "x"}], "credits": 1}"#;
+const BRAVE: &str = r#"{"type": "search", "web": {"type": "search", "results": [
+ {"title": "Rust &amp; you", "url": "https://rust-lang.org/", "description": "A <strong>language</strong>", "language": "en"}]}}"#;
+const SEARXNG: &str = r#"{"query": "rust", "number_of_results": 0, "results": [
+ {"url": "https://rust-lang.org/", "title": "Rust", "content": "A language", "engine": "x", "score": 1.0}], "answers": []}"#;
+
+async fn upstream() -> Upstream {
+    let json = |text: &'static str| ([("content-type", "application/json")], text);
+    let router = Router::new()
+        .route("/serper", post(move || async move { json(SERPER) }))
+        .route("/brave", get(move || async move { json(BRAVE) }))
+        .route("/searx/search", get(move || async move { json(SEARXNG) }))
+        .route("/html/search", get(|| async { "<html>" }))
+        .route("/denied", post(|| async { (StatusCode::FORBIDDEN, "the key tenant-key is not valid") }));
+    Upstream::serve(router).await.unwrap()
+}
+
+async fn search(setup: Setup<'_>, args: Value) -> Result<Value, (ErrorCode, String)> {
+    Rig::new(&setup).call("web_search", args).await.map_err(|error| (error.code, error.message))
+}
+
+#[tokio::test]
+async fn every_service_gives_results_of_one_shape() {
+    let upstream = upstream().await;
+    let hit = |title: &str| json!({"title": title, "url": "https://rust-lang.org/", "snippet": "A language"});
+    let credential = |provider: &str, path: &str| {
+        json!({"provider": provider, "api_key": "tenant-key", "endpoint": upstream.url(path)}).to_string()
+    };
+    let query = json!({"query": " rust ", "count": 3});
+    let serper = credential("serper", "/serper");
+    assert_eq!(
+        search(Setup { stored: &[("web_search", &serper)], ..Setup::default() }, query.clone()).await,
+        Ok(json!({"provider": "serper", "results": [hit("Rust")]}))
+    );
+    let brave = credential("brave", "/brave");
+    assert_eq!(
+        search(Setup { stored: &[("web_search", &brave)], ..Setup::default() }, query.clone()).await,
+        Ok(json!({"provider": "brave", "results": [hit("Rust & you")]}))
+    );
+    let searx = upstream.url("/searx/");
+    assert_eq!(
+        search(Setup { platform: &[("SEARXNG_URL", &searx)], ..Setup::default() }, query).await,
+        Ok(json!({"provider": "searxng", "results": [hit("Rust")]}))
+    );
+    let seen = upstream.seen();
+    let shown: Vec<Value> = seen
+        .iter()
+        .map(|seen| {
+            json!([
+                seen.method,
+                seen.target,
+                seen.body,
+                seen.headers.get("x-api-key"),
+                seen.headers.get("x-subscription-token")
+            ])
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            json!(["POST", "/serper", r#"{"q":"rust","num":3}"#, "tenant-key", null]),
+            json!(["GET", "/brave?q=rust&count=3", "", null, "tenant-key"]),
+            json!(["GET", "/searx/search?q=rust&format=json", "", null, null]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn credentials_have_an_order() {
+    let upstream = upstream().await;
+    let at = |key: &str, path: &str| json!({"token": key, "endpoint": upstream.url(path)}).to_string();
+    let (first, second, third) = (at("first", "/serper"), at("second", "/serper"), at("third", "/serper"));
+    let brave = at("brave-key", "/brave");
+    let searx = upstream.url("/searx");
+    let all =
+        [("web_search", first.as_str()), ("serper", &second), ("SERPER_API_KEY", &third), ("brave", &brave)];
+    let platform = [("SEARXNG_URL", searx.as_str())];
+    for (stored, args, key) in [
+        (&all[..], json!({"query": "x"}), "first"),
+        (&all[1..], json!({"query": "x"}), "second"),
+        (&all[2..], json!({"query": "x"}), "third"),
+        (&all[3..], json!({"query": "x"}), "brave-key"),
+        (&all, json!({"query": "x", "provider": "brave"}), "brave-key"),
+        (&all, json!({"query": "x", "provider": "searxng"}), ""),
+        (&[], json!({"query": "x"}), ""),
+    ] {
+        search(Setup { stored, platform: &platform, ..Setup::default() }, args.clone()).await.unwrap();
+        let seen = upstream.seen().pop().unwrap();
+        let sent = seen.headers.get("x-api-key").or(seen.headers.get("x-subscription-token"));
+        assert_eq!(sent.map_or("", String::as_str), key, "{args}");
+    }
+}
+
+#[tokio::test]
+async fn faults_are_told_without_the_key() {
+    let upstream = upstream().await;
+    let denied = json!({"api_key": "tenant-key", "endpoint": upstream.url("/denied")}).to_string();
+    let (code, message) =
+        search(Setup { stored: &[("serper", &denied)], ..Setup::default() }, json!({"query": "x"}))
+            .await
+            .unwrap_err();
+    assert_eq!((code, message.contains("tenant-key")), (ErrorCode::HttpStatus, false), "{message}");
+    let (code, message) = search(Setup::default(), json!({"query": "x"})).await.unwrap_err();
+    assert_eq!(code, ErrorCode::SecretMissing);
+    insta::assert_snapshot!(message, @"no search service is set up: store a credential or set a variable of the server, one of `SERPER_API_KEY`, `BRAVE_API_KEY`, `SEARXNG_URL`");
+    let html = upstream.url("/html");
+    let (code, message) =
+        search(Setup { platform: &[("SEARXNG_URL", &html)], ..Setup::default() }, json!({"query": "x"}))
+            .await
+            .unwrap_err();
+    assert_eq!(code, ErrorCode::InvalidResponse);
+    assert!(message.contains("search.formats"), "{message}");
+    for (stored, part) in
+        [(("SEARXNG_URL", "no url"), "is not a URL"), (("SERPER_API_KEY", "a\nb"), "no header takes")]
+    {
+        let (_, message) =
+            search(Setup { stored: &[stored], ..Setup::default() }, json!({"query": "x"})).await.unwrap_err();
+        assert!(message.contains(part), "{message}");
+    }
+    let (code, _) = search(Setup::default(), json!({"query": "  "})).await.unwrap_err();
+    assert_eq!(code, ErrorCode::InvalidArguments);
+}

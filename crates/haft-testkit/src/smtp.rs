@@ -1,0 +1,236 @@
+//! A mail server on loopback: real SMTP, with STARTTLS, TLS and logins.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// How a mail server behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Offers STARTTLS, and a login only after it.
+    StartTls,
+    /// Speaks TLS from the start.
+    Tls,
+    /// Offers no encryption, but a login.
+    Plain,
+    /// Takes connections and never says a word.
+    Silent,
+    /// Refuses every recipient.
+    NoRecipients,
+    /// Refuses every login.
+    NoLogins,
+}
+
+/// A message that a server accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// The sender of the envelope.
+    pub from: String,
+    /// The recipients of the envelope.
+    pub to: Vec<String>,
+    /// User name and password, where somebody logged in.
+    pub login: Option<(String, String)>,
+    /// Whether the connection was encrypted.
+    pub encrypted: bool,
+    /// Headers and body.
+    pub text: String,
+}
+
+/// A mail server on a free loopback port; it ends when this is dropped.
+pub struct SmtpServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its certificate, for the name `localhost`, in PEM.
+    pub certificate: String,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    mails: Mutex<Vec<Mail>>,
+    lines: Mutex<Vec<String>>,
+}
+
+impl Drop for SmtpServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl SmtpServer {
+    /// Starts a server.
+    pub async fn start(manner: Manner) -> io::Result<Self> {
+        let made =
+            rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).map_err(io::Error::other)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| {
+                builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
+            })
+            .map_err(io::Error::other)?;
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, shared) = (listener.local_addr()?, Arc::<Shared>::default());
+        let kept = Arc::clone(&shared);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, shared) = (acceptor.clone(), Arc::clone(&kept));
+                // A client that goes away ends its conversation.
+                tokio::spawn(async move { talk(stream, manner, acceptor, &shared).await });
+            }
+        });
+        Ok(Self { address, certificate: made.cert.pem(), shared, task })
+    }
+
+    /// Returns the messages so far.
+    pub fn mails(&self) -> Vec<Mail> {
+        self.shared.mails.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns every line that clients sent in clear.
+    pub fn clear_lines(&self) -> Vec<String> {
+        self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// One conversation.
+struct Talk<'a> {
+    stream: BufReader<Box<dyn Stream>>,
+    shared: &'a Shared,
+    encrypted: bool,
+    login: Option<(String, String)>,
+    from: String,
+    to: Vec<String>,
+}
+
+async fn talk(stream: TcpStream, manner: Manner, acceptor: TlsAcceptor, shared: &Shared) -> io::Result<()> {
+    let stream: Box<dyn Stream> = match manner {
+        Manner::Silent => {
+            let _open = stream;
+            return std::future::pending().await;
+        }
+        Manner::Tls => Box::new(acceptor.accept(stream).await?),
+        _ => Box::new(stream),
+    };
+    let encrypted = manner == Manner::Tls;
+    let stream = BufReader::new(stream);
+    let mut talk = Talk { stream, shared, encrypted, login: None, from: String::new(), to: Vec::new() };
+    talk.say("220 localhost ESMTP").await?;
+    while let Some(line) = talk.line().await? {
+        let upper = line.to_ascii_uppercase();
+        if upper.starts_with("STARTTLS") && manner == Manner::StartTls {
+            talk.say("220 go ahead").await?;
+            let inner = talk.stream.into_inner();
+            let stream: Box<dyn Stream> = Box::new(acceptor.accept(inner).await?);
+            talk.stream = BufReader::new(stream);
+            talk.encrypted = true;
+        } else if upper.starts_with("QUIT") {
+            talk.say("221 bye").await?;
+            return Ok(());
+        } else {
+            talk.answer(manner, &line, &upper).await?;
+        }
+    }
+    Ok(())
+}
+
+impl Talk<'_> {
+    async fn say(&mut self, line: &str) -> io::Result<()> {
+        self.stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).await?;
+        self.stream.get_mut().flush().await
+    }
+
+    async fn line(&mut self) -> io::Result<Option<String>> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line).await? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end_matches(['\r', '\n']).to_owned();
+        if !self.encrypted {
+            self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.clone());
+        }
+        Ok(Some(line))
+    }
+
+    async fn answer(&mut self, manner: Manner, line: &str, upper: &str) -> io::Result<()> {
+        if upper.starts_with("EHLO") {
+            let offer = match (manner, self.encrypted) {
+                (Manner::StartTls, false) => "250-localhost\r\n250-8BITMIME\r\n250 STARTTLS",
+                _ => "250-localhost\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
+            };
+            return self.say(offer).await;
+        }
+        if let Some(token) = upper.starts_with("AUTH PLAIN ").then(|| line.get(11..)).flatten() {
+            return self.log_in(manner, token).await;
+        }
+        if upper.starts_with("MAIL FROM:") {
+            self.from = address(line);
+            return self.say("250 ok").await;
+        }
+        if upper.starts_with("RCPT TO:") {
+            if manner == Manner::NoRecipients {
+                return self.say("550 5.1.1 no such user here").await;
+            }
+            self.to.push(address(line));
+            return self.say("250 ok").await;
+        }
+        if upper == "DATA" {
+            self.say("354 go ahead").await?;
+            return self.data().await;
+        }
+        self.say("500 what?").await
+    }
+
+    async fn log_in(&mut self, manner: Manner, token: &str) -> io::Result<()> {
+        let decoded = STANDARD.decode(token).unwrap_or_default();
+        let text = String::from_utf8_lossy(&decoded).into_owned();
+        let mut parts = text.split('\0').skip(1).map(str::to_owned);
+        self.login = parts.next().zip(parts.next());
+        match manner {
+            Manner::NoLogins => self.say("535 5.7.8 the password `wrong` is not right").await,
+            _ => self.say("235 welcome").await,
+        }
+    }
+
+    async fn data(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        while let Some(line) = self.line().await? {
+            if line == "." {
+                break;
+            }
+            text.push_str(line.strip_prefix('.').unwrap_or(&line));
+            text.push('\n');
+        }
+        let mail = Mail {
+            from: std::mem::take(&mut self.from),
+            to: std::mem::take(&mut self.to),
+            login: self.login.clone(),
+            encrypted: self.encrypted,
+            text,
+        };
+        self.shared.mails.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
+        self.say("250 queued").await
+    }
+}
+
+/// What stands between `<` and `>`.
+fn address(line: &str) -> String {
+    let rest = line.split_once('<').map_or("", |(_, rest)| rest);
+    rest.split('>').next().unwrap_or_default().to_owned()
+}
