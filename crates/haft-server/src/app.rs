@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_builtins::PlatformSettings;
 use haft_core::catalog::{Catalog, ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
-use haft_core::name::TenantId;
+use haft_core::name::{NameError, TenantId};
 use haft_core::secret::{Secret, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
@@ -31,6 +32,7 @@ use haft_store::{ReindexReport, Store, StoreSettings};
 use haft_wasm::{CacheSettings, WasmExecutor, WasmSettings};
 use uuid::Uuid;
 
+use crate::built_ins::{Installed, Late, install};
 use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::metrics::{Measure, Metrics};
@@ -63,6 +65,9 @@ pub enum StartError {
     /// The folders of file tools are wrong.
     #[error("read the setting `files`: {0}")]
     Files(#[from] RootsError),
+    /// A built-in tool has no name.
+    #[error("make the built-in tools")]
+    BuiltIns(#[from] NameError),
     /// The store cannot be opened.
     #[error("open the store")]
     Store(#[from] StoreError),
@@ -106,10 +111,23 @@ impl App {
         let processes = processes(&settings)?;
         let interpreters = Interpreters::new(processes.clone());
         let bundles = settings.database_url.is_none().then(|| settings.home.clone());
-        let files = files(&settings)?;
+        let (files, egress) = (files(&settings)?, egress(&settings)?);
+        let Extensions { functions, built_ins, stages: own_stages } = extensions;
+        let Installed { specs, late } = if settings.built_ins.enabled {
+            let platform = PlatformSettings::new(settings.built_ins.platform.clone());
+            let parts = haft_builtins::Parts {
+                egress: egress.clone(),
+                files: files.clone(),
+                clock: Arc::clone(&clock),
+                platform,
+            };
+            install(&parts, &functions, built_ins)?
+        } else {
+            Installed { specs: built_ins, late: Late::default() }
+        };
         let executors = Executors::default()
-            .with(Arc::new(FunctionExecutor::new(extensions.functions)))
-            .with(Arc::new(HttpExecutor::new(egress(&settings)?, Arc::clone(&clock))))
+            .with(Arc::new(FunctionExecutor::new(functions)))
+            .with(Arc::new(HttpExecutor::new(egress, Arc::clone(&clock))))
             .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters.clone())))
             .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
             .with(Arc::new(ExecExecutor::new(processes.clone())))
@@ -119,11 +137,11 @@ impl App {
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
-        store.set_built_ins(extensions.built_ins).await?;
+        store.set_built_ins(specs).await?;
 
         let metrics = Arc::new(Metrics::default());
         let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Measure(Arc::clone(&metrics)))];
-        stages.extend(extensions.stages);
+        stages.extend(own_stages);
         stages.push(Arc::new(Output));
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
@@ -150,6 +168,7 @@ impl App {
             metrics,
             sandbox: processes.sandbox().clone(),
         });
+        late.set(&app);
         app.reload_tokens().await?;
         Ok(app)
     }

@@ -49,6 +49,30 @@ impl App {
         // Outside of the layer there is nothing to note it in.
         let _ = NOTE.try_with(|kept| kept.replace(Some(note)));
     }
+
+    /// Makes a change that came by the call of a tool and not by a route: to its end, even if nobody waits for it any
+    /// more, and recorded in the same way.
+    pub(crate) async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        identity: &Identity,
+        (action, target): (&str, &str),
+        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let note = Note { action: action.to_owned(), target: target.to_owned() };
+        let (app, record) = (Arc::clone(self), new_record(self, identity, note));
+        let work = NOTE.scope(RefCell::default(), async move {
+            let done = Store::recorded(record.clone(), work).await;
+            let note = NOTE.with(RefCell::take);
+            write(&app, record, note, done.as_ref().map_or_else(|error| error.code.as_str(), |_| SUCCESS))
+                .await;
+            done
+        });
+        let work = request_id::scope(request_id::current().unwrap_or_default(), work);
+        tokio::spawn(work).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a change could not be handled");
+            Err(ApiError::new(ErrorCode::Internal, "the change could not be made"))
+        })
+    }
 }
 
 /// Handles a request to its end, even if nobody waits for it any more, and records it.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use haft_core::catalog::{AuthorText, FileForm, Unreadable};
 use haft_core::dialect::{self, Defaults, Reading};
+use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::Problem;
+use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
 use haft_core::{check, redact};
@@ -105,6 +107,7 @@ pub(crate) async fn check(
 /// its bundle, relative to the home folder.
 pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) -> check::Checked {
     let mut verdict = check::definition(spec);
+    verdict.warnings.extend(shadowed(app, spec));
     let spec = Arc::new(spec.clone());
     // A definition whose executor or function is not here now is kept, and is not ready.
     if let Err(problem) = app.registry().executors().available(&spec) {
@@ -120,6 +123,22 @@ pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) ->
         verdict.errors = app.registry().executors().examine(&spec).await;
     }
     verdict
+}
+
+/// Warns of a name that a built-in tool has: the bare name means that one.
+fn shadowed(app: &App, spec: &ToolSpec) -> Option<Problem> {
+    let snapshot = app.registry().snapshot();
+    let (bundle, version) = (Some(BundleSlug::built_in()), None);
+    let reference = ToolRef::Name { bundle, name: spec.name.clone(), version };
+    let built_in = snapshot.resolve(&TenantId::default_tenant(), &reference).ok()?;
+    (*built_in.tool.spec != *spec).then(|| {
+        let message = format!(
+            "`{0}` is also the name of a built-in tool, and the bare name means that one; call this one as `bundle:{0}`, or \
+             name it otherwise",
+            spec.name
+        );
+        Problem::new("name", "shadowed_by_built_in", message)
+    })
 }
 
 /// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.

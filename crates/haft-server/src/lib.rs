@@ -24,6 +24,7 @@
 mod app;
 mod audit;
 mod body;
+mod built_ins;
 mod definition;
 mod docs;
 mod edge;

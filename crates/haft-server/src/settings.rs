@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
 pub use haft_runtime::egress::check_host;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub files: FileSettings,
     /// Where `${NAME}` may find values besides the stored credentials.
     pub secrets: SecretSettings,
+    /// The tools that come with haft.
+    pub built_ins: BuiltInSettings,
     /// How calls are kept.
     pub ledger: LedgerSettings,
     /// How long and how much is kept.
@@ -81,6 +84,22 @@ pub struct FileSettings {
 pub struct SecretSettings {
     /// Values taken from the environment at start, by name.
     pub environment: Vec<(String, Secret)>,
+}
+
+/// The tools that come with haft.
+#[derive(Debug, Clone)]
+pub struct BuiltInSettings {
+    /// Whether they are there.
+    pub enabled: bool,
+    /// What the platform says about mail and search, by the names of [`BUILT_IN_VARIABLES`]; no definition can name
+    /// these values.
+    pub platform: Vec<(String, Secret)>,
+}
+
+impl Default for BuiltInSettings {
+    fn default() -> Self {
+        Self { enabled: true, platform: Vec::new() }
+    }
 }
 
 /// How calls are kept.
@@ -130,6 +149,7 @@ impl Settings {
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             secrets: SecretSettings::default(),
+            built_ins: BuiltInSettings::default(),
             ledger: LedgerSettings::default(),
             retention: Retention::default(),
             sandbox: SandboxSettings::default(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_core::runnable::Mode;
+use haft_server::settings::BUILT_IN_VARIABLES;
 
 use super::keys::{KEYS, VARIABLES};
 use super::*;
@@ -89,6 +90,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("files.sandboxes", "[\"work=/srv/work\", \"data=/srv/data\"]"),
         ("files.read_only", "[\"data\"]"),
         ("secrets.environment", "[\"WEATHER_KEY\"]"),
+        ("built_ins.enabled", "false"),
         ("ledger.sync", "\"os\""),
         ("ledger.keep_days", "0"),
         ("ledger.keep_calls", "1"),
@@ -254,7 +256,7 @@ fn the_reference_is_complete() {
         expected.push_str(&row);
     }
     expected.push_str("\n| variable | meaning |\n| --- | --- |\n");
-    for (name, help) in VARIABLES {
+    for (name, help) in VARIABLES.iter().chain(BUILT_IN_VARIABLES) {
         let row = format!("| `{name}` | {help} |\n");
         expected.push_str(&row);
     }
@@ -265,4 +267,16 @@ fn the_reference_is_complete() {
             "docs/configuration.md lacks this line:\n{line}\n\nall:\n{expected}"
         );
     }
+}
+
+#[test]
+fn the_settings_of_built_in_tools_come_from_the_environment_and_are_not_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let environment =
+        Environment::from([("SMTP_HOST", "mail.example.com"), ("SMTP_PASS", "s3cr3t"), ("SMTP_USER", "")]);
+    let resolved = resolve(&flags(home.path()), &environment).unwrap();
+    let platform = &resolved.settings.built_ins.platform;
+    let names: Vec<&str> = platform.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["SMTP_HOST", "SMTP_PASS"]);
+    assert!(!shown(&resolved).contains("s3cr3t"));
 }

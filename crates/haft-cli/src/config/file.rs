@@ -72,7 +72,7 @@ fn read(value: &Spanned<DeValue<'_>>) -> Value {
         DeValue::Integer(number) if number.radix() == 10 => Value::Number(number.as_str().to_owned()),
         DeValue::Integer(_) => Value::Other("a number that is not decimal"),
         DeValue::Float(_) => Value::Other("a fraction"),
-        DeValue::Boolean(_) => Value::Other("a boolean"),
+        DeValue::Boolean(on) => Value::Switch(*on),
         DeValue::Datetime(_) => Value::Other("a date"),
         DeValue::Table(_) => Value::Other("a table"),
         DeValue::Array(items) => items

@@ -167,6 +167,12 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.list().map(|list| to.secret_names = list),
     ),
     key(
+        "built_ins.enabled",
+        "true",
+        "Whether the tools that come with haft are there, such as `read_file` and `web_search`.",
+        |to, value| value.switch().map(|on| to.settings.built_ins.enabled = on),
+    ),
+    key(
         "ledger.sync",
         "\"disk\"",
         "When a call counts as recorded: `disk` waits for the disk, `os` for the operating system only.",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::Settings;
+use haft_server::settings::{BUILT_IN_VARIABLES, Settings};
 
 use super::error::{ConfigError, Place};
 use super::file;
@@ -105,6 +105,11 @@ fn apply_flags(flags: &Flags, to: &mut Resolved) -> Result<(), ConfigError> {
 }
 
 fn read_secrets(environment: &Environment, to: &mut Resolved) {
+    for (name, _) in BUILT_IN_VARIABLES {
+        if let Some(text) = environment.get(name) {
+            to.settings.built_ins.platform.push(((*name).to_owned(), Secret::new(text.to_owned())));
+        }
+    }
     for name in std::mem::take(&mut to.secret_names) {
         match environment.get(&name) {
             Some(text) => to.settings.secrets.environment.push((name, Secret::new(text.to_owned()))),

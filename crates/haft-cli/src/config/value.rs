@@ -14,6 +14,8 @@ pub(crate) enum Value {
     Text(String),
     /// A whole number, as its digits.
     Number(String),
+    /// `true` or `false`.
+    Switch(bool),
     /// A list of texts.
     List(Vec<String>),
     /// Anything that no key takes, by its name.
@@ -49,6 +51,7 @@ impl Value {
         match self {
             Self::Text(text) => Ok(text),
             Self::Number(_) => wrong("must be a text in quotes, not a number"),
+            Self::Switch(_) => wrong("must be a text in quotes, not a boolean"),
             Self::List(_) => wrong("must be a text in quotes, not a list"),
             Self::Other(kind) => Err(Wrong(format!("must be a text in quotes, not {kind}"))),
         }
@@ -58,8 +61,20 @@ impl Value {
     pub(crate) fn list(&self) -> Result<Vec<String>, Wrong> {
         match self {
             Self::List(items) => Ok(items.clone()),
-            Self::Text(_) | Self::Number(_) | Self::Other(_) => {
+            Self::Text(_) | Self::Number(_) | Self::Switch(_) | Self::Other(_) => {
                 wrong("must be a list of texts, as in [\"one\", \"two\"]")
+            }
+        }
+    }
+
+    /// Returns whether something is on.
+    pub(crate) fn switch(&self) -> Result<bool, Wrong> {
+        match self {
+            Self::Switch(on) => Ok(*on),
+            Self::Text(text) if text == "true" => Ok(true),
+            Self::Text(text) if text == "false" => Ok(false),
+            Self::Text(_) | Self::Number(_) | Self::List(_) | Self::Other(_) => {
+                wrong("must be true or false")
             }
         }
     }
@@ -68,7 +83,7 @@ impl Value {
     pub(crate) fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, Wrong> {
         let digits = match self {
             Self::Text(text) | Self::Number(text) => text.replace('_', ""),
-            Self::List(_) | Self::Other(_) => String::new(),
+            Self::Switch(_) | Self::List(_) | Self::Other(_) => String::new(),
         };
         digits.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(|| {
             Wrong(format!("must be a whole number from {} to {}", bounds.start(), bounds.end()))

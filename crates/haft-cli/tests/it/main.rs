@@ -1,5 +1,6 @@
 //! The binary as people and programs use it.
 
+mod built_ins;
 mod crash;
 mod harness;
 mod help;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use haft_core::name::TenantId;
+use haft_runtime::registry::Entry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,7 +19,7 @@ use crate::view::ToolView;
 /// The most tools that one query ranks.
 const MAX_HITS: usize = 1000;
 /// The longest query.
-const MAX_QUERY: usize = 200;
+pub(crate) const MAX_QUERY: usize = 200;
 
 /// A page of found tools, best first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,17 +52,27 @@ pub(crate) async fn search(
     let start = start.saturating_add(usize::try_from(page.skip).unwrap_or(usize::MAX));
 
     let snapshot = app.registry().snapshot();
-    let wanted = |id| {
-        snapshot.tool(&identity.tenant, id).is_some_and(|entry| {
-            let open = || snapshot.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open());
-            include_disabled || (entry.tool.enabled && open())
-        })
+    let wanted = |entry: &Entry| {
+        let open = || snapshot.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open());
+        include_disabled || (entry.tool.enabled && open())
     };
-    let hits = app.store().search().search(query, MAX_HITS, wanted);
-    let found: Vec<_> = hits.iter().filter_map(|hit| snapshot.tool(&identity.tenant, hit.id)).collect();
+    let found = find(&app, &identity.tenant, query, wanted);
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let tools: Vec<_> = found.iter().skip(start).take(size).map(|entry| ToolView::from(&***entry)).collect();
+    let tools: Vec<_> = found.iter().skip(start).take(size).map(|entry| ToolView::from(&**entry)).collect();
     let end = start.saturating_add(tools.len());
     let next_page_token = (end < found.len()).then(|| page.token(&end.to_string()));
     Ok(success(Found { total: found.len(), tools, next_page_token }).into_response())
+}
+
+/// Returns the tools of a tenant that fit the words, best first.
+pub(crate) fn find(
+    app: &App,
+    tenant: &TenantId,
+    query: &str,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Vec<Arc<Entry>> {
+    let snapshot = app.registry().snapshot();
+    let counts = |id| snapshot.tool(tenant, id).is_some_and(|entry| wanted(entry));
+    let hits = app.store().search().search(query, MAX_HITS, counts);
+    hits.iter().filter_map(|hit| snapshot.tool(tenant, hit.id).cloned()).collect()
 }

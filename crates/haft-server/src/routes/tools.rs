@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{NewTool, Unreadable};
+use haft_core::catalog::{AuthorText, NewTool, Unreadable};
+use haft_core::dialect::Reading;
 use haft_core::implementation::Kind;
 use haft_core::name::BundleSlug;
+use haft_core::problem::Problem;
 use haft_core::token::Role;
-use haft_core::tool::{Source, Status, ToolType};
+use haft_core::tool::{Source, Status, Tool, ToolType};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -99,17 +101,31 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let reading = definition::read(&body, &Place::default())?;
+    let text = definition::author_text(&body, &reading);
+    let (tool, warnings) = store(&app, &identity, params.get("bundle"), reading, text).await?;
+    app.audit(&identity, "tool.create", &tool.qualified());
+    let mut view = super::tool::view(&app, &identity, tool.id)?;
+    view.warnings = warnings;
+    Ok(created(view))
+}
+
+/// Stores a new tool, for this route and for the tool that makes tools.
+pub(crate) async fn store(
+    app: &App,
+    identity: &Identity,
+    bundle: Option<&str>,
+    reading: Reading,
+    text: Option<AuthorText>,
+) -> Result<(Tool, Vec<Problem>), ApiError> {
     definition::refuse_published(reading.status, None)?;
     definition::refuse_other_scope(reading.scope.as_deref())?;
-    let named = params.get("bundle").or(reading.bundle.as_deref());
-    let bundle = bundle_slug(&app, &identity, named)?;
-    if let Ok(existing) = super::bundles::find(&app, &identity, bundle.as_str()) {
+    let bundle = bundle_slug(app, identity, bundle.or(reading.bundle.as_deref()))?;
+    if let Ok(existing) = super::bundles::find(app, identity, bundle.as_str()) {
         // A deleted one is revived by the new tool's arrival only through its own route.
         super::bundles::refuse_disabled(&existing)?;
     }
-    let text = definition::author_text(&body, &reading);
     let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(&app, reading, None, folder).await?;
+    let checked = definition::check(app, reading, None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,
@@ -119,11 +135,7 @@ pub(crate) async fn create(
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };
-    let tool = app.catalog().create_tool(new).await?;
-    app.audit(&identity, "tool.create", &tool.qualified());
-    let mut view = super::tool::view(&app, &identity, tool.id)?;
-    view.warnings = checked.warnings;
-    Ok(created(view))
+    Ok((app.catalog().create_tool(new).await?, checked.warnings))
 }
 
 /// A definition names its bundle by slug or by id; without either it goes to the users' own bundle.

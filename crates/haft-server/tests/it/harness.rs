@@ -35,9 +35,20 @@ impl Server {
         Self::start_at(tempfile::tempdir().unwrap(), change).await
     }
 
+    /// Starts a server with everything that comes with haft.
+    pub(crate) async fn start_whole(change: impl FnOnce(&mut Settings)) -> Self {
+        Self::start_with(|settings| {
+            settings.built_ins.enabled = true;
+            change(settings);
+        })
+        .await
+    }
+
     async fn start_at(home: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::for_home(home.path().to_owned());
         settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
+        // Tests count what they make; those of the built-in tools switch them on.
+        settings.built_ins.enabled = false;
         change(&mut settings);
         let extensions = Extensions {
             functions: functions(),

@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod author;
+mod built_ins;
 mod bundles;
 mod calls;
 mod files;

@@ -19,7 +19,8 @@ use crate::store::Inner;
 use crate::time;
 
 const DOING: &str = "store the built-in tools";
-const MISSING: &str = "not compiled into this program; run the program that brings it";
+const MISSING: &str =
+    "not compiled into this program, or switched off by `built_ins.enabled`; run the program that brings it";
 
 impl Inner {
     pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {

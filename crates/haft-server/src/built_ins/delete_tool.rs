@@ -1,0 +1,81 @@
+//! `delete_tool`: a model removes a tool that a user made.
+
+use std::sync::Arc;
+
+use haft_builtins::{BuiltIn, Describe, describe};
+use haft_core::catalog::Backup;
+use haft_core::executor::CallContext;
+use haft_core::name::NameError;
+use haft_core::outcome::{ErrorCode, Outcome};
+use haft_core::spec::ToolSpec;
+use haft_core::token::Role;
+use haft_core::tool::Source;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::late::{Late, outcome};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::identity::Identity;
+use crate::routes::{bundles, tool};
+
+pub(super) fn spec() -> Result<ToolSpec, NameError> {
+    describe(Describe {
+        name: "delete_tool",
+        description: "Delete a tool that a user made. Built-in tools, and those of toolsets and MCP servers, cannot be deleted. \
+                      A copy of the definition is kept; the answer says where.",
+        category: "tools",
+        tags: &["tools", "delete"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "tool": {"type": "string", "minLength": 1, "maxLength": 300, "description": "The name, bundle:name, or id of the tool"},
+            },
+            "required": ["tool"],
+            "additionalProperties": false,
+        }),
+        output: json!({
+            "type": "object",
+            "properties": {"deleted": {"type": "string"}, "backup_path": {"type": ["string", "null"]}},
+            "required": ["deleted"],
+        }),
+    })
+}
+
+/// Removes tools.
+pub(super) struct DeleteTool(pub(super) Late);
+
+#[derive(Deserialize)]
+pub(super) struct Args {
+    tool: String,
+}
+
+impl BuiltIn for DeleteTool {
+    type Args = Args;
+
+    async fn call(&self, call: &CallContext, args: Args) -> Outcome {
+        let (app, identity) = (self.0.get()?, Identity::of_call(call));
+        let (inner, caller, tool) = (Arc::clone(&app), identity.clone(), args.tool.clone());
+        let work = async move { delete(&inner, &caller, &tool).await };
+        app.change(&identity, ("tool.delete", &args.tool), work).await.map_err(outcome)
+    }
+}
+
+async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Value, ApiError> {
+    identity.require(Role::Editor)?;
+    let entry = tool::find(app, identity, reference)?;
+    let whose = match entry.tool.source {
+        Source::User => None,
+        Source::BuiltIn => Some("is built in"),
+        Source::Toolset => Some("belongs to a toolset"),
+        Source::Mcp => Some("belongs to an MCP server"),
+    };
+    if let Some(whose) = whose {
+        let message = format!("`{}` {whose}; only tools that users made can be deleted", entry.qualified);
+        return Err(ApiError::new(ErrorCode::ReadOnly, message));
+    }
+    bundles::require_open(app, identity, &entry)?;
+    let backup_path = app.catalog().delete_tool(entry.tool.id, Backup::Keep).await?;
+    app.audit(identity, "tool.delete", &entry.qualified);
+    Ok(json!({"deleted": entry.qualified, "backup_path": backup_path}))
+}

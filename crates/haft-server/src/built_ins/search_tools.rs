@@ -1,0 +1,82 @@
+//! `search_tools`: a model finds the tool for its task.
+
+use haft_builtins::{BuiltIn, Describe, describe};
+use haft_core::executor::CallContext;
+use haft_core::name::NameError;
+use haft_core::outcome::Outcome;
+use haft_core::problem::excerpt;
+use haft_core::spec::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::late::Late;
+use crate::routes::search;
+
+/// How many tools come back where nobody says, and at most.
+const USUAL: usize = 10;
+const MOST: usize = 50;
+/// The most characters of a description that are shown.
+const LONGEST: usize = 1000;
+
+pub(super) fn spec() -> Result<ToolSpec, NameError> {
+    describe(Describe {
+        name: "search_tools",
+        description: "Find tools on this server by words, best first. Use it when none of your tools fits the task. Returns a \
+                      list of tools that can run, each with name, tool (to call it by), description and input_schema.",
+        category: "tools",
+        tags: &["tools", "search"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "Words about what the tool should do, or a part of its name"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools; 10 where it is left out"},
+            },
+            "required": ["query"],
+            "additionalProperties": false,
+        }),
+        output: json!({
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string"}, "tool": {"type": "string"}, "description": {"type": "string"},
+                    "input_schema": {"type": ["object", "boolean"]},
+                },
+                "required": ["name", "tool", "description", "input_schema"],
+            },
+        }),
+    })
+}
+
+/// Finds tools.
+pub(super) struct SearchTools(pub(super) Late);
+
+#[derive(Deserialize)]
+pub(super) struct Args {
+    query: String,
+    limit: Option<usize>,
+}
+
+impl BuiltIn for SearchTools {
+    type Args = Args;
+
+    async fn call(&self, call: &CallContext, args: Args) -> Outcome {
+        let app = self.0.get()?;
+        let snapshot = app.registry().snapshot();
+        let runnable = |entry: &haft_runtime::registry::Entry| {
+            let bundle = snapshot.bundle(entry.tool.bundle_id);
+            entry.runnable(bundle.map(|bundle| &**bundle), call.mode).is_ok()
+        };
+        let found = search::find(&app, &call.tenant, &args.query, runnable);
+        let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MOST)).map(|entry| {
+            let spec = &entry.tool.spec;
+            json!({
+                "name": spec.name.as_str(),
+                "tool": entry.qualified,
+                "description": excerpt(&spec.description, LONGEST),
+                "input_schema": spec.input_schema,
+            })
+        });
+        Ok(Value::Array(shown.collect()))
+    }
+}
