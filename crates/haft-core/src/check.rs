@@ -8,6 +8,7 @@ mod scripts;
 mod templates;
 mod words;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,7 +18,7 @@ use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
 use crate::spec::ToolSpec;
-use crate::template::is_variable;
+use crate::template::{Scope, Template, is_variable};
 
 /// The most bytes of a definition, as canonical JSON.
 pub const MAX_SPEC: usize = 1024 * 1024;
@@ -213,6 +214,13 @@ pub fn is_image(text: &str) -> bool {
     text.len() <= 256 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
 
+fn variables(env: &BTreeMap<String, String>, checked: &mut Checked) {
+    for name in env.keys().filter(|name| !is_variable(name)) {
+        let field = format!("implementation.env.{}", excerpt(name, 60));
+        checked.error(field, "invalid_value", "is not the name of an environment variable");
+    }
+}
+
 fn timeout(millis: Option<u64>, field: &str, checked: &mut Checked) {
     let Some(millis) = millis else { return };
     if millis == 0 {
@@ -245,13 +253,20 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
                     "give the module as `file` or as `base64`, not both",
                 );
             }
+            variables(&wasm.env, checked);
+            for (name, text) in &wasm.env {
+                let parsed = Template::parse(Notation::Braces, text, &Scope::of(&spec.input_schema));
+                checked.errors.extend(
+                    parsed
+                        .err()
+                        .map(|error| error.to_problem(format!("implementation.env.{}", excerpt(name, 60)))),
+                );
+            }
+            go_templates(spec, checked);
         }
         Implementation::Exec(exec) => {
             named(&exec.command, "command", checked);
-            for name in exec.env.keys().filter(|name| !is_variable(name)) {
-                let field = format!("implementation.env.{}", excerpt(name, 60));
-                checked.error(field, "invalid_value", "is not the name of an environment variable");
-            }
+            variables(&exec.env, checked);
             scripts::command(spec, exec, checked);
         }
         Implementation::FileRead(file) => {

@@ -88,6 +88,8 @@ fn every_kind_names_what_it_lacks() {
         (json!({ "type": "function", "function": " " }), "implementation.function"),
         (json!({ "type": "script", "runtime": "bash", "body": "" }), "implementation.body"),
         (json!({ "type": "wasm" }), "implementation.file"),
+        (json!({ "type": "wasm", "file": "f", "env": { "A B": "1" } }), "implementation.env.A B"),
+        (json!({ "type": "wasm", "file": "f", "env": { "A": "{{nothing}}" } }), "implementation.env.A"),
         (json!({ "type": "exec", "command": "ls", "env": { "A B": "1" } }), "implementation.env.A B"),
         (json!({ "type": "file_read", "path": "" }), "implementation.path"),
         (json!({ "type": "file_write", "path": "p", "content": "", "mode": 99999 }), "implementation.mode"),

@@ -28,7 +28,8 @@ pub trait Executor: Send + Sync {
         Ok(())
     }
     /// Looks at what takes more than a moment, such as the syntax of a script; asked when a definition is written
-    /// or checked, never when it is called.
+    /// or checked, never when it is called. What could not be looked at is a problem with the code
+    /// [`crate::problem::NOT_CHECKED`].
     fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
         Box::pin(std::future::ready(Vec::new()))
     }

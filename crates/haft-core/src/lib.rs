@@ -22,6 +22,7 @@ pub mod mcp;
 pub mod name;
 pub mod openapi;
 pub mod outcome;
+pub mod output;
 pub mod page;
 pub mod problem;
 pub mod redact;

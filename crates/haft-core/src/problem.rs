@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The code of what could not be looked at: a doubt, not a fault.
+pub const NOT_CHECKED: &str = "not_checked";
+
 /// One fault or doubt about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {

@@ -29,7 +29,7 @@ use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
-use haft_wasm::{CacheSettings, WasmExecutor, WasmSettings};
+use haft_wasm::{CacheSettings, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 use uuid::Uuid;
 
 use crate::built_ins::{Installed, Late, install};
@@ -125,6 +125,7 @@ impl App {
         } else {
             Installed { specs: built_ins, late: Late::default() }
         };
+        let wasm = wasm(&settings, &local_token, &files, egress.clone());
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(functions)))
             .with(Arc::new(HttpExecutor::new(egress, Arc::clone(&clock))))
@@ -133,7 +134,7 @@ impl App {
             .with(Arc::new(ExecExecutor::new(processes.clone())))
             .with(Arc::new(FileReadExecutor::new(files.clone())))
             .with(Arc::new(FileWriteExecutor::new(files)))
-            .with(Arc::new(wasm(&settings, &local_token)));
+            .with(Arc::new(wasm));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
@@ -307,12 +308,21 @@ impl App {
 }
 
 /// Compiled code is kept beneath the home folder, authenticated with the token that only its owner knows.
-fn wasm(settings: &Settings, local_token: &Secret) -> WasmExecutor {
+fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress) -> WasmExecutor {
     let folder = settings.home.join("cache").join("wasm");
+    let folders = files.roots().iter().cloned().map(|root| {
+        let Root { name, path, read_only, make } = root;
+        WasmFolder { name, path, read_only, make }
+    });
+    // Where only some hosts are allowed, looking names up would tell others of them.
+    let names = settings.egress.allowed_hosts.is_empty();
+    let network = WasmNetwork { allows: Arc::new(move |address| egress.allows(address)), names };
     WasmExecutor::new(WasmSettings {
         home: settings.database_url.is_none().then(|| settings.home.clone()),
         cache: Some(CacheSettings { folder, key: local_token.clone() }),
         limits: settings.wasm,
+        folders: folders.collect(),
+        network: Some(network),
         ..WasmSettings::default()
     })
 }

@@ -6,7 +6,7 @@ use haft_core::catalog::{AuthorText, FileForm, Unreadable};
 use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
-use haft_core::problem::Problem;
+use haft_core::problem::{NOT_CHECKED, Problem};
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
@@ -120,7 +120,10 @@ pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) ->
     }
     // What is wrong already needs no process to tell.
     if verdict.errors.is_empty() {
-        verdict.errors = app.registry().executors().examine(&spec).await;
+        let found = app.registry().executors().examine(&spec).await;
+        let (unknown, wrong) = found.into_iter().partition(|found| found.code == NOT_CHECKED);
+        verdict.errors = wrong;
+        verdict.warnings.extend::<Vec<_>>(unknown);
     }
     verdict
 }

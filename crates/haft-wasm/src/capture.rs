@@ -7,6 +7,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use haft_core::executor::{CallEvent, EventSink};
+use haft_core::output::Printed;
+use haft_core::secret::Secret;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
@@ -41,6 +43,8 @@ struct Buffer {
     overflowed: bool,
     line: Vec<u8>,
     events: Option<Arc<dyn EventSink>>,
+    /// What no line may show.
+    secrets: Vec<Secret>,
 }
 
 /// A guest wrote more than it may.
@@ -51,16 +55,17 @@ struct Overflow;
 impl Capture {
     /// Captures a value: all of it, up to the limit.
     pub(crate) fn value(limit: usize) -> Self {
-        Self::with(limit, Keep::First, None)
+        Self::with(limit, Keep::First, None, Vec::new())
     }
 
-    /// Captures messages: the last of them, each line shown at once.
-    pub(crate) fn messages(events: Option<Arc<dyn EventSink>>) -> Self {
-        Self::with(STDERR, Keep::Last, events)
+    /// Captures messages: the last of them, each line shown at once, without these secrets.
+    pub(crate) fn messages(events: Option<Arc<dyn EventSink>>, secrets: Vec<Secret>) -> Self {
+        Self::with(STDERR, Keep::Last, events, secrets)
     }
 
-    fn with(limit: usize, keep: Keep, events: Option<Arc<dyn EventSink>>) -> Self {
-        let buffer = Buffer { bytes: Vec::new(), limit, keep, overflowed: false, line: Vec::new(), events };
+    fn with(limit: usize, keep: Keep, events: Option<Arc<dyn EventSink>>, secrets: Vec<Secret>) -> Self {
+        let (bytes, line) = (Vec::new(), Vec::new());
+        let buffer = Buffer { bytes, limit, keep, overflowed: false, line, events, secrets };
         Self { shared: Arc::new(Mutex::new(buffer)) }
     }
 
@@ -120,7 +125,10 @@ impl Buffer {
         if let Some(events) = &self.events
             && !self.line.is_empty()
         {
-            events.emit(CallEvent::Output(String::from_utf8_lossy(&self.line).into_owned()));
+            // A line that is full may have been cut within a secret.
+            let left_out = u64::from(self.line.len() >= LINE);
+            let line = Printed { bytes: &self.line, left_out }.told(&self.secrets);
+            events.emit(CallEvent::Output(line));
             self.line.clear();
         }
     }

@@ -18,12 +18,13 @@ use crate::cache::Cache;
 use crate::compile::Compiler;
 use crate::engine::{EngineError, Host};
 use crate::entry::Program;
+use crate::grants::{Given, Granted};
 use crate::guest::{self, CallLimits, Guest};
 use crate::memory::Budget;
 use crate::settings::WasmSettings;
 use crate::source::{self, BundleFile, SourceError, Stamp};
 use crate::state::World;
-use crate::threads::Threads;
+use crate::threads::{Begin, Threads};
 
 /// How often a file is looked at for a change.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -87,8 +88,13 @@ impl Executor for WasmExecutor {
     fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let loader = Loader::new(self.shared()?, spec, folder)?;
         let (program, stamp) = loader.load()?;
+        if spec.network && matches!(program, Program::Module { .. }) {
+            let message = "a core module has no sockets; build a component (`wasm32-wasip2`), or remove it";
+            return Err(vec![Problem::new("network", "unsupported", message)]);
+        }
         Ok(Arc::new(PreparedWasm {
             limits: CallLimits::new(&spec.execution.limits, self.settings.limits.guest_memory()),
+            granted: Arc::new(Granted::new(implementation(spec)?, spec, &self.settings)?),
             world: if spec.execution.is_pure { World::Still } else { World::Real },
             loader: Arc::new(loader),
             loaded: Mutex::new(Loaded { program: Ok(Arc::new(program)), stamp }),
@@ -114,11 +120,6 @@ struct Loader {
 impl Loader {
     fn new(shared: &Arc<Shared>, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Self, Vec<Problem>> {
         let wasm = implementation(spec)?;
-        if spec.network {
-            let message = "a `wasm` tool has no network: sockets of a guest would pass the egress rules by; \
-                           remove it, or use an `http` tool for the request";
-            return Err(vec![Problem::new("network", "unsupported", message)]);
-        }
         let source = match &wasm.file {
             None => Source::Inline,
             Some(file) => {
@@ -177,6 +178,7 @@ struct PreparedWasm {
     loader: Arc<Loader>,
     limits: CallLimits,
     world: World,
+    granted: Arc<Granted>,
     loaded: Mutex<Loaded>,
     since: Instant,
     /// When the file was last looked at, in milliseconds after `since`.
@@ -195,6 +197,8 @@ impl Prepared for PreparedWasm {
             let program = self.program().await?;
             let input = guest::input(&program, args, self.limits.input)?;
             let shared = &self.loader.shared;
+            let env = self.granted.environment(call, args).await?;
+            let secrets = if env.is_empty() { Vec::new() } else { call.exposed() };
             let place = place(&shared.places, call.deadline).await?;
             let guest = Guest {
                 engine: shared.host.engine.clone(),
@@ -202,12 +206,15 @@ impl Prepared for PreparedWasm {
                 input,
                 limits: self.limits,
                 world: self.world,
+                given: Given { granted: Arc::clone(&self.granted), env },
+                secrets,
                 budget: Arc::clone(&shared.budget),
                 events: call.events.clone(),
                 running: shared.host.ticker.running(),
                 place,
             };
-            let ended = shared.threads.run(guest.run(), call.deadline).await?;
+            let begin = if self.granted.reaches_out() { Begin::Apart } else { Begin::Here };
+            let ended = shared.threads.run(guest.run(), begin, call.deadline).await?;
             if let Some(process) = ended.process {
                 call.report_process(process);
             }

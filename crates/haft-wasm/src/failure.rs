@@ -1,6 +1,7 @@
 //! What went wrong with a guest, in words for the operator and the model.
 
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::output::last_lines;
 use haft_core::problem::excerpt;
 use serde_json::{Value, json};
 use wasmtime::{PoolConcurrencyLimitError, Trap};
@@ -8,15 +9,12 @@ use wasmtime::{PoolConcurrencyLimitError, Trap};
 use crate::compile::reason;
 use crate::state::Refused;
 
-/// How many lines of stderr an error shows, and how many characters of each.
-const LINES: usize = 10;
-const LINE: usize = 300;
 /// How much of a tool's own message is kept.
 const MESSAGE: usize = 4000;
 
 /// What is known of a guest that stopped.
 pub(crate) struct Remains<'a> {
-    pub(crate) stderr: &'a [u8],
+    pub(crate) stderr: &'a str,
     pub(crate) stdout_overflowed: bool,
     pub(crate) refused: Option<Refused>,
     pub(crate) max_memory: usize,
@@ -59,7 +57,7 @@ fn no_memory_left() -> CallError {
 }
 
 /// A program that said by its status that it failed.
-pub(crate) fn exited(status: i32, stderr: &[u8]) -> CallError {
+pub(crate) fn exited(status: i32, stderr: &str) -> CallError {
     failed(&format!("it exited with status {status}"), json!({"exit_code": status}), stderr)
 }
 
@@ -97,27 +95,13 @@ pub(crate) fn too_much_input(limit: u64) -> CallError {
     .for_model(text)
 }
 
-fn failed(what: &str, mut details: Value, stderr: &[u8]) -> CallError {
+fn failed(what: &str, mut details: Value, stderr: &str) -> CallError {
     let last = last_lines(stderr);
-    let message = if last.is_empty() { what.to_owned() } else { format!("{what}: {}", last.join("\n")) };
+    let message = if last.is_empty() { what.to_owned() } else { format!("{what}: {last}") };
     if let (Some(details), false) = (details.as_object_mut(), last.is_empty()) {
         details.insert("stderr".to_owned(), last.into());
     }
     CallError::new(ErrorCode::ExecutionFailed, message).with_details(details)
-}
-
-/// Returns the last lines that say something, made harmless for a terminal.
-fn last_lines(stderr: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(stderr);
-    let mut lines: Vec<_> = text
-        .lines()
-        .rev()
-        .filter(|line| !line.trim().is_empty())
-        .take(LINES)
-        .map(|line| excerpt(line.trim_end(), LINE))
-        .collect();
-    lines.reverse();
-    lines
 }
 
 /// wasmtime does not make the type of this error public.

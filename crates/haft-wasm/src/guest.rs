@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use haft_core::call::ProcessRecord;
 use haft_core::executor::EventSink;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::output::Printed;
+use haft_core::secret::Secret;
 use haft_core::spec::Limits;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::component::Val;
 use wasmtime::{Engine, Store};
@@ -19,6 +19,7 @@ use wasmtime_wasi::I32Exit;
 use crate::capture::Capture;
 use crate::entry::{Program, Signature};
 use crate::failure::{self, Remains};
+use crate::grants::Given;
 use crate::memory::Budget;
 use crate::shape::Shape;
 use crate::state::{Grants, State, World};
@@ -105,6 +106,9 @@ pub(crate) struct Guest {
     pub(crate) input: Input,
     pub(crate) limits: CallLimits,
     pub(crate) world: World,
+    pub(crate) given: Given,
+    /// What the guest was told that nobody else may be.
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) events: Option<Arc<dyn EventSink>>,
     pub(crate) running: Running,
@@ -114,14 +118,20 @@ pub(crate) struct Guest {
 impl Guest {
     /// Runs the program in a store of its own.
     pub(crate) async fn run(self) -> Ended {
-        let Self { engine, program, input, limits, world, budget, events, running, place } = self;
-        let (stdout, stderr) = (Capture::value(output_limit(&limits)), Capture::messages(events));
+        let Self { engine, program, input, limits, world, given, secrets, budget, events, running, place } =
+            self;
+        let stdout = Capture::value(output_limit(&limits));
+        let stderr = Capture::messages(events, secrets.clone());
         let (values, stdin) = match input {
             Input::Values(values) => (values, Bytes::new()),
             Input::Stdin(stdin) => (Vec::new(), stdin),
         };
-        let grants = Grants { world, stdin, stdout: stdout.clone(), stderr: stderr.clone() };
-        let mut store = Store::new(&engine, State::new(grants, limits.memory, budget));
+        let grants = Grants { world, given, stdin, stdout: stdout.clone(), stderr: stderr.clone() };
+        let state = match State::new(grants, limits.memory, budget) {
+            Ok(state) => state,
+            Err(error) => return Ended { process: None, outcome: Err(error) },
+        };
+        let mut store = Store::new(&engine, state);
         store.limiter(|state| &mut state.bounds);
         store.set_hostcall_fuel(limits.fuel());
         store.set_max_component_handles(HANDLES);
@@ -133,7 +143,8 @@ impl Guest {
         let refused = store.data().bounds.refused;
         drop(store);
         drop((running, place));
-        let stderr = stderr.take();
+        let (left_out, stderr) = (u64::from(stderr.overflowed()), stderr.take());
+        let stderr = Printed { bytes: &stderr, left_out }.told(&secrets);
         let remains = Remains {
             stderr: &stderr,
             stdout_overflowed: stdout.overflowed(),
@@ -141,8 +152,12 @@ impl Guest {
             max_memory: limits.memory,
             max_output: limits.output,
         };
-        let outcome = outcome(&program, ended, &stdout, &remains);
-        Ended { process: process(&program, &outcome, &stderr), outcome }
+        let value = || {
+            let stdout = stdout.take();
+            Printed { bytes: &stdout, left_out: 0 }.value(u64::MAX, &secrets)
+        };
+        let outcome = outcome(&program, ended, value, &remains);
+        Ended { process: process(&program, &outcome, stderr), outcome }
     }
 }
 
@@ -152,7 +167,7 @@ pub(crate) struct Ended {
     pub(crate) process: Option<ProcessRecord>,
 }
 
-fn process(program: &Program, outcome: &Outcome, stderr: &[u8]) -> Option<ProcessRecord> {
+fn process(program: &Program, outcome: &Outcome, stderr: String) -> Option<ProcessRecord> {
     let is_function = matches!(program, Program::Function { .. });
     if is_function && stderr.is_empty() {
         return None;
@@ -161,7 +176,6 @@ fn process(program: &Program, outcome: &Outcome, stderr: &[u8]) -> Option<Proces
     let failed = detail("exit_code").and_then(|code| i32::try_from(code.as_i64()?).ok());
     let exit_code = if outcome.is_ok() && !is_function { Some(0) } else { failed };
     let limit = detail("limit").and_then(|limit| limit.as_str().map(str::to_owned));
-    let stderr = String::from_utf8_lossy(stderr).into_owned();
     Some(ProcessRecord { exit_code, limit, stderr, ..ProcessRecord::default() })
 }
 
@@ -208,18 +222,18 @@ fn exported<T>(function: Option<T>) -> wasmtime::Result<T> {
 fn outcome(
     program: &Program,
     ended: wasmtime::Result<Option<Val>>,
-    stdout: &Capture,
+    printed: impl FnOnce() -> Value,
     remains: &Remains<'_>,
 ) -> Outcome {
     let exit = ended.as_ref().err().and_then(|error| error.downcast_ref::<I32Exit>()).map(|exit| exit.0);
     match (program, ended, exit) {
-        (Program::Command { .. } | Program::Module { .. }, _, Some(0)) => Ok(value_of(&stdout.take())),
+        (Program::Command { .. } | Program::Module { .. }, _, Some(0)) => Ok(printed()),
         (_, _, Some(status)) => Err(failure::exited(status, remains.stderr)),
         (_, Err(error), None) => Err(failure::stopped(&error, remains)),
         (Program::Command { .. }, Ok(Some(Val::Result(Err(_)))), None) => {
             Err(failure::exited(1, remains.stderr))
         }
-        (Program::Command { .. } | Program::Module { .. }, Ok(_), None) => Ok(value_of(&stdout.take())),
+        (Program::Command { .. } | Program::Module { .. }, Ok(_), None) => Ok(printed()),
         (Program::Function { signature, .. }, Ok(value), None) => {
             returned(signature, value, remains.max_output)
         }
@@ -269,18 +283,4 @@ fn bounded_text(text: String, limit: u64) -> Outcome {
         return Err(failure::too_much_output(limit));
     }
     Ok(serde_json::from_str(&text).unwrap_or(Value::String(text)))
-}
-
-/// One JSON document is a value; anything else is text, without the line break at its end. What is no text at all is
-/// spelled in base64, as scripts have it.
-fn value_of(stdout: &[u8]) -> Value {
-    if let Ok(value) = serde_json::from_slice(stdout) {
-        return value;
-    }
-    if stdout.contains(&0) {
-        let content = STANDARD.encode(stdout);
-        return json!({"encoding": "base64", "bytes": stdout.len(), "content": content});
-    }
-    let text = String::from_utf8_lossy(stdout);
-    Value::String(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }

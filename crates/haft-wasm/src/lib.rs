@@ -1,7 +1,8 @@
 //! The `wasm` executor: WebAssembly components and WASI commands in wasmtime.
 //!
-//! A guest has no authority of its own: no files, no network, no environment, and bounds on memory (of each and of
-//! all together), time and output. Knows haft-core alone; nothing else in haft knows wasmtime.
+//! A guest has no authority of its own: files, network and environment are what its definition names and the settings
+//! have; memory (of each and of all together), time and output are bounded. Knows haft-core alone; nothing else in
+//! haft knows wasmtime.
 
 mod cache;
 mod capture;
@@ -11,6 +12,7 @@ mod entry;
 mod executor;
 mod exports;
 mod failure;
+mod grants;
 mod guest;
 mod lift;
 mod lower;
@@ -24,4 +26,4 @@ mod threads;
 mod ticker;
 
 pub use executor::WasmExecutor;
-pub use settings::{CacheSettings, WasmLimits, WasmSettings};
+pub use settings::{CacheSettings, WasmFolder, WasmLimits, WasmNetwork, WasmSettings};

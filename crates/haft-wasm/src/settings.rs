@@ -1,6 +1,9 @@
 //! What the executor is told when it is made.
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use haft_core::secret::Secret;
 
@@ -15,6 +18,38 @@ pub struct WasmSettings {
     pub max_module_bytes: u64,
     /// What guests may use, each of them and all together.
     pub limits: WasmLimits,
+    /// The folders that definitions may name.
+    pub folders: Vec<WasmFolder>,
+    /// The network of tools with `network: true`; `None` refuses these.
+    pub network: Option<WasmNetwork>,
+}
+
+/// A folder that definitions may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WasmFolder {
+    /// The name.
+    pub name: String,
+    /// Where it is; an absolute path.
+    pub path: PathBuf,
+    /// Whether nothing in it may be changed.
+    pub read_only: bool,
+    /// Whether the folder is made when it is first used.
+    pub make: bool,
+}
+
+/// How guests reach others: they connect and send, and nobody connects to them.
+#[derive(Clone)]
+pub struct WasmNetwork {
+    /// Decides about each address at the moment of its use.
+    pub allows: Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>,
+    /// Whether names are looked up.
+    pub names: bool,
+}
+
+impl fmt::Debug for WasmNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WasmNetwork").field("names", &self.names).finish_non_exhaustive()
+    }
 }
 
 /// What guests may use: they live in the memory of this process.
@@ -52,6 +87,13 @@ pub struct CacheSettings {
 
 impl Default for WasmSettings {
     fn default() -> Self {
-        Self { home: None, cache: None, max_module_bytes: 32 * 1024 * 1024, limits: WasmLimits::default() }
+        Self {
+            home: None,
+            cache: None,
+            max_module_bytes: 32 * 1024 * 1024,
+            limits: WasmLimits::default(),
+            folders: Vec::new(),
+            network: None,
+        }
     }
 }

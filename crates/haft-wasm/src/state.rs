@@ -2,24 +2,31 @@
 //!
 //! The view is made when the guest first looks: most functions never do.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use haft_core::outcome::{CallError, ErrorCode};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p1::WasiP1Ctx;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::sockets::SocketAddrUse;
 use wasmtime_wasi::{
     Deterministic, HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
 };
 
 use crate::capture::Capture;
 use crate::engine;
+use crate::grants::{Folder, Given};
 use crate::memory::{Budget, Share};
+use crate::settings::WasmNetwork;
 
 /// The most handles (streams, pollables) that a guest may hold.
 const HANDLES: usize = 1000;
+/// The most handles where they may be files and sockets, of which the whole process has only so many.
+const OPEN: usize = 128;
 /// The most random bytes of one request.
 const RANDOM: u64 = 1024 * 1024;
 /// The bytes of a table's element: a pointer.
@@ -39,6 +46,7 @@ pub(crate) enum World {
 /// What a guest is given.
 pub(crate) struct Grants {
     pub(crate) world: World,
+    pub(crate) given: Given,
     pub(crate) stdin: Bytes,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -47,6 +55,8 @@ pub(crate) struct Grants {
 /// The data of a store.
 pub(crate) struct State {
     grants: Grants,
+    /// The view with its folders opened, until it is looked at.
+    opened: Option<WasiCtxBuilder>,
     p2: Option<WasiCtx>,
     table: ResourceTable,
     p1: Option<WasiP1Ctx>,
@@ -54,27 +64,68 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(grants: Grants, max_memory: usize, budget: Arc<Budget>) -> Self {
+    /// Opens the folders of a guest; the rest of its view is made when it looks.
+    pub(crate) fn new(grants: Grants, max_memory: usize, budget: Arc<Budget>) -> Result<Self, CallError> {
         let mut table = ResourceTable::new();
-        table.set_max_capacity(HANDLES);
-        Self { grants, p2: None, table, p1: None, bounds: Bounds::new(max_memory, budget) }
+        table.set_max_capacity(grants.handles());
+        let folders = &grants.given.granted.folders;
+        let opened = if folders.is_empty() {
+            None
+        } else {
+            let mut builder = grants.builder();
+            for folder in folders {
+                open(&mut builder, folder)?;
+            }
+            Some(builder)
+        };
+        let bounds = Bounds::new(max_memory, budget);
+        Ok(Self { grants, opened, p2: None, table, p1: None, bounds })
     }
 
     /// Returns the view of a core module.
     pub(crate) fn p1(&mut self) -> &mut WasiP1Ctx {
-        self.p1.get_or_insert_with(|| self.grants.builder().build_p1())
+        self.p1.get_or_insert_with(|| {
+            let mut builder = self.opened.take().unwrap_or_else(|| self.grants.builder());
+            let mut view = builder.build_p1();
+            view.ctx().table.set_max_capacity(self.grants.handles());
+            view
+        })
     }
 }
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let ctx = self.p2.get_or_insert_with(|| self.grants.builder().build());
+        let ctx = self
+            .p2
+            .get_or_insert_with(|| self.opened.take().unwrap_or_else(|| self.grants.builder()).build());
         WasiCtxView { ctx, table: &mut self.table }
     }
 }
 
+/// Opens a folder; what a guest looks for in it is looked for beneath this handle.
+fn open(builder: &mut WasiCtxBuilder, folder: &Folder) -> Result<(), CallError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let root = &folder.root;
+    if root.make && !root.path.exists() {
+        // Where that fails, so does opening it.
+        drop(std::fs::DirBuilder::new().mode(0o700).create(&root.path));
+    }
+    match builder.preopened_dir(&root.path, &folder.seen_at, folder.access) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let message = format!("the sandbox `{}` cannot be opened: {error}", root.name);
+            Err(CallError::new(ErrorCode::NotReady, message)
+                .for_model("this tool cannot run on this server at present"))
+        }
+    }
+}
+
 impl Grants {
-    /// No folder is opened, no name is looked up, no socket connects: the builder's defaults refuse all of it.
+    fn handles(&self) -> usize {
+        if self.given.granted.reaches_out() { OPEN } else { HANDLES }
+    }
+
+    /// No folder is opened here. No name is looked up and no socket connects unless the network is granted.
     fn builder(&self) -> WasiCtxBuilder {
         let mut builder = WasiCtxBuilder::new();
         builder
@@ -82,10 +133,19 @@ impl Grants {
             .stdout(self.stdout.clone())
             .stderr(self.stderr.clone())
             .arg("tool")
-            .max_random_size(RANDOM)
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false);
+            .envs(&self.given.env)
+            .max_random_size(RANDOM);
+        let network = self.given.granted.network.as_ref();
+        builder
+            .allow_tcp(network.is_some())
+            .allow_udp(network.is_some())
+            .allow_ip_name_lookup(network.is_some_and(|network| network.names));
+        if let Some(network) = network.cloned() {
+            builder.socket_addr_check(move |address, purpose| {
+                let allowed = is_allowed(&network, address, purpose);
+                Box::pin(std::future::ready(allowed))
+            });
+        }
         if self.world == World::Still {
             builder
                 .wall_clock(StillClock)
@@ -95,6 +155,20 @@ impl Grants {
                 .insecure_random_seed(0);
         }
         builder
+    }
+}
+
+/// A guest connects and sends where the settings allow it; it takes no connections.
+fn is_allowed(network: &WasmNetwork, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+    match purpose {
+        SocketAddrUse::TcpConnect | SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => {
+            (network.allows)(address)
+        }
+        // As it is without a wish: any address of this machine, any port.
+        SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => {
+            address.ip().is_unspecified() && address.port() == 0
+        }
+        SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
     }
 }
 

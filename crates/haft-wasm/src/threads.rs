@@ -14,6 +14,15 @@ use haft_core::outcome::{CallError, ErrorCode};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
+/// Where a call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// On the thread that brought it.
+    Here,
+    /// On a thread of guests: it may wait for a disk or a network, and takes no thread of others for that.
+    Apart,
+}
+
 /// The threads of guests; started when they are first needed.
 #[derive(Default)]
 pub(crate) struct Threads {
@@ -22,12 +31,19 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Runs a guest to its end or to its deadline; dropping the future stops it.
-    pub(crate) async fn run<F>(&self, guest: F, deadline: Instant) -> Result<F::Output, CallError>
+    pub(crate) async fn run<F>(
+        &self,
+        guest: F,
+        begin: Begin,
+        deadline: Instant,
+    ) -> Result<F::Output, CallError>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let mut guest: Pin<Box<F>> = Box::pin(guest);
-        if let Poll::Ready(ended) = poll!(guest.as_mut()) {
+        if begin == Begin::Here
+            && let Poll::Ready(ended) = poll!(guest.as_mut())
+        {
             return Ok(ended);
         }
         let runtime = self.runtime()?;
@@ -44,7 +60,7 @@ impl Threads {
         let made = self.runtime.get_or_init(|| {
             Builder::new_multi_thread()
                 .thread_name("haft-wasm")
-                .enable_time()
+                .enable_all()
                 .build()
                 .map(|runtime| Owned(Some(runtime)))
                 .map_err(|error| error.to_string())

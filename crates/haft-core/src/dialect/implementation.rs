@@ -1,5 +1,6 @@
 //! Reads the implementation of a tool: the part that all dialects spell nearly alike.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -8,9 +9,10 @@ use super::execution::{self, retry};
 use super::fields::{Fields, not_one_of};
 use super::http;
 use crate::implementation::{
-    AgentCall, Artifact, Encoding, Exec, FileRead, FileWrite, Function, Implementation, Kind, Mcp, Notation,
-    Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
+    Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };
+use crate::problem::excerpt;
 use crate::spec::Retry;
 
 /// An implementation, and what stands in its block although it belongs to the execution.
@@ -57,11 +59,10 @@ impl Reader {
             Kind::Http => Some(Implementation::Http(Box::new(http::read(fields, self.notation)))),
             Kind::Function => function(fields),
             Kind::Script => script(fields),
-            Kind::Wasm => Some(Implementation::Wasm(Wasm {
-                file: fields.text("file"),
-                base64: fields.text("base64"),
-                function: fields.text("function"),
-            })),
+            Kind::Wasm => {
+                let (file, base64) = (fields.text("file"), fields.text("base64"));
+                Some(Implementation::Wasm(wasm(fields, file, base64)))
+            }
             Kind::Exec => exec(fields),
             Kind::FileRead => file_read(fields),
             Kind::FileWrite => file_write(fields),
@@ -121,6 +122,22 @@ fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
     let runtime = fields.choice("runtime", &runtimes);
     let body = fields.required_text("body", "the text of the script");
     Some(Implementation::Script(Script { runtime: runtime?, body: body? }))
+}
+
+/// Reads what a module is given, wherever its bytes are.
+pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option<String>) -> Wasm {
+    let accesses = [("read", FileAccess::Read), ("write", FileAccess::Write)];
+    let mut files = BTreeMap::new();
+    for (name, word) in fields.text_map("files").unwrap_or_default() {
+        if let Some((_, access)) = accesses.iter().find(|(known, _)| *known == word) {
+            files.insert(name, *access);
+        } else {
+            let message = format!("`{}`: {}", excerpt(&name, 60), not_one_of(&word, &["read", "write"]));
+            fields.error("files", "invalid_value", message);
+        }
+    }
+    let env = fields.text_map("env").unwrap_or_default();
+    Wasm { file, base64, function: fields.text("function"), env, files }
 }
 
 fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {

@@ -4,8 +4,9 @@ use super::canonical;
 use super::draft::{self, Draft, Finished};
 use super::execution;
 use super::fields::Fields;
+use super::implementation;
 use super::reading::Defaults;
-use crate::implementation::{Implementation, Notation, Script, ScriptRuntime, Wasm};
+use crate::implementation::{Implementation, Notation, Script, ScriptRuntime};
 
 #[derive(Clone, Copy)]
 enum Runtime {
@@ -83,14 +84,13 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
 /// A module is a file of the bundle, or its bytes in base64 as the body.
 fn wasm(fields: &mut Fields<'_>, body: &str) -> Option<Implementation> {
     let file = fields.text("file");
-    let function = fields.text("function");
     let base64: String = body.split_whitespace().collect();
     let base64 = (!base64.is_empty()).then_some(base64);
     if file.is_none() && base64.is_none() {
         fields.missing("file", "the module's file, or its bytes in base64 as the body");
         return None;
     }
-    Some(Implementation::Wasm(Wasm { file, base64, function }))
+    Some(Implementation::Wasm(implementation::wasm(fields, file, base64)))
 }
 
 #[cfg(test)]

@@ -189,4 +189,6 @@ fn a_module_is_a_file_or_base64() {
     let wasm = |text: &str| good(text, Skill).spec.implementation;
     insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\nfile: t.wasm\n---\n"), @r#"{"type": "wasm", "file": "t.wasm"}"#);
     insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\n---\nAGFz\nbQ==\n"), @r#"{"type": "wasm", "base64": "AGFzbQ=="}"#);
+    insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\nfile: t.wasm\nfiles: {work: write, data: read}\nenv: {A: 1}\n---\n"), @r#"{"type": "wasm", "file": "t.wasm", "env": {"A": "1"}, "files": {"data": "read", "work": "write"}}"#);
+    insta::assert_snapshot!(findings("---\nname: t\nruntime: wasm\nfile: t.wasm\nfiles: {work: rw}\n---\n", Skill), @r"line 5, column 1: `files`: `work`: `rw` is not one of `read`, `write`");
 }

@@ -190,6 +190,22 @@ pub struct Wasm {
     /// The exported function; `None` means the convention of the module's kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// Its environment: the templates of the values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The named roots that it sees, each as the folder `/NAME`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, FileAccess>,
+}
+
+/// What a tool may do in a named root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileAccess {
+    /// Look.
+    Read,
+    /// Look, write, make and remove.
+    Write,
 }
 
 /// A shell command template.

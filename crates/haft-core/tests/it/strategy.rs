@@ -172,6 +172,10 @@ fn texts() -> BoxedStrategy<BTreeMap<String, String>> {
     btree_map(text(), text(), 0..3).boxed()
 }
 
+fn accesses() -> BoxedStrategy<BTreeMap<String, FileAccess>> {
+    btree_map(text(), prop_oneof![Just(FileAccess::Read), Just(FileAccess::Write)], 0..3).boxed()
+}
+
 fn millis() -> BoxedStrategy<u64> {
     prop_oneof![0u64..100_000, (0u64..4000).prop_map(|s| s * 1000), any::<u64>()].boxed()
 }
@@ -237,8 +241,11 @@ fn implementation() -> BoxedStrategy<Implementation> {
         1 => text().prop_map(|function| Implementation::Function(Function { function })),
         4 => http(),
         4 => (runtime, text()).prop_map(|(runtime, body)| Implementation::Script(Script { runtime, body })),
-        1 => (of(text()), of(text()), of(text()))
-            .prop_map(|(file, base64, function)| Implementation::Wasm(Wasm { file, base64, function })),
+        1 => (of(text()), of(text()), of(text()), texts(), accesses()).prop_map(
+            |(file, base64, function, env, files)| {
+                Implementation::Wasm(Wasm { file, base64, function, env, files })
+            }
+        ),
         1 => (text(), texts()).prop_map(|(command, env)| Implementation::Exec(Exec { command, env })),
         1 => (text(), encoding(), of(text()))
             .prop_map(|(path, encoding, root)| Implementation::FileRead(FileRead { path, encoding, root })),

@@ -136,6 +136,12 @@ impl Egress {
         self.rules.check(url)
     }
 
+    /// Tells whether a tool may connect to an address by itself, without a URL. Names in the rules say nothing about
+    /// addresses: only the addresses and networks among them count.
+    pub fn allows(&self, address: SocketAddr) -> bool {
+        self.rules.allows(address)
+    }
+
     /// The client for a URL; what it connects to by name is checked, but the URL has to pass [`Egress::check`]
     /// first.
     pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
@@ -184,6 +190,17 @@ impl Rules {
             Host::Ipv4(address) => self.check_literal(host, IpAddr::V4(*address), port),
             Host::Ipv6(address) => self.check_literal(host, IpAddr::V6(*address), port),
         }
+    }
+
+    fn allows(&self, address: SocketAddr) -> bool {
+        let (ip, port) = (address.ip(), address.port());
+        let host: Host<&str> = match ip {
+            IpAddr::V4(ip) => Host::Ipv4(ip),
+            IpAddr::V6(ip) => Host::Ipv6(ip),
+        };
+        let listed = |pattern: &Pattern| pattern.takes_host(&host) && pattern.takes_port(port);
+        (self.allowed.is_empty() || self.allowed.iter().any(listed))
+            && self.check_literal(&host, ip, port).is_ok()
     }
 
     /// Tells whether the name of a URL may be private on the port of that URL.
@@ -290,6 +307,31 @@ mod tests {
                 check(&[], &[], url).contains("`egress.private_hosts`"),
                 "{url}: {}",
                 check(&[], &[], url)
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_without_a_url() {
+        for (allowed, private, address, expected) in [
+            (&[][..], &[][..], "8.8.8.8:53", true),
+            (&[], &[], "127.0.0.1:80", false),
+            (&[], &[], "169.254.169.254:80", false),
+            (&[], &[], "[::ffff:8.8.8.8]:80", false),
+            (&[], &["127.0.0.1:80"], "127.0.0.1:80", true),
+            (&[], &["127.0.0.1:80"], "127.0.0.1:81", false),
+            (&[], &["10.0.0.0/8"], "10.1.2.3:5432", true),
+            (&[], &["localhost"], "127.0.0.1:80", false),
+            (&["example.com"], &[], "8.8.8.8:443", false),
+            (&["8.8.0.0/16"], &[], "8.8.8.8:443", true),
+            (&["8.8.0.0/16:443"], &[], "8.8.8.8:80", false),
+            (&["8.8.0.0/16"], &["127.0.0.1"], "127.0.0.1:80", false),
+        ] {
+            let egress = Egress::new(&rules(allowed, private)).unwrap();
+            assert_eq!(
+                egress.allows(address.parse().unwrap()),
+                expected,
+                "{allowed:?} {private:?} {address}"
             );
         }
     }

@@ -75,6 +75,11 @@ impl Files {
         Ok(Self { roots: roots.into(), places: Arc::new(Semaphore::new(PLACES)) })
     }
 
+    /// Returns the roots.
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
     /// Finds the root that a definition names.
     pub(super) fn find(&self, name: Option<&str>) -> Result<&Root, Problem> {
         let found = match name {

@@ -13,4 +13,4 @@ pub(crate) use outcome::{End, Spoken, outcome};
 pub(crate) use places::{Account, Turn};
 pub(crate) use runner::{Job, refused};
 pub use runner::{ProcessSettings, Processes};
-pub(crate) use syntax::Reading;
+pub(crate) use syntax::{Reading, not_checked};

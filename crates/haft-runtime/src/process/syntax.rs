@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::problem::Problem;
+use haft_core::problem::{NOT_CHECKED, Problem};
 use haft_sandbox::{Command, Ending, File, Level, Limits, Place};
 
 use super::{Account, Processes, refused};
@@ -29,7 +29,7 @@ pub(crate) struct Reading<'a> {
 
 impl Processes {
     /// Looks at the syntax of a text in a definition that is written or checked. Where bash cannot be run at all
-    /// nothing is said: that is no fault of the text, and each call says it.
+    /// that is said: it is no fault of the text.
     pub(crate) async fn examine_bash(&self, reading: &Reading<'_>) -> Vec<Problem> {
         let place = self.sandbox().place(Level::Isolated, None).map_err(|error| refused(&error));
         let found = match place {
@@ -39,10 +39,7 @@ impl Processes {
             }
             Err(error) => Err(error),
         };
-        found.unwrap_or_else(|error| {
-            tracing::warn!(%error, field = reading.field, "the syntax of a definition could not be checked");
-            Vec::new()
-        })
+        found.unwrap_or_else(|error| vec![not_checked(reading.field, &error)])
     }
 
     /// Lets bash read a text in a place; an error says why it could not. The caller holds a turn.
@@ -75,6 +72,16 @@ impl Processes {
             }
         }
     }
+}
+
+/// Says that the syntax of a field is unknown, and why.
+pub(crate) fn not_checked(field: &str, error: &CallError) -> Problem {
+    tracing::warn!(%error, field, "the syntax of a definition could not be checked");
+    Problem::new(
+        field,
+        NOT_CHECKED,
+        format!("its syntax was not checked, and a fault shows when it is called: {error}"),
+    )
 }
 
 /// Reads `PREFIX line 3: what is wrong`; further lines repeat the text of the fault.

@@ -11,15 +11,15 @@ use super::interpreters::{Interpreters, Job};
 use super::recipe::{Recipe, Source};
 use super::request::{Request, Wanted};
 use super::server::Bounds;
-use crate::process::Account;
+use crate::process::{Account, not_checked, refused};
 
 const BODY: &str = "implementation.body";
 /// How long compiling may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
 impl Interpreters {
-    /// Compiles a body without running it; says where it is wrong. Where python cannot be run at all nothing is
-    /// said: that is no fault of the body.
+    /// Compiles a body without running it; says where it is wrong. Where python cannot be run at all that is said:
+    /// it is no fault of the body.
     pub(crate) async fn examine(&self, body: &str) -> Vec<Problem> {
         let settings = self.processes().settings();
         let recipe = Recipe {
@@ -31,7 +31,10 @@ impl Interpreters {
             path: settings.path.clone(),
             image: None,
         };
-        let Ok(place) = self.processes().sandbox().place(recipe.level, None) else { return Vec::new() };
+        let place = match self.processes().sandbox().place(recipe.level, None) {
+            Ok(place) => place,
+            Err(error) => return vec![not_checked(BODY, &refused(&error))],
+        };
         let wanted = Wanted::Check { body: body.to_owned() };
         let request = Request { wanted, env: Vec::new(), large: Vec::new() };
         let digest = recipe.digest();
@@ -47,10 +50,7 @@ impl Interpreters {
         let bounds = || Bounds { until: Instant::now() + WITHIN, cpu: WITHIN, output: 64 * 1024 };
         match self.run(job, bounds, &mut |_, _| {}).await {
             Ok(done) => read(done.ending, &done.result).into_iter().collect(),
-            Err(error) => {
-                tracing::warn!(%error, "a python body could not be checked");
-                Vec::new()
-            }
+            Err(error) => vec![not_checked(BODY, &error)],
         }
     }
 }

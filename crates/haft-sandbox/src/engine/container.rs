@@ -85,6 +85,11 @@ impl Container {
                 why: "looks like an option",
             });
         }
+        let hosts = command.binds.iter().flat_map(|bind| [bind.host.as_path(), &bind.guest]);
+        if !hosts.chain([folder.path()]).all(is_mountable) {
+            let what = "mount a folder with a comma or a quotation mark in its path; rename the folder";
+            return Err(SandboxError::Unsupported { engine: self.name, what });
+        }
         folder.put(&command.files)?;
         let container = unique_name();
         let mut process = new_process(&self.program);
@@ -227,6 +232,12 @@ fn is_read_by_programs(name: &OsStr) -> bool {
     NAMES.contains(&name.as_str())
         || name.ends_with("_PROXY")
         || BEGINNINGS.iter().chain(&BEGINNINGS_OF_LIBC).any(|beginning| name.starts_with(beginning))
+}
+
+/// The parts of a mount stand in a line of comma-separated values.
+fn is_mountable(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b',' | b'"' | b'\n'))
 }
 
 fn mount(process: &mut Process, host: &Path, guest: &Path, writable: bool) {

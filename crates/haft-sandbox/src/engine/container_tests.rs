@@ -86,3 +86,16 @@ fn variables_that_programs_read_are_known() {
         assert_eq!(is_read_by_programs(OsStr::new(name)), read, "{name}");
     }
 }
+
+#[test]
+fn a_path_that_would_be_read_as_an_option_is_not_mounted() {
+    for (path, expected) in [
+        ("/srv/a b", true),
+        ("/srv/a=b:c", true),
+        ("/srv/a,readonly=false", false),
+        ("/srv/\"a", false),
+        ("/srv/a\nb", false),
+    ] {
+        assert_eq!(is_mountable(Path::new(path)), expected, "{path}");
+    }
+}

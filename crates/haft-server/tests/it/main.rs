@@ -7,6 +7,7 @@ mod author;
 mod built_ins;
 mod bundles;
 mod calls;
+mod crowd;
 mod files;
 mod full_disk;
 mod harness;

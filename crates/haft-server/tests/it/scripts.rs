@@ -358,4 +358,17 @@ async fn the_engine_that_serves_is_told_and_a_missing_one_is_never_replaced() {
     .await;
     let answer = call(&server, "echo ran", json!({})).await;
     assert_eq!(code(&answer), "sandbox_unavailable", "{answer}");
+    // What nobody could look at is told to who writes it.
+    for runtime in ["bash", "python"] {
+        let tool =
+            json!({"name": "unseen", "description": "Is not looked at", "runtime": runtime, "body": "if ("});
+        for (path, body) in [("/api/tools", tool.clone()), ("/api/tools/unseen/validate", json!({}))] {
+            let (_, answer) = server.post(path, body).await;
+            let warnings = answer["data"]["warnings"].as_array().unwrap_or_else(|| panic!("{answer}"));
+            let found = warnings.iter().find(|warning| warning["code"] == "not_checked");
+            let found = found.unwrap_or_else(|| panic!("{answer}"));
+            assert_eq!(found["field"], "implementation.body", "{found}");
+        }
+        server.delete("/api/tools/unseen?keep_backup=false").await;
+    }
 }

@@ -130,3 +130,37 @@ async fn the_memory_of_a_guest_is_what_the_settings_say() {
     let message = answer["error"]["message"].as_str().unwrap();
     assert_eq!(message, "it needed more memory than the 1 MiB that it may have");
 }
+
+/// A component that connects to a port of this machine; it returns 255, or the number of the error.
+fn connecting() -> Value {
+    let text = include_str!("../../../haft-wasm/tests/it/connecting.wat");
+    json!({
+        "name": "connect", "description": "Connects to a port", "network": true,
+        "implementation": {"type": "wasm", "base64": STANDARD.encode(wat::parse_str(text).unwrap()), "function": "connect"},
+        "input_schema": {"type": "object", "properties": {"port": {"type": "integer"}}},
+    })
+}
+
+#[tokio::test]
+async fn the_egress_rules_hold_for_sockets_of_guests() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for (private, expected) in [(vec![], 1), (vec![format!("127.0.0.1:{port}")], 255)] {
+        let server = Server::start_with(|settings| settings.egress.private_hosts = private).await;
+        server.create(connecting()).await;
+        let (_, answer) = server.invoke("connect", json!({"port": port})).await;
+        assert_eq!(answer["value"], json!(expected), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_configured_is_refused_with_its_field() {
+    let server = Server::start().await;
+    let mut tool = math("add");
+    tool["implementation"]["files"] = json!({"nowhere": "read"});
+    let (status, answer) = server.post("/api/tools", tool).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`implementation.files.nowhere`"), "{message}");
+    assert!(message.contains("there are `workspace`"), "{message}");
+}

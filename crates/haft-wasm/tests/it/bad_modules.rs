@@ -73,10 +73,3 @@ fn a_function_too_long_to_compile_is_refused_before_the_compiler_sees_it() {
     deep.push_str(&")".repeat(12));
     insta::assert_snapshot!(check(&Tool::of(&deep)), @"`implementation.base64`: has components nested deeper than 8 (invalid_module)");
 }
-
-#[test]
-fn the_network_is_refused_with_the_reason() {
-    let mut tool = Tool::of("(module (func (export \"_start\")))");
-    tool.spec.network = true;
-    insta::assert_snapshot!(check(&tool), @"`network`: a `wasm` tool has no network: sockets of a guest would pass the egress rules by; remove it, or use an `http` tool for the request (unsupported)");
-}

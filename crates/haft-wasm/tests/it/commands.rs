@@ -74,10 +74,7 @@ async fn a_status_that_is_not_zero_fails_with_the_last_lines_of_stderr() {
     insta::assert_json_snapshot!(error.details, @r#"
     {
       "exit_code": 3,
-      "stderr": [
-        "first",
-        "bad �[31mcity"
-      ]
+      "stderr": "first\nbad �[31mcity"
     }
     "#);
     insta::assert_json_snapshot!(call.take_process(), @r#"

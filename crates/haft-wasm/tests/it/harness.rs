@@ -17,11 +17,12 @@ use haft_core::spec::ToolSpec;
 use haft_wasm::{CacheSettings, WasmExecutor, WasmLimits, WasmSettings};
 use serde_json::{Value, json};
 
-struct NoSecrets;
+/// One secret is stored.
+struct Secrets;
 
-impl SecretSource for NoSecrets {
-    fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async { Ok(None) })
+impl SecretSource for Secrets {
+    fn secret<'a>(&'a self, _: &'a TenantId, name: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move { Ok((name == "API_KEY").then(|| Secret::new(format!("stored {name}")))) })
     }
 }
 
@@ -133,7 +134,7 @@ impl Tool {
 
 pub(crate) fn context(time: Duration) -> CallContext {
     let tenant = TenantId::default_tenant();
-    CallContext::new(CallId(uuid::Uuid::nil()), tenant, Instant::now() + time, Arc::new(NoSecrets))
+    CallContext::new(CallId(uuid::Uuid::nil()), tenant, Instant::now() + time, Arc::new(Secrets))
 }
 
 pub(crate) async fn run(prepared: &dyn Prepared, args: Value) -> Outcome {

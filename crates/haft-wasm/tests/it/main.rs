@@ -6,6 +6,7 @@ mod cache;
 mod commands;
 mod files;
 mod functions;
+mod grants;
 mod harness;
 mod limits;
 mod values;
