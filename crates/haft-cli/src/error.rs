@@ -320,7 +320,7 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::Disabled
         | ErrorCode::NotPublished
         | ErrorCode::NotReady => Exit::Conflict,
-        ErrorCode::Overloaded | ErrorCode::StoreUnavailable => Exit::Unreachable,
+        ErrorCode::Overloaded | ErrorCode::RateLimited | ErrorCode::StoreUnavailable => Exit::Unreachable,
         ErrorCode::Timeout
         | ErrorCode::Cancelled
         | ErrorCode::Template
@@ -344,7 +344,7 @@ const fn status_exit(status: u16) -> Exit {
         401 | 403 => Exit::Denied,
         404 => Exit::NotFound,
         409 | 412 => Exit::Conflict,
-        502..=504 => Exit::Unreachable,
+        429 | 502..=504 => Exit::Unreachable,
         _ => Exit::Failed,
     }
 }

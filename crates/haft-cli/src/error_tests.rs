@@ -23,7 +23,7 @@ fn every_code_has_its_exit() {
     insta::assert_snapshot!(codes(Exit::Failed), @"method_not_allowed internal");
     insta::assert_snapshot!(codes(Exit::NotFound), @"not_found");
     insta::assert_snapshot!(codes(Exit::Conflict), @"ambiguous_name conflict idempotency_conflict read_only disabled not_published not_ready");
-    insta::assert_snapshot!(codes(Exit::Unreachable), @"overloaded store_unavailable");
+    insta::assert_snapshot!(codes(Exit::Unreachable), @"overloaded rate_limited store_unavailable");
     insta::assert_snapshot!(codes(Exit::Denied), @"unauthorized forbidden policy_denied approval_required");
     insta::assert_snapshot!(codes(Exit::Invalid), @"invalid_request invalid_arguments invalid_definition invalid_page_token too_large unsupported_media_type");
     for (status, exit) in [
@@ -32,6 +32,7 @@ fn every_code_has_its_exit() {
         (404, Exit::NotFound),
         (409, Exit::Conflict),
         (413, Exit::Invalid),
+        (429, Exit::Unreachable),
         (500, Exit::Failed),
         (503, Exit::Unreachable),
     ] {

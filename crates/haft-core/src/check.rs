@@ -17,7 +17,7 @@ use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
 use crate::schema::Schema;
-use crate::spec::ToolSpec;
+use crate::spec::{RateLimit, ToolSpec};
 use crate::template::{Scope, Template, is_variable};
 
 /// The most bytes of a definition, as canonical JSON.
@@ -156,38 +156,26 @@ fn execution(spec: &ToolSpec, checked: &mut Checked) {
         }
         timeout(Some(retry.backoff_ms.max(1)), "execution.retry.backoff_ms", checked);
     }
-    not_enforced(spec, checked);
     if let Some(limit) = &execution.rate_limit {
-        if limit.calls == 0 {
-            checked.error(
-                "execution.rate_limit.calls",
-                "invalid_value",
-                "is 0, so no call could ever run; use 1 or more",
-            );
-        }
-        match duration::parse(&limit.per, Duration::from_secs(1)) {
-            Ok(per) if per.is_zero() => {
-                checked.error(
-                    "execution.rate_limit.per",
-                    "invalid_value",
-                    "is no time at all; write it like `1m`",
-                );
-            }
-            Ok(_) => {}
-            Err(error) => checked.error("execution.rate_limit.per", "invalid_value", error.to_string()),
-        }
+        checked.errors.extend(rate_limit(limit));
     }
 }
 
-/// What is kept with a definition but does nothing yet must not look as if it did.
-fn not_enforced(spec: &ToolSpec, checked: &mut Checked) {
-    if spec.execution.rate_limit.is_some() {
-        checked.warn(
-            "execution.rate_limit",
-            "not_enforced",
-            "is kept but not enforced in this version; `limits.max_parallel` is",
-        );
+/// Says what is wrong with a rate.
+pub fn rate_limit(limit: &RateLimit) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut error = |field, message: String| problems.push(Problem::new(field, "invalid_value", message));
+    if limit.calls == 0 {
+        error("execution.rate_limit.calls", "is 0, so no call could ever run; use 1 or more".to_owned());
     }
+    match limit.period() {
+        Ok(per) if per.is_zero() => {
+            error("execution.rate_limit.per", "is no time at all; write it like `1m`".to_owned());
+        }
+        Ok(_) => {}
+        Err(fault) => error("execution.rate_limit.per", fault.to_string()),
+    }
+    problems
 }
 
 /// An image is a word on the command line of a container engine: it must not look like an option.

@@ -158,7 +158,6 @@ fn bounds_hold() {
 ! execution.retry.attempts [invalid_value] at most 10 are allowed
 ! execution.rate_limit.calls [invalid_value] is 0, so no call could ever run; use 1 or more
 ! execution.rate_limit.per [invalid_value] `often` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
-? execution.rate_limit [not_enforced] is kept but not enforced in this version; `limits.max_parallel` is
 ");
 
     let mut headers = BTreeMap::new();

@@ -4,8 +4,13 @@ use std::time::Duration;
 
 /// Says why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`")]
-pub struct DurationError(pub String);
+#[error("`{text}` is not a duration; {}", .hint.unwrap_or("write it like `500ms`, `30s`, `5m` or `1m30s`"))]
+pub struct DurationError {
+    /// The text, cut short.
+    text: String,
+    /// What was probably meant.
+    hint: Option<&'static str>,
+}
 
 /// The longest duration that a definition may name: one day.
 pub const LONGEST: Duration = Duration::from_hours(24);
@@ -20,7 +25,7 @@ pub const LONGEST: Duration = Duration::from_hours(24);
 /// assert!(haft_core::duration::parse("soon", second).is_err());
 /// ```
 pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
-    let fail = || DurationError(crate::problem::excerpt(text, 40));
+    let fail = || DurationError { text: crate::problem::excerpt(text, 40), hint: hint(text) };
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(fail());
@@ -45,6 +50,28 @@ pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
         rest = next;
     }
     Ok(total)
+}
+
+/// Says what to write instead of a unit that is not one.
+fn hint(text: &str) -> Option<&'static str> {
+    let unit =
+        text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace()).trim_end();
+    if unit.len() == text.len() {
+        return None;
+    }
+    match unit.to_lowercase().as_str() {
+        "d" | "day" | "days" => Some("write days in hours, as in `24h`; one day is the most"),
+        "h" | "hr" | "hrs" | "hour" | "hours" => {
+            Some("write hours as in `2h`, without a space; 24 are the most")
+        }
+        "m" | "min" | "mins" | "minute" | "minutes" => Some("write minutes as in `5m`, without a space"),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some("write seconds as in `30s`, without a space"),
+        "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => {
+            Some("write milliseconds as in `500ms`, without a space")
+        }
+        "us" | "µs" | "μs" | "ns" => Some("the smallest unit is the millisecond, as in `1ms`"),
+        _ => None,
+    }
 }
 
 /// Writes a duration in its shortest exact spelling.
@@ -80,6 +107,23 @@ mod tests {
         for bad in ["", "soon", "-1s", "1d", "10 s", "s", "99999h", "1e9s", "1s2"] {
             assert!(parse(bad, second).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_wrong_unit_is_told() {
+        let said = ["1d", "30 s", "5 minutes", "99h", "10us", "2S", "soon", "1s2", "-1s"]
+            .map(|text| parse(text, Duration::from_secs(1)).unwrap_err().to_string());
+        insta::assert_snapshot!(said.join("\n"), @r"
+`1d` is not a duration; write days in hours, as in `24h`; one day is the most
+`30 s` is not a duration; write seconds as in `30s`, without a space
+`5 minutes` is not a duration; write minutes as in `5m`, without a space
+`99h` is not a duration; write hours as in `2h`, without a space; 24 are the most
+`10us` is not a duration; the smallest unit is the millisecond, as in `1ms`
+`2S` is not a duration; write seconds as in `30s`, without a space
+`soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+`1s2` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+`-1s` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+");
     }
 
     #[test]

@@ -76,6 +76,8 @@ codes! {
     ApprovalRequired = "approval_required", retry false;
     /// The bounds on running calls are reached.
     Overloaded = "overloaded", retry true;
+    /// The calls that a rate allows are used up; `retry_after` tells for how long.
+    RateLimited = "rate_limited", retry true;
     /// The call took longer than it may.
     Timeout = "timeout", retry true;
     /// The call was cancelled.

@@ -135,7 +135,8 @@ fn plain(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-fn is_sensitive(key: &str) -> bool {
+/// Tells whether a key sounds as if its value was a secret, as `api_key` and `password` do.
+pub fn is_sensitive(key: &str) -> bool {
     let plain = plain(key);
     !HARMLESS.contains(&plain.as_str()) && SENSITIVE.iter().any(|part| plain.contains(part))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::duration::{self, DurationError};
 use crate::implementation::Implementation;
 use crate::name::{ToolName, Version};
 
@@ -262,6 +263,13 @@ pub struct RateLimit {
     pub calls: u32,
     /// In which time, spelled as a duration such as `1m`.
     pub per: String,
+}
+
+impl RateLimit {
+    /// Returns in which time; a bare number counts seconds.
+    pub fn period(&self) -> Result<Duration, DurationError> {
+        duration::parse(&self.per, Duration::from_secs(1))
+    }
 }
 
 /// How a result may be shown.

@@ -1,5 +1,7 @@
 //! The clock of the machine.
 
+use std::time::Instant;
+
 use haft_core::{Clock, Timestamp};
 
 /// Tells the time of the operating system.
@@ -11,4 +13,9 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
+}
+
+/// Returns the moment by which deadlines and rates are counted: the runtime's, which tests can stop.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }

@@ -16,6 +16,7 @@ mod limits;
 pub mod pipeline;
 pub mod process;
 pub mod python;
+pub mod rate;
 pub mod registry;
 pub mod retry;
 pub mod script;

@@ -1,12 +1,18 @@
-//! Bounds on calls at once: of the whole server, and of one tool where its definition says so.
+//! Bounds on calls: at once, of the whole server, and of one tool where its definition says so; and of one tool in a
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use haft_core::duration;
 use haft_core::outcome::{CallError, ErrorCode};
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::registry::Entry;
+use crate::clock;
+use crate::rate::Rate;
+use crate::registry::{Entry, Plan};
 
 /// How many calls may wait for their turn of one tool: more would only fill up the server.
 const MOST_WAITING: usize = 64;
@@ -25,7 +31,7 @@ impl Limits {
     }
 
     /// Gives a call its place, or refuses it before anything has happened.
-    pub(crate) fn admit(&self, entry: &Entry) -> Result<Admission, CallError> {
+    pub(crate) fn admit(&self, entry: &Entry, plan: &Plan) -> Result<Admission, CallError> {
         let Ok(place) = Arc::clone(&self.server).try_acquire_owned() else {
             let message = format!("{} calls are running already; try again later", self.most);
             return Err(CallError::new(ErrorCode::Overloaded, message));
@@ -37,12 +43,31 @@ impl Limits {
             })?),
             None => None,
         };
+        // Last, so that only calls that run are counted.
+        if let (Some(rate), Some(window)) = (plan.rate, &entry.window) {
+            window.take(rate, clock::now()).map_err(|wait| rate_limited(&entry.qualified, rate, wait))?;
+        }
         Ok(Admission { waiting, turn: None, _place: place })
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.server.available_permits() == self.most
     }
+}
+
+/// Refuses a call of what has this name, until this time has passed.
+pub(crate) fn rate_limited(name: &str, rate: Rate, wait: Duration) -> CallError {
+    let (calls, per) = (rate.calls(), duration::format(rate.period()));
+    let plural = if calls == 1 { "call" } else { "calls" };
+    // Whole milliseconds, rounded up: whoever comes earlier is refused again.
+    let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    let wait = Duration::from_millis(millis);
+    let message =
+        format!("`{name}` takes {calls} {plural} in {per}; try again in {}", duration::format(wait));
+    let details = json!({"calls": calls, "per": per, "retry_after_ms": millis});
+    let mut error = CallError::new(ErrorCode::RateLimited, message).with_details(details);
+    error.retry_after = Some(wait);
+    error
 }
 
 /// The place of a call among the running ones, given back when dropped.

@@ -4,6 +4,7 @@
 //! then the stages around the execution, within deadline and cancellation; last the record, before anyone
 //! learns of the outcome.
 
+mod call;
 mod checks;
 mod request;
 
@@ -20,7 +21,7 @@ use haft_core::executor::EventSink;
 use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::secret::SecretSource;
+use haft_core::secret::{Secret, SecretSource};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,9 @@ use uuid::Uuid;
 
 pub use self::request::{Caller, Labels, Request, Wanted};
 
-use self::checks::{authorise, milliseconds, plan, too_late, unrecordable, unrecorded, validate};
+use self::checks::{authorise, plan, unrecordable, unrecorded, validate};
+pub(crate) use self::checks::{milliseconds, too_late};
+use crate::clock;
 use crate::events::Background;
 use crate::function::panicked;
 use crate::limits::{Admission, Limits};
@@ -60,6 +63,8 @@ pub struct Call {
     pub workspace: Option<Arc<Path>>,
     /// Its place among the running calls.
     admission: Admission,
+    /// The secrets that it has seen so far.
+    pub(crate) exposed: Vec<Secret>,
 }
 
 /// A call that may not run.
@@ -73,7 +78,7 @@ struct Refused {
 impl Refused {
     /// Nothing is recorded of a tool that is not there.
     fn unknown(error: CallError) -> Box<Self> {
-        Box::new(Self { error, record: None, started: Instant::now() })
+        Box::new(Self { error, record: None, started: clock::now() })
     }
 }
 
@@ -263,7 +268,7 @@ impl Pipeline {
         entry: Arc<Entry>,
         bundle: Option<&Bundle>,
     ) -> Result<Box<Call>, Box<Refused>> {
-        let started = Instant::now();
+        let started = clock::now();
         let revision =
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
         let (timeout, caller, mode) = (request.timeout, request.caller.clone(), request.mode);
@@ -276,7 +281,7 @@ impl Pipeline {
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, caller.elevated).map(|()| plan))
             .and_then(|plan| validate(&plan, &mut record.args).map(|()| plan))
-            .and_then(|plan| self.limits.admit(&entry).map(|admission| (plan, admission)));
+            .and_then(|plan| self.limits.admit(&entry, &plan).map(|admission| (plan, admission)));
         match admitted {
             Ok((plan, admission)) => {
                 let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
@@ -292,6 +297,7 @@ impl Pipeline {
                     events,
                     workspace: self.workspace.clone(),
                     admission,
+                    exposed: Vec::new(),
                 }))
             }
             Err(error) => Err(Box::new(Refused { error, record: Some(record), started })),

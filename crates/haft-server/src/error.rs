@@ -1,5 +1,7 @@
 //! The one place that turns errors to words, codes and HTTP statuses.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,6 +26,8 @@ pub(crate) struct ApiError {
     pub details: Option<Value>,
     /// Whether the body also says `"ok": false`, as the answer to a call does.
     pub of_call: bool,
+    /// How long to wait before another attempt, where that is known.
+    pub retry_after: Option<Duration>,
 }
 
 /// The body of every error.
@@ -58,7 +62,7 @@ pub(crate) struct ErrorDetail {
 impl ApiError {
     /// Makes an error.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: None, of_call: false }
+        Self { code, message: message.into(), details: None, of_call: false, retry_after: None }
     }
 
     /// Makes "the request is malformed".
@@ -116,6 +120,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::NotReady => StatusCode::CONFLICT,
         ErrorCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Overloaded | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorCode::Timeout
         | ErrorCode::Cancelled
@@ -149,10 +154,18 @@ impl IntoResponse for ApiError {
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
+        ask_to_wait(&mut response, self.retry_after);
         response
+    }
+}
+
+/// Tells the client when to come again, where the status says that it may.
+pub(crate) fn ask_to_wait(response: &mut Response, wait: Option<Duration>) {
+    if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&response.status()) {
+        // Whole seconds, rounded up: whoever comes earlier is refused again.
+        let seconds = wait.map_or(1, |wait| wait.as_millis().div_ceil(1000).clamp(1, 86_400));
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
 }
 
@@ -181,7 +194,8 @@ impl From<CallError> for ApiError {
             tracing::error!(error = %error, "a call could not be handled");
             return Self { of_call: true, ..Self::new(error.code, error.for_model.unwrap_or_default()) };
         }
-        Self { code: error.code, message: error.message, details: error.details, of_call: true }
+        let CallError { code, message, details, retry_after, .. } = error;
+        Self { code, message, details, of_call: true, retry_after }
     }
 }
 

@@ -1,40 +1,54 @@
-//! A layer of one's own around every call: here, one that measures.
+//! Layers around every call: what is bounded, repeated, kept, told, and one's own.
 //!
 //! `cargo run -p haft --example middleware`
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use haft::middleware::{Call, Next, Stage};
-use haft::{CallError, ToolDef, Tools, Work};
-use serde_json::{Value, json};
+use haft::middleware::{Audit, Audited, Call, Next, Rate, RateLimit, Retry, Timeout, from_fn_with};
+use haft::{Failure, ToolDef, Tools};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-/// Says how long each call took, and what came of it.
-struct Measure;
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    /// What to look for
+    query: String,
+}
 
-impl Stage for Measure {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Result<Value, CallError>> {
-        Box::pin(async move {
-            let name = call.plan.spec.name.clone();
-            let started = Instant::now();
-            let outcome = next.run(call).await;
-            let word = if outcome.is_ok() { "done" } else { "failed" };
-            println!("{name}: {word} after {:?}", started.elapsed());
-            outcome
-        })
+async fn search(args: Search) -> Result<String, Failure> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    // The first attempt fails in a way that may pass; `Retry` does the rest.
+    match CALLS.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(Failure::new("the line was busy").retryable()),
+        _ => Ok(format!("nothing about {}", args.query)),
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let counted =
+        from_fn_with(AtomicU64::new(0), async |count: &AtomicU64, call: &mut Call, next: Next<'_>| {
+            println!("call {} is of {}", count.fetch_add(1, Ordering::Relaxed) + 1, call.tool());
+            next.run(call).await
+        });
+    // Each layer goes around those before it: the last one sees a call first.
     let tools = Tools::builder()
-        .layer(Measure)
-        .tool(ToolDef::new("echo", |args: Value| async move { args }))
+        .tool(ToolDef::new("web_search", search))
+        .layer(Timeout::new(Duration::from_secs(5))?)
+        .layer(RateLimit::per_tool([("web_search", Rate::per_minute(2))])?)
+        .layer(Retry::new(1))
+        .layer(counted)
+        .layer(Audit::new(|audited: Audited| println!("{}: {:?}", audited.tool, audited.outcome)))
         .build()?;
-    tools.execute("echo", json!({"text": "hello"})).await?;
 
-    // A view has one more layer; the set that it is of stays as it is.
-    let twice = tools.layer(Measure);
-    twice.execute("echo", json!({})).await?;
+    for query in ["hammers", "chisels", "files"] {
+        match tools.execute("web_search", json!({"query": query})).await {
+            Ok(value) => println!("{value}"),
+            Err(error) => println!("{error}"),
+        }
+    }
     Ok(())
 }

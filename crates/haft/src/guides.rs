@@ -8,3 +8,6 @@ struct TestingTools;
 
 #[doc = include_str!("../../../docs/library.md")]
 struct Library;
+
+#[doc = include_str!("../../../docs/middleware.md")]
+struct Middleware;

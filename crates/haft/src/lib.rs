@@ -16,6 +16,7 @@ mod function;
 #[cfg(doctest)]
 mod guides;
 mod load;
+pub mod middleware;
 mod mock;
 mod params;
 mod properties;
@@ -49,12 +50,6 @@ pub use params::{Param, Params};
 pub use report::{Fault, LoadError, LoadReport};
 pub use tools::Tools;
 pub use watch::Watch;
-
-/// Layers around calls: the ones that haft has, and what one's own needs.
-pub mod middleware {
-    pub use haft_runtime::pipeline::Call;
-    pub use haft_runtime::stages::*;
-}
 
 /// Makes a tool of a function: its name, its description and its parameters are those of the function.
 ///

@@ -1,5 +1,7 @@
 //! The YAML definition: a `params` list and an `implementation`, with `{{name}}` templates.
 
+use serde_json::Value;
+
 use super::canonical;
 use super::draft::{self, Draft, Finished};
 use super::fields::Fields;
@@ -14,6 +16,13 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
         ..Draft::default()
     };
     draft.input_schema = match fields.spelling(&["params", "input_schema"]) {
+        Some("params") if fields.peek("params").is_some_and(Value::is_object) => {
+            fields.raw("params");
+            let message =
+                "expected a list, found a map; write each parameter as `- name: city` with its `type` below";
+            fields.error("params", "wrong_type", message);
+            None
+        }
         Some("params") => {
             fields.nested_list("params").map(|entries| params::to_schema(&fields.path("params"), entries))
         }
@@ -24,6 +33,10 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     fields.ignore(&["implementation_type", "runtime", "tool_type"]);
     draft.finish(fields, defaults)
 }
+
+#[cfg(test)]
+#[path = "slips_tests.rs"]
+mod slips;
 
 #[cfg(test)]
 #[path = "definition_tests.rs"]

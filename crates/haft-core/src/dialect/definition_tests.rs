@@ -363,7 +363,7 @@ enabled: false
 #[test]
 fn faults_name_line_and_remedy() {
     insta::assert_snapshot!(findings(&with("implementation:\n  type: htpp\n  url: x\n"), Yaml), @r"line 5, column 3: `implementation.type`: `htpp` is not one of `function`, `http`, `script`, `wasm`, `exec`, `file_read`, `file_write`, `python`, `mcp`, `artifact`, `agent_call`, `rag_retrieval`; did you mean `http`?");
-    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: {{base}}/x\n"), Yaml), @r#"line 6, column 9: this is not valid YAML: a map or a list stands where a key is expected; hint: put `{{…}}` in quotes, such as "{{name}}""#);
+    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: {{base}}/x\n"), Yaml), @r#"line 6, column 9: this is not valid YAML: a map or a list stands where a key is expected; hint: put `{{…}}` in quotes, as in `url: "{{base}}/x"`"#);
     insta::assert_snapshot!(findings(&with("implementation:\n\ttype: http\n"), Yaml), @r"line 5, column 2: this is not valid YAML: tabs disallowed within this context (block indentation); hint: an indentation has a tab in it; YAML wants spaces");
     insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  body:\n    zip: 01234\n"), Yaml), @r"line 8, column 10: `implementation.body.zip`: `01234` is another number in YAML 1.1 than in YAML 1.2; put it in quotes, or leave out the leading zeros");
     insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  timeout: soon\n  retry: {backof: 1s}\n"), Yaml), @r"
@@ -378,7 +378,7 @@ line 5, column 5: `params.1.type`: `text` is not one of `string`, `integer`, `nu
 line 2, column 1: `params.a`: is declared twice
 ");
     insta::assert_snapshot!(findings("name: t\nparams: {a: string}\n", Yaml), @r"
-line 2, column 1: `params`: expected a list, found a map
+line 2, column 1: `params`: expected a list, found a map; write each parameter as `- name: city` with its `type` below
 `implementation`: is missing; expected a map with a `type`, such as `http`
 ");
     insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: nothing says how the tool runs; add `implementation`, or `runtime` and `body`, or `implementation_type`, or `impl`");

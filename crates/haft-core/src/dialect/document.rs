@@ -105,9 +105,18 @@ impl<'t> Document<'t> {
     }
 }
 
+/// Adds to problems that were found in what a text defines the place where their field stands in that text, as far as
+/// it can be told.
+pub fn place(text: &str, form: FileForm, problems: &mut [Problem]) {
+    if let Ok(document) = Document::parse(text, form) {
+        document.place(problems);
+    }
+}
+
 fn locate(problems: &mut [Problem], tree: &Node, offset: u32, shifts: &[i64]) {
     for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
-        if let Some(Place { line, column }) = tree.locate(&problem.field) {
+        let path = problem.field.replace('[', ".").replace(']', "");
+        if let Some(Place { line, column }) = tree.locate(&path) {
             problem.line = Some(line);
             problem.column = Some(column);
             settle(problem, offset, shifts);

@@ -1,35 +1,42 @@
 //! What people commonly get wrong in YAML, said in words that help.
 
-use crate::problem::Problem;
+use crate::problem::{Problem, excerpt};
 
-/// Adds to a syntax error the slip that probably caused it.
+/// Adds to a syntax error the slip that probably caused it: one in its own line, or in the next, of which it may be the
+/// beginning that the parser did not like.
 pub(super) fn explain(mut problem: Problem, text: &str) -> Problem {
-    let Some((line, hint)) = tab(text).or_else(|| unquoted_braces(text)) else { return problem };
+    let (first, last) = problem.line.map_or((1, u32::MAX), |line| (line, line.saturating_add(1)));
+    let mut lines = (1..=last).zip(text.lines()).filter(|(line, _)| *line >= first);
+    let Some((line, hint)) = lines.find_map(|(line, text)| Some((line, slip_of(text)?))) else {
+        return problem;
+    };
     problem.message = format!("{}; hint: {hint}", problem.message);
-    if problem.line.is_none() {
-        problem.line = Some(line);
-    }
+    problem.line.get_or_insert(line);
     problem
 }
 
-fn numbered(text: &str) -> impl Iterator<Item = (u32, &str)> {
-    (1..).zip(text.lines())
+fn slip_of(line: &str) -> Option<String> {
+    tab(line).or_else(|| unquoted_braces(line))
 }
 
-fn tab(text: &str) -> Option<(u32, String)> {
-    let (line, _) = numbered(text).find(|(_, line)| {
-        let indent = line.len() - line.trim_start().len();
-        line.get(..indent).is_some_and(|indent| indent.contains('\t')) && indent < line.len()
-    })?;
-    Some((line, "an indentation has a tab in it; YAML wants spaces".to_owned()))
+fn tab(line: &str) -> Option<String> {
+    let indent = line.len() - line.trim_start().len();
+    let tab = indent < line.len() && line.get(..indent)?.contains('\t');
+    tab.then(|| "an indentation has a tab in it; YAML wants spaces".to_owned())
 }
 
-fn unquoted_braces(text: &str) -> Option<(u32, String)> {
-    let (line, _) = numbered(text).find(|(_, line)| {
-        let value = line
-            .split_once(": ")
-            .map_or_else(|| line.trim_start().strip_prefix("- "), |(_, value)| Some(value));
-        value.is_some_and(|value| value.trim_start().starts_with("{{"))
-    })?;
-    Some((line, "put `{{…}}` in quotes, such as \"{{name}}\"".to_owned()))
+/// YAML takes `{` at the start of a value for a map.
+fn unquoted_braces(line: &str) -> Option<String> {
+    let line = line.trim();
+    let (lead, value) = match line.split_once(": ") {
+        Some((key, value)) => (format!("{}: ", excerpt(key, 40)), value),
+        None => ("- ".to_owned(), line.strip_prefix("- ")?),
+    };
+    let value = value.trim();
+    if !value.starts_with("{{") {
+        return None;
+    }
+    // What has quotes of its own would need more than a pair around it.
+    let shown = if value.contains(['"', '\\']) { "{{…}}".to_owned() } else { excerpt(value, 60) };
+    Some(format!("put `{{{{…}}}}` in quotes, as in `{lead}\"{shown}\"`"))
 }

@@ -190,8 +190,11 @@ impl Loader {
         self.nodes = self.nodes.saturating_add(weight.nodes);
         self.bytes = self.bytes.saturating_add(weight.bytes);
         if self.nodes > self.bounds.nodes || self.bytes > self.bounds.bytes {
-            let message =
-                "the document is too large once its aliases are put in; write less, or fewer aliases";
+            let Bounds { nodes, bytes, .. } = self.bounds;
+            let message = format!(
+                "the document is too large: it has more than {nodes} values or {bytes} bytes of text, each alias counted \
+                 as all that it stands for; keep large data in a file of its own"
+            );
             return Err(place.problem("too_large", message));
         }
         Ok(())
@@ -254,7 +257,9 @@ impl Loader {
                 Some((name, true)) if name.text == "<<" => merged.push(node),
                 Some((name, _)) => {
                     if !names.insert(name.text.clone()) {
-                        let message = format!("the key `{}` stands here twice", excerpt(&name.text, 60));
+                        let shown = excerpt(&name.text, 60);
+                        let message =
+                            format!("the key `{shown}` stands here a second time; keep one of them");
                         return Err(name.place.problem("duplicate_key", message));
                     }
                     entries.push((name, node));

@@ -30,7 +30,7 @@ mod write;
 mod yaml;
 
 pub use detect::{Dialect, detect};
-pub use document::MAX_TEXT;
+pub use document::{MAX_TEXT, place};
 pub(crate) use foreign::read_foreign;
 pub(crate) use load::Bounds;
 pub use reading::{Defaults, Reading, form_of_extension, read, read_value};

@@ -84,7 +84,7 @@ fn syntax_errors_have_a_place() {
     insta::assert_snapshot!(findings("", Json), @r"line 1: this is not valid JSON: EOF while parsing a value");
     insta::assert_snapshot!(findings("name: a: b\n", Yaml), @r"line 1, column 8: this is not valid YAML: mapping values are not allowed in this context");
     insta::assert_snapshot!(findings("name: [a\n", Yaml), @r"line 1, column 7: this is not valid YAML: unclosed bracket '['");
-    insta::assert_snapshot!(findings("name: a\nname: b\n", Yaml), @r"line 2, column 1: the key `name` stands here twice");
+    insta::assert_snapshot!(findings("name: a\nname: b\n", Yaml), @r"line 2, column 1: the key `name` stands here a second time; keep one of them");
     insta::assert_snapshot!(findings("name: *nobody\n", Yaml), @r"line 1, column 7: this is not valid YAML: while parsing node, found unknown anchor");
     insta::assert_snapshot!(findings("a: 1\n---\nb: 1\n", Yaml), @r"line 2, column 1: this is not valid YAML: a file holds one document; a line `---` starts a second one");
     insta::assert_snapshot!(findings("a: !secret x\n", Yaml), @r"line 1, column 12: this is not valid YAML: the tag `!secret` is not known; leave it out");

@@ -172,7 +172,7 @@ line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
 line 4, column 1: `network`: expected `true` or `false`, found a text
 ");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: this is not valid YAML: mismatched bracket '[' closed by '}'");
-    insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: the key `name` stands here twice");
+    insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: the key `name` stands here a second time; keep one of them");
     insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: this is not valid YAML: while scanning a plain scalar, found a tab; hint: an indentation has a tab in it; YAML wants spaces");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nbody: ls\n---\nls\n", Skill), @r"
 line 4, column 1: `body`: there is a script after the second `---` too; keep one

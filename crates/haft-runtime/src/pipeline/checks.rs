@@ -10,9 +10,10 @@ use haft_core::runnable::Mode;
 use haft_core::spec::{Policy, Validation};
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::registry::{Entry, Plan, Registry};
 
-pub(super) fn too_late(tool: &str, allowed: Duration) -> CallError {
+pub(crate) fn too_late(tool: &str, allowed: Duration) -> CallError {
     let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
     CallError::new(ErrorCode::Timeout, message)
 }
@@ -72,8 +73,8 @@ fn why(error: StoreError) -> String {
     }
 }
 
-pub(super) fn milliseconds(since: Instant) -> f64 {
+pub(crate) fn milliseconds(since: Instant) -> f64 {
     // Whole microseconds: more digits would only look exact.
-    let micros = u32::try_from(since.elapsed().as_micros()).unwrap_or(u32::MAX);
+    let micros = u32::try_from(clock::now().saturating_duration_since(since).as_micros()).unwrap_or(u32::MAX);
     f64::from(micros) / 1000.0
 }

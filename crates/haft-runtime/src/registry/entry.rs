@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
+use haft_core::check;
 use haft_core::executor::Prepared;
 use haft_core::implementation::Implementation;
 use haft_core::problem::{Problem, join};
@@ -18,6 +19,7 @@ use haft_core::tool::{Tool, Usage};
 
 use crate::executors::Executors;
 use crate::limits::Turns;
+use crate::rate::{Rate, Window};
 use crate::registry::Registry;
 
 /// How long a fault of a file stands before a call looks again.
@@ -55,6 +57,8 @@ pub struct Plan {
     pub deadline: Duration,
     /// Secrets that stand in the definition itself.
     pub literals: Vec<Secret>,
+    /// How many calls in which time, where the definition says so.
+    pub(crate) rate: Option<Rate>,
 }
 
 impl Plan {
@@ -76,11 +80,22 @@ impl Plan {
         let input = keep(Schema::compile("input_schema", &spec.input_schema));
         let output = keep(Schema::compile("output_schema", &spec.output_schema));
         let prepared = executors.prepare(spec, folder).map_err(|found| problems.extend(found)).ok();
-        let (Some(input), Some(output), Some(prepared)) = (input, output, prepared) else {
+        let rate = rate(spec).map_err(|found| problems.extend(found)).ok();
+        let (Some(input), Some(output), Some(prepared), Some(rate)) = (input, output, prepared, rate) else {
             return Err(problems);
         };
         let (deadline, literals) = (spec.deadline(), redact::literals(spec));
-        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline, literals })
+        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline, literals, rate })
+    }
+}
+
+/// A definition that was stored by an earlier version may have a rate that is none.
+fn rate(spec: &ToolSpec) -> Result<Option<Rate>, Vec<Problem>> {
+    let Some(limit) = &spec.execution.rate_limit else { return Ok(None) };
+    let problems = check::rate_limit(limit);
+    match limit.period() {
+        Ok(period) if problems.is_empty() => Ok(Some(Rate::new(limit.calls, period))),
+        _ => Err(problems),
     }
 }
 
@@ -146,6 +161,11 @@ fn reads_files(spec: &ToolSpec) -> bool {
     }
 }
 
+fn has_rate(tool: &Tool) -> bool {
+    let published = tool.published.as_ref().map(|(_, spec)| spec);
+    published.into_iter().chain([&tool.spec]).any(|spec| spec.execution.rate_limit.is_some())
+}
+
 type Slot = Arc<Compilation>;
 
 /// One tool as the pipeline sees it.
@@ -161,6 +181,8 @@ pub struct Entry {
     pub(super) counter: Arc<Counter>,
     /// The bound on calls at once, where the newest definition has one.
     pub(crate) turns: Option<Arc<Turns>>,
+    /// The calls of late, where a definition has a rate. They stay counted when that changes.
+    pub(crate) window: Option<Arc<Window>>,
 }
 
 impl Entry {
@@ -187,7 +209,11 @@ impl Entry {
             Some(turns) if Some(turns.most) == most => Some(Arc::clone(turns)),
             _ => most.map(|most| Arc::new(Turns::new(most))),
         };
-        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter, turns }
+        let window = match earlier.and_then(|entry| entry.window.as_ref()) {
+            Some(window) => Some(Arc::clone(window)),
+            None => has_rate(&tool).then(Arc::default),
+        };
+        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter, turns, window }
     }
 
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.

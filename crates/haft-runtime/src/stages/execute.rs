@@ -2,14 +2,14 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::FutureExt;
 use haft_core::executor::CallContext;
 use haft_core::outcome::Outcome;
-use haft_core::secret::{SecretSource, scrub, scrub_text};
+use haft_core::secret::{Secret, SecretSource, scrub, scrub_text};
 use serde_json::{Map, Value};
 
+use crate::clock;
 use crate::function::panicked;
 use crate::pipeline::Call;
 use crate::retry;
@@ -29,13 +29,15 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     let over = Over(context.clone());
     let mut outcome = attempts(call, &mut context, args).await;
     drop(over);
-    keep_secrets_out(&mut outcome, &context);
+    let exposed = context.exposed();
+    keep_secrets_out(&mut outcome, &exposed);
     call.record.process = context.take_process().map(|mut process| {
         for text in [&mut process.stdout, &mut process.stderr] {
-            scrub_text(text, &context.exposed());
+            scrub_text(text, &exposed);
         }
         process
     });
+    call.exposed.extend(exposed);
     outcome
 }
 
@@ -64,7 +66,7 @@ async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Val
         }
         let Some(wait) = retry::wait(&policy, &error, context.attempt, random()) else { return Err(error) };
         // Waiting past the deadline would only replace a clear error by a vague one.
-        if Instant::now() + wait >= call.deadline {
+        if clock::now() + wait >= call.deadline {
             return Err(error);
         }
         tokio::time::sleep(wait).await;
@@ -72,26 +74,25 @@ async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Val
     }
 }
 
-fn keep_secrets_out(outcome: &mut Outcome, context: &CallContext) {
-    let secrets = context.exposed();
+fn keep_secrets_out(outcome: &mut Outcome, secrets: &[Secret]) {
     if secrets.is_empty() {
         return;
     }
     match outcome {
-        Ok(value) => scrub(value, &secrets),
+        Ok(value) => scrub(value, secrets),
         Err(error) => {
-            scrub_text(&mut error.message, &secrets);
+            scrub_text(&mut error.message, secrets);
             if let Some(text) = &mut error.for_model {
-                scrub_text(text, &secrets);
+                scrub_text(text, secrets);
             }
             if let Some(details) = &mut error.details {
-                scrub(details, &secrets);
+                scrub(details, secrets);
             }
         }
     }
 }
 
 /// Returns a number in `0.0..1.0`; only the spread of waits depends on it.
-fn random() -> f64 {
+pub(super) fn random() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / (f64::from(u32::MAX) + 1.0)
 }

@@ -15,6 +15,12 @@ pub trait Stage: Send + Sync {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome>;
 }
 
+impl<S: Stage + ?Sized> Stage for Arc<S> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+        S::call(self, call, next)
+    }
+}
+
 /// The stages that are still to come; the last one is the execution.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {

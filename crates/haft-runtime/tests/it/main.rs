@@ -3,3 +3,4 @@
 mod files;
 mod http;
 mod python;
+mod stages;

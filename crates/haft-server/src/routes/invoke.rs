@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{self, ApiError, ErrorBody};
 use crate::identity::{self, Identity};
 use crate::params::Params;
 use crate::view::OutcomeView;
@@ -197,9 +197,11 @@ fn outcome(app: &App, answer: &Answer) -> Response {
     let deprecated = snapshot
         .tool(&record.tenant, record.tool_id)
         .is_some_and(|entry| entry.tool.status == Status::Deprecated);
-    let overloaded = record.error.as_ref().is_some_and(|error| error.code == ErrorCode::Overloaded);
-    let status = if overloaded { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let refused = record.error.as_ref();
+    let refused = refused.filter(|e| [ErrorCode::Overloaded, ErrorCode::RateLimited].contains(&e.code));
+    let status = refused.map_or(StatusCode::OK, |error| error::status(error.code));
     let mut response = (status, Json(OutcomeView::new(record, deprecated))).into_response();
+    error::ask_to_wait(&mut response, refused.and_then(|error| error.retry_after));
     if answer.replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }

@@ -293,3 +293,34 @@ async fn only_what_a_function_marks_is_tried_again() {
     let (_, answer) = server.invoke("unmarked", json!({})).await;
     assert_eq!(code(&answer), "network", "not repeated: it may have had an effect");
 }
+
+#[tokio::test]
+async fn the_rate_of_a_definition_is_a_429_with_retry_after() {
+    let server = Server::start().await;
+    let mut tool = function_tool("rare", "echo");
+    tool["execution"] = json!({"rate_limit": {"calls": 1, "per": "1h"}});
+    let created = server.create(tool).await;
+    assert!(!created.to_string().contains("not_enforced"), "{created}");
+    assert_eq!(server.invoke("rare", json!({"text": "a"})).await.0, 200);
+    let request = server.request(Method::POST, "/api/tools/rare/invoke");
+    let response = request.body(json!({"args": {"text": "b"}}).to_string()).send().await.unwrap();
+    let wait: u64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert_eq!((response.status().as_u16(), (1..=3600).contains(&wait)), (429, true), "{wait}");
+    let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+    assert_eq!((code(&answer), &answer["ok"]), ("rate_limited", &json!(false)), "{answer}");
+    assert_eq!(answer["error"]["details"]["per"], "1h");
+
+    for (limit, field) in [
+        (json!({"calls": 0, "per": "1m"}), "execution.rate_limit.calls"),
+        (json!({"calls": 1, "per": "often"}), "execution.rate_limit.per"),
+    ] {
+        let mut tool = function_tool("wrong", "echo");
+        tool["execution"] = json!({"rate_limit": limit});
+        let (status, answer) = server.post("/api/tools", tool).await;
+        assert_eq!(
+            (status, &answer["error"]["details"]["problems"][0]["field"]),
+            (400, &json!(field)),
+            "{answer}"
+        );
+    }
+}

@@ -24,8 +24,9 @@ pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition,
         tracing::warn!(path, %warning, "doubtful definition");
     }
     // What the API would refuse is no better for having come by file.
-    let faults = check::definition(&reading.spec).errors;
+    let mut faults = check::definition(&reading.spec).errors;
     if !faults.is_empty() {
+        dialect::place(text, form, &mut faults);
         return Err(problem::join(&faults));
     }
     Ok(Definition { spec: reading.spec, enabled: reading.enabled })

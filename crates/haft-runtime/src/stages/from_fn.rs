@@ -1,0 +1,107 @@
+//! Stages that are one async function.
+
+use haft_core::Work;
+use haft_core::outcome::Outcome;
+
+use crate::pipeline::Call;
+use crate::stages::{Next, Stage};
+
+/// Makes a stage of an async function of a call and what is next.
+///
+/// ```
+/// use haft_runtime::pipeline::Call;
+/// use haft_runtime::stages::{Next, from_fn};
+///
+/// let stage = from_fn(async |call: &mut Call, next: Next<'_>| {
+///     let outcome = next.run(call).await;
+///     println!("{} {}", call.tool(), if outcome.is_ok() { "ran" } else { "failed" });
+///     outcome
+/// });
+/// # fn takes(_: impl haft_runtime::stages::Stage) {}
+/// # takes(stage);
+/// ```
+///
+/// The types of the two have to be written. A closure that captures something cannot be used: see [`from_fn_with`].
+pub fn from_fn<F>(function: F) -> FromFn<F>
+where
+    F: for<'a> StageFn<'a> + Send + Sync,
+{
+    FromFn(function)
+}
+
+/// Makes a stage of an async function that also gets a value of its own.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use haft_runtime::pipeline::Call;
+/// use haft_runtime::stages::{Next, from_fn_with};
+///
+/// let stage = from_fn_with(AtomicU64::new(0), async |count: &AtomicU64, call: &mut Call, next: Next<'_>| {
+///     count.fetch_add(1, Ordering::Relaxed);
+///     next.run(call).await
+/// });
+/// # fn takes(_: impl haft_runtime::stages::Stage) {}
+/// # takes(stage);
+/// ```
+pub fn from_fn_with<S, F>(state: S, function: F) -> FromFnWith<S, F>
+where
+    S: Send + Sync + 'static,
+    F: for<'a> StageFnWith<'a, S> + Send + Sync,
+{
+    FromFnWith(state, function)
+}
+
+/// What [`from_fn`] makes.
+#[derive(Clone, Copy)]
+pub struct FromFn<F>(F);
+
+/// What [`from_fn_with`] makes.
+#[derive(Clone, Copy)]
+pub struct FromFnWith<S, F>(S, F);
+
+/// An async function that is a stage; implemented for all that fit.
+pub trait StageFn<'a>: Fn(&'a mut Call, Next<'a>) -> Self::Running {
+    /// What it returns.
+    type Running: Future<Output = Outcome> + Send + 'a;
+}
+
+impl<'a, F, R> StageFn<'a> for F
+where
+    F: Fn(&'a mut Call, Next<'a>) -> R,
+    R: Future<Output = Outcome> + Send + 'a,
+{
+    type Running = R;
+}
+
+/// An async function that is a stage with a value of its own; implemented for all that fit.
+pub trait StageFnWith<'a, S: 'a>: Fn(&'a S, &'a mut Call, Next<'a>) -> Self::Running {
+    /// What it returns.
+    type Running: Future<Output = Outcome> + Send + 'a;
+}
+
+impl<'a, S: 'a, F, R> StageFnWith<'a, S> for F
+where
+    F: Fn(&'a S, &'a mut Call, Next<'a>) -> R,
+    R: Future<Output = Outcome> + Send + 'a,
+{
+    type Running = R;
+}
+
+impl<F> Stage for FromFn<F>
+where
+    F: for<'a> StageFn<'a> + Send + Sync,
+{
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+        Box::pin((self.0)(call, next))
+    }
+}
+
+impl<S, F> Stage for FromFnWith<S, F>
+where
+    S: Send + Sync + 'static,
+    F: for<'a> StageFnWith<'a, S> + Send + Sync,
+{
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+        Box::pin((self.1)(&self.0, call, next))
+    }
+}

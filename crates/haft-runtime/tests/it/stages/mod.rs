@@ -1,0 +1,11 @@
+//! The stages, around real calls. Where time matters it is the runtime's, which stands still.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
+
+mod cache;
+mod concurrency;
+mod definition_rate;
+mod order;
+mod rate_limit;
+mod rig;
+mod telling;
+mod time;

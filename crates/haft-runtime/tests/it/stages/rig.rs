@@ -1,0 +1,247 @@
+//! A pipeline with a few functions and whatever stages a test asks for.
+
+use std::future::ready;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use haft_core::bundle::Bundle;
+use haft_core::call::CallRecord;
+use haft_core::catalog::{Change, ChangeSink as _, StoreError};
+use haft_core::id::{BundleId, CallId, ToolId};
+use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
+use haft_core::name::{BundleSlug, TenantId};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::runnable::Mode;
+use haft_core::secret::{Secret, SecretError, SecretSource};
+use haft_core::spec::ToolSpec;
+use haft_core::tool::{Source, Status, Tool, Usage};
+use haft_core::{Clock as _, Work};
+use haft_runtime::clock::SystemClock;
+use haft_runtime::executors::Executors;
+use haft_runtime::function::{Args, FunctionExecutor, Functions};
+use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request, Wanted};
+use haft_runtime::registry::Registry;
+use haft_runtime::stages::Stage;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// What the functions have seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) runs: AtomicUsize,
+    pub(super) running: AtomicUsize,
+    pub(super) most: AtomicUsize,
+}
+
+pub(super) struct Rig {
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) seen: Arc<Seen>,
+    registry: Arc<Registry>,
+    bundle: Bundle,
+    tools: Mutex<Vec<Tool>>,
+}
+
+pub(super) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+impl Rig {
+    pub(super) fn new(stages: Vec<Arc<dyn Stage>>) -> Self {
+        let seen = Arc::new(Seen::default());
+        let executors = Executors::default().with(Arc::new(FunctionExecutor::new(functions(&seen))));
+        let registry = Arc::new(Registry::new(executors));
+        let now = SystemClock.now();
+        let bundle = Bundle {
+            id: BundleId(Uuid::now_v7()),
+            tenant: TenantId::default_tenant(),
+            slug: BundleSlug::user_created(),
+            display_name: String::new(),
+            description: String::new(),
+            enabled: true,
+            built_in: false,
+            created_at: now,
+            modified_at: now,
+            soft_deleted_at: None,
+        };
+        registry.apply(vec![Change::Bundle(bundle.clone())]);
+        let pipeline = Arc::new(Pipeline::new(Parts {
+            registry: Arc::clone(&registry),
+            ledger: Arc::new(Nothing),
+            secrets: Arc::new(Nothing),
+            clock: Arc::new(SystemClock),
+            stages,
+            max_running: 10_000,
+            workspace: None,
+        }));
+        Self { pipeline, seen, registry, bundle, tools: Mutex::default() }
+    }
+
+    /// Adds a tool of the function of the same name, or changes its `execution`.
+    pub(super) fn tool(&self, name: &str, execution: Value) -> &Self {
+        self.tool_of(name, name, execution)
+    }
+
+    pub(super) fn tool_of(&self, name: &str, function: &str, execution: Value) -> &Self {
+        let mut tools = self.tools.lock().unwrap();
+        let mut spec: ToolSpec = serde_json::from_value(json!({
+            "name": name, "version": "1.0.0",
+            "implementation": {"type": "function", "function": function},
+        }))
+        .unwrap();
+        spec.execution = serde_json::from_value(execution).unwrap();
+        let (spec, now) = (Arc::new(spec), SystemClock.now());
+        let earlier = tools.iter().find(|tool| tool.spec.name == spec.name);
+        let (id, revision) = earlier.map_or((ToolId(Uuid::now_v7()), 1), |tool| (tool.id, tool.revision + 1));
+        let tool = Tool {
+            id,
+            tenant: self.bundle.tenant.clone(),
+            bundle_id: self.bundle.id,
+            bundle: self.bundle.slug.clone(),
+            published: Some((revision, Arc::clone(&spec))),
+            spec,
+            revision,
+            status: Status::Published,
+            enabled: true,
+            built_in: false,
+            fault: None,
+            source: Source::User,
+            path: None,
+            usage: Usage::default(),
+            created_at: now,
+            modified_at: now,
+            published_at: Some(now),
+        };
+        tools.retain(|other| other.id != id);
+        tools.push(tool.clone());
+        self.registry.apply(vec![Change::Tool(Box::new(tool))]);
+        self
+    }
+
+    pub(super) async fn call(&self, tool: &str, args: Value) -> Outcome {
+        self.call_as("tester", tool, args).await
+    }
+
+    pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
+        let request = Request {
+            tenant: self.bundle.tenant.clone(),
+            tool: Wanted::Named(tool.parse().unwrap()),
+            args: serde_json::from_value(args).unwrap(),
+            mode: Mode::Debug,
+            caller: Caller { name: caller.into(), elevated: true },
+            surface: "test",
+            timeout: None,
+            idempotency_key: None,
+            labels: Labels::default(),
+            events: None,
+        };
+        let answer = self.pipeline.call(request).await?;
+        answer.record.outcome().unwrap()
+    }
+
+    /// Returns the code that a call ends with, or `ok`.
+    pub(super) async fn code(&self, tool: &str, args: Value) -> &'static str {
+        code(&self.call(tool, args).await)
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.seen.runs.load(Ordering::SeqCst)
+    }
+}
+
+pub(super) fn code(outcome: &Outcome) -> &'static str {
+    outcome.as_ref().map_or_else(|error| error.code.as_str(), |_| "ok")
+}
+
+fn functions(seen: &Arc<Seen>) -> Functions {
+    let counted = |function: fn(Args, usize) -> Work<'static, Outcome>| {
+        let seen = Arc::clone(seen);
+        move |args: Args| {
+            let run = seen.runs.fetch_add(1, Ordering::SeqCst) + 1;
+            let at_once = seen.running.fetch_add(1, Ordering::SeqCst) + 1;
+            seen.most.fetch_max(at_once, Ordering::SeqCst);
+            let leaving = Leaving(Arc::clone(&seen));
+            async move {
+                let _leaving = leaving;
+                function(args, run).await
+            }
+        }
+    };
+    Functions::default()
+        .with_async("quick", counted(|args, _| Box::pin(ready(Ok(Value::Object(args))))))
+        .with_async("run", counted(|_, run| Box::pin(ready(Ok(json!(run))))))
+        .with_async(
+            "slow",
+            counted(|args, run| {
+                Box::pin(async move {
+                    tokio::time::sleep(secs(args.get("seconds").and_then(Value::as_u64).unwrap_or(1))).await;
+                    Ok(json!(run))
+                })
+            }),
+        )
+        .with_async("fails", counted(|_, _| Box::pin(ready(Err(failed())))))
+        .with_async(
+            "slowly_fails",
+            counted(|_, _| {
+                Box::pin(async {
+                    tokio::time::sleep(secs(1)).await;
+                    Err(failed())
+                })
+            }),
+        )
+        .with_async(
+            "flaky",
+            counted(|_, run| {
+                let network = CallError::new(ErrorCode::Network, "the line is bad");
+                Box::pin(ready(if run < 3 { Err(network) } else { Ok(json!(run)) }))
+            }),
+        )
+        .with_async("panics", counted(|_, _| Box::pin(async { panic!("broken") })))
+}
+
+fn failed() -> CallError {
+    CallError::new(ErrorCode::ExecutionFailed, "the disk is full of hunter2")
+}
+
+struct Leaving(Arc<Seen>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Keeps nothing and knows no secret.
+struct Nothing;
+
+impl Ledger for Nothing {
+    fn record(&self, _call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn reserve(&self, _call: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
+        Box::pin(ready(Ok(Reservation::Taken)))
+    }
+
+    fn call<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _id: CallId,
+    ) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn calls(&self, _query: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
+        Box::pin(ready(Ok(CallPage { calls: Vec::new(), total: 0 })))
+    }
+}
+
+impl SecretSource for Nothing {
+    fn secret<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _name: &'a str,
+    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(ready(Ok(None)))
+    }
+}
