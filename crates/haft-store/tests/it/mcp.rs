@@ -51,7 +51,7 @@ async fn a_server_and_its_tools_outlive_a_restart(mut harness: Harness) {
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     harness.restart().await;
-    assert_eq!(harness.store.mcp_servers().await.unwrap(), [files.clone()]);
+    assert_eq!(harness.store.mcp_servers().await.unwrap(), std::slice::from_ref(&files));
     let mirror = harness.mirror();
     let tool = mirror.named("read").unwrap();
     assert_eq!((tool.source, tool.qualified()), (Source::Mcp, "files:read@1.0.0".to_owned()));
