@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
-use crate::commands::{audit, bundle, call, completions, doctor, init, reindex, secret, serve, token, tool};
+use crate::commands::{
+    audit, bundle, call, completions, doctor, import, init, reindex, secret, serve, token, tool,
+};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Color;
@@ -71,6 +73,9 @@ pub(crate) enum Command {
     /// List, make, change and call tools
     #[command(subcommand)]
     Tool(tool::Command),
+    /// Make tools of API descriptions
+    #[command(subcommand)]
+    Import(import::Command),
     /// Keep the secrets that tools name as `${NAME}`
     #[command(subcommand)]
     Secret(secret::Command),
@@ -98,6 +103,7 @@ impl Command {
             Self::Doctor => doctor::run(context).await,
             Self::Reindex => reindex::run(context).await,
             Self::Tool(command) => command.run(context).await,
+            Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,
             Self::Token(command) => token::run(command, context).await,

@@ -95,6 +95,7 @@ pub struct App {
     local_token: Secret,
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
+    egress: Egress,
 }
 
 impl App {
@@ -128,7 +129,7 @@ impl App {
         let wasm = wasm(&settings, &local_token, &files, egress.clone());
         let executors = Executors::default()
             .with(Arc::new(FunctionExecutor::new(functions)))
-            .with(Arc::new(HttpExecutor::new(egress, Arc::clone(&clock))))
+            .with(Arc::new(HttpExecutor::new(egress.clone(), Arc::clone(&clock))))
             .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters.clone())))
             .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
             .with(Arc::new(ExecExecutor::new(processes.clone())))
@@ -168,6 +169,7 @@ impl App {
             local_token,
             metrics,
             sandbox: processes.sandbox().clone(),
+            egress,
         });
         late.set(&app);
         app.reload_tokens().await?;
@@ -231,6 +233,11 @@ impl App {
 
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
         &self.pipeline
+    }
+
+    /// Returns the one way out.
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.egress
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {

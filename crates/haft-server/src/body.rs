@@ -28,17 +28,23 @@ impl FromRequest<Arc<App>> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        Self::read(request, app.settings().server.max_body_bytes, "server.max_body_bytes").await
+    }
+}
+
+impl Body {
+    /// Reads a body of at most so many bytes; `setting` is what allows more of them.
+    pub(crate) async fn read(request: Request, most: usize, setting: &str) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        let most = app.settings().server.max_body_bytes;
         if claimed_length(request.headers()).is_some_and(|length| length > most) {
-            return Err(too_large(most));
+            return Err(too_large(most, setting));
         }
         let reading = Limited::new(request.into_body(), most).collect();
         let collected = tokio::time::timeout(BODY_TIME, reading)
             .await
             .map_err(|_| ApiError::bad_request("the body took longer than a minute to arrive"))?
             .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => too_large(most),
+                Some(_) => too_large(most, setting),
                 None => ApiError::bad_request(format!("the body could not be read: {error}")),
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
@@ -49,8 +55,8 @@ fn claimed_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn too_large(most: usize) -> ApiError {
-    let message = format!("the body is larger than the {most} bytes that `server.max_body_bytes` allows");
+fn too_large(most: usize, setting: &str) -> ApiError {
+    let message = format!("the body is larger than the {most} bytes that `{setting}` allows");
     ApiError::new(ErrorCode::TooLarge, message)
 }
 

@@ -30,6 +30,7 @@ mod docs;
 mod edge;
 mod error;
 mod identity;
+mod importing;
 mod local_token;
 mod metrics;
 mod params;

@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
-    bundle_tools, bundles, calls, changes, credentials, definitions, health, invoke, lifecycle, revisions,
-    search, test, tokens, tool, tools, validate,
+    bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle,
+    revisions, search, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs};
 
@@ -139,6 +139,7 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(credentials::put, credentials::delete))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
+        .routes(routes!(import::openapi))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(changes::list))
 }

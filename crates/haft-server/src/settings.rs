@@ -30,6 +30,8 @@ pub struct Settings {
     pub key: Option<Secret>,
     /// The HTTP server.
     pub server: ServerSettings,
+    /// What is read of API descriptions.
+    pub import: ImportSettings,
     /// Where tools may connect to.
     pub egress: EgressSettings,
     /// Which folders file tools may use.
@@ -59,6 +61,19 @@ pub struct ServerSettings {
     pub cors_origins: Vec<String>,
     /// How long running calls may still take after a stop signal.
     pub shutdown_grace: Duration,
+}
+
+/// What is read of API descriptions.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportSettings {
+    /// The largest document in bytes.
+    pub max_document_bytes: usize,
+}
+
+impl Default for ImportSettings {
+    fn default() -> Self {
+        Self { max_document_bytes: haft_core::openapi::MAX_DOCUMENT }
+    }
 }
 
 /// Where tools may connect to.
@@ -146,6 +161,7 @@ impl Settings {
             token: None,
             key: None,
             server: ServerSettings::default(),
+            import: ImportSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             secrets: SecretSettings::default(),

@@ -6,7 +6,7 @@ use haft_core::catalog::Unreadable;
 use haft_core::implementation::Implementation;
 use haft_core::outcome::CallError;
 use haft_core::redact;
-use haft_core::spec::{Execution, Policy, Renderer};
+use haft_core::spec::{Execution, Origin, Policy, Renderer};
 use haft_core::tool::{Revision, Usage};
 use haft_runtime::registry::Entry;
 use serde::Serialize;
@@ -50,6 +50,10 @@ pub(crate) struct ToolView {
     image: Option<String>,
     #[schema(value_type = Vec<Object>)]
     renderers: Vec<Renderer>,
+    /// The operation of an API description that it was imported from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    origin: Option<Origin>,
     status: &'static str,
     enabled: bool,
     built_in: bool,
@@ -112,6 +116,7 @@ impl From<&Entry> for ToolView {
             network: spec.network,
             image: spec.image,
             renderers: spec.renderers,
+            origin: spec.origin,
             status: tool.status.as_str(),
             enabled: tool.enabled,
             built_in: tool.built_in,
@@ -158,6 +163,7 @@ impl From<&Unreadable> for ToolView {
             network: false,
             image: None,
             renderers: Vec::new(),
+            origin: None,
             status: "draft",
             enabled: true,
             built_in: false,

@@ -5,6 +5,7 @@ pub(crate) mod bundle;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod reindex;
 pub(crate) mod secret;

@@ -140,6 +140,12 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.duration().map(|time| to.settings.server.shutdown_grace = time),
     ),
     key(
+        "import.max_document_bytes",
+        "33554432",
+        "The largest API description in bytes that is imported.",
+        |to, value| value.size(1024..=1 << 30).map(|size| to.settings.import.max_document_bytes = size),
+    ),
+    key(
         "egress.allowed_hosts",
         "[]",
         "Hosts that tools may connect to, as in `api.example.com` or `*.example.com`; empty means every public host.",

@@ -24,6 +24,8 @@ const COMMANDS: &[&str] = &[
     "tool diff",
     "tool restore",
     "tool version",
+    "import",
+    "import openapi",
     "secret",
     "secret set",
     "bundle",

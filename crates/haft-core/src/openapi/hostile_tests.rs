@@ -9,6 +9,7 @@ use super::test_support::{document, doubts, http, import, only};
 use super::{Limits, Options, read};
 use crate::catalog::FileForm;
 use crate::dialect::{self, Defaults};
+use crate::name::BundleSlug;
 
 #[test]
 fn depth_is_bounded_in_every_form() {
@@ -96,7 +97,7 @@ fn no_text_of_a_document_names_a_secret() {
         evil: {"type": "oauth2", "flows": {"clientCredentials": {"tokenUrl": "https://id.example/${AWS_SECRET}"}}},
         "k": {"type": "apiKey", "in": "header", "name": evil},
     });
-    let options = Options { secret_prefix: "pets".to_owned(), ..Options::default() };
+    let options = Options { bundle: Some(BundleSlug::new("pets").unwrap()), ..Options::default() };
     let import = import(&document("3.1.0", &paths, &json!({"securitySchemes": schemes})), &options);
     insta::assert_json_snapshot!(http(&import.tools[0]), @r#"
     {

@@ -8,6 +8,7 @@ use super::operation::{Context, SkipError, tool};
 use super::schema::Patterns;
 use super::select::Selection;
 use crate::implementation::Auth;
+use crate::name::BundleSlug;
 use crate::problem::{Problem, excerpt};
 use crate::spec::ToolSpec;
 
@@ -20,8 +21,9 @@ pub struct Options {
     pub document_url: Option<String>,
     /// How all operations prove who sends them, in place of what the document says.
     pub auth: Option<Auth>,
-    /// What the names of secrets begin with.
-    pub secret_prefix: String,
+    /// The bundle that the tools go to, with whose name the names of secrets begin; one after the title of the document
+    /// where none is given.
+    pub bundle: Option<BundleSlug>,
     /// Which operations are wanted.
     pub selection: Selection,
     /// What the document may cost.
@@ -57,6 +59,8 @@ pub struct Import {
     pub title: String,
     /// The version of the described API.
     pub version: String,
+    /// The bundle that the tools go to.
+    pub bundle: BundleSlug,
     /// All operations that the document has, wanted or not, with their own names.
     pub operations: Vec<(String, Option<String>)>,
     /// The tools of those that were wanted.
@@ -92,6 +96,7 @@ impl Import {
 pub fn read(text: &str, options: &Options) -> Result<Import, Problem> {
     let document = Document::read(text, options.limits)?;
     let title = document.title();
+    let bundle = options.bundle.clone().unwrap_or_else(|| names::bundle_of(&title));
     let (operations, warnings) = document.operations();
     let wanted: Vec<&Operation<'_>> =
         operations.iter().filter(|operation| options.selection.takes(operation)).collect();
@@ -99,7 +104,8 @@ pub fn read(text: &str, options: &Options) -> Result<Import, Problem> {
     let names =
         names::of_tools(&wanted).map_err(|error| Problem::new("paths", "invalid_name", error.to_string()))?;
     let patterns = Patterns::default();
-    let context = Context { document: &document, patterns: &patterns, options, title: &title };
+    let context =
+        Context { document: &document, patterns: &patterns, options, title: &title, bundle: &bundle };
     let (mut tools, mut skipped, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     let mut total = 0_usize;
     for (operation, name) in wanted.iter().zip(names) {
@@ -122,7 +128,7 @@ pub fn read(text: &str, options: &Options) -> Result<Import, Problem> {
     }
     same_fault(&tools, &faults)?;
     let operations = operations.iter().map(|o| (o.key.clone(), o.id().map(str::to_owned))).collect();
-    Ok(Import { title, version: document.version(), operations, tools, skipped, warnings })
+    Ok(Import { title, version: document.version(), bundle, operations, tools, skipped, warnings })
 }
 
 fn check_count(all: &[Operation<'_>], wanted: &[&Operation<'_>], options: &Options) -> Result<(), Problem> {

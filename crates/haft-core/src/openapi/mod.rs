@@ -26,7 +26,6 @@ mod text;
 pub use document::{Limits, MAX_DOCUMENT};
 pub use import::{Import, Imported, Options, Skipped, read};
 pub use merge::{Existing, Merge, Step, Update, merge};
-pub use names::bundle_of;
 pub use select::Selection;
 
 #[cfg(test)]

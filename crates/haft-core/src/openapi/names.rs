@@ -92,7 +92,7 @@ pub(super) fn of_secret(parts: &[&str]) -> String {
 }
 
 /// Returns the bundle that the tools of a document of that title go to.
-pub fn bundle_of(title: &str) -> BundleSlug {
+pub(super) fn bundle_of(title: &str) -> BundleSlug {
     let title = title.to_lowercase();
     let words: Vec<&str> =
         title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

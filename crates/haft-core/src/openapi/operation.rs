@@ -12,7 +12,7 @@ use super::text::{clean, line};
 use super::{body, merge, parameters, response};
 use crate::check::{MAX_ENTRIES, MAX_WORDS};
 use crate::implementation::{Auth, Http, HttpRequest, Implementation, KeyPlace};
-use crate::name::ToolName;
+use crate::name::{BundleSlug, ToolName};
 use crate::problem::{Problem, join};
 use crate::schema::Schema;
 use crate::spec::{Origin, ToolSpec};
@@ -41,6 +41,7 @@ pub(super) struct Context<'d> {
     pub(super) patterns: &'d Patterns,
     pub(super) options: &'d Options,
     pub(super) title: &'d str,
+    pub(super) bundle: &'d BundleSlug,
 }
 
 /// A tool that is being made.
@@ -73,7 +74,7 @@ pub(super) fn tool<'d>(
     let base = servers::base(context.document, operation, bases)?;
     let mut proof = match &options.auth {
         Some(auth) => Proof { auth: Some(auth.clone()), secrets: named_in(auth), ..Proof::default() },
-        None => security::proof(context.document, operation, &options.secret_prefix),
+        None => security::proof(context.document, operation, context.bundle.as_str()),
     };
     let answer = response::read(context.document, operation);
     let (mut draft, path) = match draft(context, operation, &proof, References::PutIn)? {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::test_support::{document, doubts, http, import, only, post};
 use super::{Options, Selection};
 use crate::implementation::Auth;
+use crate::name::BundleSlug;
 
 /// What a request template says, and the arguments.
 fn shown(tool: &super::Imported) -> Value {
@@ -202,7 +203,7 @@ fn security_schemes_become_auth_with_names_of_secrets() {
     for security in cases {
         let paths = json!({"/a": {"get": {"security": security}}});
         let document = document("3.1.0", &paths, &json!({"securitySchemes": schemes}));
-        let options = Options { secret_prefix: "pets".to_owned(), ..Options::default() };
+        let options = Options { bundle: Some(BundleSlug::new("pets").unwrap()), ..Options::default() };
         let tool = import(&document, &options).tools.remove(0);
         let http = http(&tool);
         all.push(json!({
@@ -223,7 +224,7 @@ fn security_of_the_document_holds_for_all_and_can_be_set() {
         &schemes,
     );
     document["security"] = json!([{"token": []}]);
-    let mut options = Options { secret_prefix: "Pets".to_owned(), ..Options::default() };
+    let mut options = Options { bundle: Some(BundleSlug::new("pets").unwrap()), ..Options::default() };
     let auths = |options: &Options| -> Vec<Option<Auth>> {
         import(&document, options).tools.iter().map(|tool| http(tool).auth.clone()).collect()
     };

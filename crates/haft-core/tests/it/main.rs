@@ -2,5 +2,6 @@
 
 mod control_lines;
 mod fuzz;
+mod github;
 mod roundtrip;
 mod strategy;

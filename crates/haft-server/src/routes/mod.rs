@@ -8,6 +8,7 @@ pub(crate) mod changes;
 pub(crate) mod credentials;
 pub(crate) mod definitions;
 pub(crate) mod health;
+pub(crate) mod import;
 pub(crate) mod invoke;
 pub(crate) mod lifecycle;
 pub(crate) mod revisions;

@@ -12,6 +12,7 @@ mod files;
 mod full_disk;
 mod harness;
 mod hostile;
+mod import;
 mod life_cycle;
 mod oauth;
 mod operation;

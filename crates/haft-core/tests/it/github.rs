@@ -1,0 +1,49 @@
+//! The description of GitHub's API: about 1,200 operations, 13 MB.
+
+use std::collections::BTreeMap;
+
+use haft_core::check;
+use haft_core::openapi::{Existing, Options, Step, merge, read};
+
+/// Reads the document that `tools/setup test` fetches; without it there is nothing to test.
+#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+fn document() -> Option<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-data/github-openapi.json");
+    let text = std::fs::read_to_string(path).ok();
+    if text.is_none() {
+        eprintln!(
+            "skipped: the description of GitHub's API is not here; `tools/setup test` fetches it with npm"
+        );
+    }
+    text
+}
+
+#[test]
+fn all_of_github_is_imported() {
+    let Some(text) = document() else { return };
+    let import = read(&text, &Options::default()).unwrap();
+    assert!(import.operations.len() > 1100, "{}", import.operations.len());
+    assert_eq!((import.tools.len(), import.skipped.as_slice()), (import.operations.len(), [].as_slice()));
+    let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tool in &import.tools {
+        assert_eq!(check::definition(&tool.spec).errors, [], "{}", tool.spec.name);
+        for warning in &tool.warnings {
+            *doubts.entry(warning.code.as_str()).or_default() += 1;
+        }
+    }
+    // Whatever else the document will say: its schemas are taken whole.
+    for code in ["schema_cut", "schema_dropped", "missing_reference", "unknown_type", "unsupported_pattern"] {
+        assert_eq!(doubts.get(code), None, "{doubts:?}");
+    }
+    let specs: Vec<_> = import.tools.iter().map(|tool| tool.spec.clone()).collect();
+    let names: std::collections::HashSet<_> = specs.iter().map(|spec| &spec.name).collect();
+    assert_eq!(names.len(), specs.len());
+    let existing: Vec<_> = specs
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| Existing { id: haft_core::id::ToolId(uuid::Uuid::from_u128(at as u128)), spec })
+        .collect();
+    let merged = merge(import, &existing);
+    assert!(merged.missing.is_empty());
+    assert!(merged.steps.iter().all(|(_, step)| matches!(step, Step::Unchanged(_))));
+}
