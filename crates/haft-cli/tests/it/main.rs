@@ -5,6 +5,7 @@ mod crash;
 mod harness;
 mod help;
 mod home;
+mod import;
 mod serve;
 mod tools;
 mod tour;

@@ -61,7 +61,7 @@ pub struct Merge {
 
 /// Compares what was read with the tools that are there.
 pub fn merge(import: Import, existing: &[Existing<'_>]) -> Merge {
-    let index = Index::of(&import.title, existing);
+    let index = Index::of(&import, existing);
     let missing = index.missing(&import);
     let mut taken: HashSet<ToolName> = existing.iter().map(|tool| tool.spec.name.clone()).collect();
     let mut used = HashSet::new();
@@ -86,16 +86,21 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(title: &str, existing: &[Existing<'a>]) -> Self {
+    fn of(import: &Import, existing: &[Existing<'a>]) -> Self {
+        let keys: HashSet<&str> = import.operations.iter().map(|(key, _)| key.as_str()).collect();
         let (mut by_operation, mut by_id, mut all) = (HashMap::new(), HashMap::new(), Vec::new());
         for tool in existing {
-            let Some(origin) = tool.spec.origin.as_ref().filter(|origin| origin.document == title) else {
+            let Some(origin) = tool.spec.origin.as_ref().filter(|origin| origin.document == import.title)
+            else {
                 continue;
             };
             all.push((origin, tool.id));
             // Of several versions the newest follows the document.
             newest(&mut by_operation, origin.operation.as_str(), *tool);
-            if let Some(id) = &origin.operation_id {
+            // One whose operation is still there has not moved.
+            if let Some(id) = &origin.operation_id
+                && !keys.contains(origin.operation.as_str())
+            {
                 newest(&mut by_id, id.as_str(), *tool);
             }
         }

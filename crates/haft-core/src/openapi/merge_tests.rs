@@ -122,6 +122,15 @@ fn moved_operations_are_followed_and_vanished_ones_told() {
         told(&over(&first(), &moved)),
         ["GET /animals: update listPets changed implementation,origin kept ", "missing 2"]
     );
+    // Another operation of the same id takes no tool from the one that is still there.
+    let twins = pets(&json!({
+        "/a": {"get": {"operationId": "listPets", "summary": "Lists pets"}},
+        "/pets": {"get": {"operationId": "listPets", "summary": "Lists pets", "tags": ["pets"]}},
+    }));
+    assert_eq!(
+        told(&over(&first(), &twins)),
+        ["GET /a: create listPets-f302df", "GET /pets: unchanged", "missing 2"]
+    );
     // Not chosen is not vanished.
     let mut options = Options::default();
     options.selection.tags = vec!["animals".to_owned()];

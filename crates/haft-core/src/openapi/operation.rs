@@ -59,7 +59,13 @@ impl Draft<'_> {
     }
 
     pub(super) fn content_type(&mut self, media: &str) {
-        self.request.headers.insert("Content-Type".to_owned(), media.to_owned());
+        self.header("Content-Type", media.to_owned());
+    }
+
+    /// Sets a header in place of one of the same name in any spelling.
+    fn header(&mut self, name: &str, value: String) {
+        self.request.headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
+        self.request.headers.insert(name.to_owned(), value);
     }
 }
 
@@ -84,7 +90,7 @@ pub(super) fn tool<'d>(
     draft.request.method = operation.method.to_ascii_uppercase();
     draft.request.url = format!("{base}{path}");
     if let Some(accept) = answer.accept {
-        draft.request.headers.insert("Accept".to_owned(), accept);
+        draft.header("Accept", accept);
     }
     let auth = prove(&mut proof, &mut draft);
     let definitions = draft.converter.definitions("body");
@@ -137,7 +143,7 @@ fn draft_again<'d>(
 /// Puts the proof into the request; returns what becomes the tool's `auth`.
 fn prove(proof: &mut Proof, draft: &mut Draft<'_>) -> Option<Auth> {
     for (name, value) in std::mem::take(&mut proof.headers) {
-        draft.request.headers.insert(name, value);
+        draft.header(&name, value);
     }
     for (name, value) in std::mem::take(&mut proof.query) {
         draft.request.query.insert(name, json!(value));
@@ -152,7 +158,7 @@ fn prove(proof: &mut Proof, draft: &mut Draft<'_>) -> Option<Auth> {
     }
     let cookies: Vec<String> = own.into_iter().chain(std::mem::take(&mut draft.cookies)).collect();
     if !cookies.is_empty() {
-        draft.request.headers.insert("Cookie".to_owned(), cookies.join("; "));
+        draft.header("Cookie", cookies.join("; "));
     }
     proof.auth.take()
 }
