@@ -50,6 +50,8 @@ pub(super) struct Draft<'d> {
     pub(super) arguments: Arguments,
     pub(super) request: HttpRequest,
     pub(super) cookies: Vec<String>,
+    /// What the schemas of the arguments refer to.
+    definitions: Map<String, Value>,
 }
 
 impl Draft<'_> {
@@ -83,8 +85,9 @@ pub(super) fn tool<'d>(
         None => security::proof(context.document, operation, context.bundle.as_str()),
     };
     let answer = response::read(context.document, operation);
-    let (mut draft, path) = match draft(context, operation, &proof, References::PutIn)? {
-        (draft, _) if draft.converter.cut => draft_again(context, operation, &proof)?,
+    let (mut draft, path) = match attempt(context, operation, &proof, References::PutIn)? {
+        // Putting all references in came to too much.
+        (draft, _) if draft.converter.cut => attempt(context, operation, &proof, References::Keep)?,
         fits => fits,
     };
     draft.request.method = operation.method.to_ascii_uppercase();
@@ -93,7 +96,6 @@ pub(super) fn tool<'d>(
         draft.header("Accept", accept);
     }
     let auth = prove(&mut proof, &mut draft);
-    let definitions = draft.converter.definitions("body");
     let mut warnings = std::mem::take(&mut draft.converter.warnings);
     warnings.append(&mut proof.warnings);
     warnings.append(&mut draft.arguments.renamed);
@@ -103,14 +105,14 @@ pub(super) fn tool<'d>(
     }
     let http = Http { request: draft.request, auth, ..Http::default() };
     let mut spec = ToolSpec::new(name, Implementation::Http(Box::new(http)));
-    spec.input_schema = checked(draft.arguments.schema(definitions), &mut warnings);
+    spec.input_schema = checked(draft.arguments.schema(draft.definitions), &mut warnings);
     spec.output_schema =
         Some(answer.schema).filter(|schema| Schema::compile("", schema).is_ok()).unwrap_or_else(|| json!({}));
     describe(context, operation, &mut spec, &mut warnings);
     Ok(Imported { spec, warnings, server: base, secrets: proof.secrets })
 }
 
-fn draft<'d>(
+fn attempt<'d>(
     context: &Context<'d>,
     operation: &Operation<'d>,
     proof: &Proof,
@@ -122,22 +124,15 @@ fn draft<'d>(
         arguments: Arguments::default(),
         request: HttpRequest::default(),
         cookies: Vec::new(),
+        definitions: Map::new(),
     };
     for secret in &proof.secrets {
         draft.arguments.reserve(secret);
     }
     let path = parameters::read(context.document, operation, &mut draft);
     body::read(context.document, operation, &mut draft)?;
+    draft.definitions = draft.converter.definitions("body");
     Ok((draft, path))
-}
-
-/// Keeps all references, where putting them in came to too much.
-fn draft_again<'d>(
-    context: &Context<'d>,
-    operation: &Operation<'d>,
-    proof: &Proof,
-) -> Result<(Draft<'d>, String), SkipError> {
-    draft(context, operation, proof, References::Keep)
 }
 
 /// Puts the proof into the request; returns what becomes the tool's `auth`.
