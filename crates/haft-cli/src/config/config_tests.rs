@@ -85,6 +85,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("server.max_running_calls", "7"),
         ("server.cors_origins", "[\"https://a.example\", \"https://b.example\"]"),
         ("server.shutdown_grace", "\"1m30s\""),
+        ("import.max_document_bytes", "4096"),
         ("egress.allowed_hosts", "[\"*.example.com\"]"),
         ("egress.private_hosts", "[\"10.0.0.0/8\"]"),
         ("files.sandboxes", "[\"work=/srv/work\", \"data=/srv/data\"]"),

@@ -39,10 +39,41 @@ fn a_description_becomes_tools_that_are_called() {
             run.shown().replace(&base, "BASE")
         };
         insta::allow_duplicates! {
-            insta::assert_snapshot!(import(&["--dry-run"]), @"");
-            insta::assert_snapshot!(import(&[]), @"");
-            insta::assert_snapshot!(import(&["--tag", "weather"]), @"");
-            insta::assert_snapshot!(import(&["--tag", "none"]), @"");
+            insta::assert_snapshot!(import(&["--dry-run"]), @"
+            exit code: 0
+            ----- stdout
+            OPERATION            TOOL     ACTION   NOTE
+            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            GET /current/{city}  current  created
+            ----- stderr
+            would be: 1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
+            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            ");
+            insta::assert_snapshot!(import(&[]), @"
+            exit code: 0
+            ----- stdout
+            OPERATION            TOOL     ACTION   NOTE
+            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            GET /current/{city}  current  created
+            ----- stderr
+            1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
+            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            ");
+            insta::assert_snapshot!(import(&["--tag", "weather"]), @"
+            exit code: 0
+            ----- stdout
+            OPERATION            TOOL     ACTION     NOTE
+            GET /current/{city}  current  unchanged
+            ----- stderr
+            1 unchanged in the bundle `weather`; requests go to `BASE`
+            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            ");
+            insta::assert_snapshot!(import(&["--tag", "none"]), @"
+            exit code: 8
+            ----- stdout
+            ----- stderr
+            error: `paths`: none of the 2 operations was chosen; its tags are `weather`
+            ");
         }
         assert_eq!(haft.run_with(&["secret", "set", "WEATHER_KEY"], "k1").code, 0);
         let called =
@@ -55,7 +86,22 @@ fn a_description_becomes_tools_that_are_called() {
 fn what_is_no_description_is_told() {
     let haft = Haft::new();
     let file = haft.write("old.yaml", "swagger: '2.0'\npaths: {}\n");
-    insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["import", "openapi", "gone.yaml"]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["import", "openapi", "http://127.0.0.1:9/x.json"]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: `swagger`: this is a Swagger 2.0 document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example with `npx swagger2openapi`
+    ");
+    insta::assert_snapshot!(haft.run(&["import", "openapi", "gone.yaml"]).shown(), @"
+    exit code: 1
+    ----- stdout
+    ----- stderr
+    error: cannot read `gone.yaml`: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(haft.run(&["import", "openapi", "http://127.0.0.1:9/x.json"]).shown(), @"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: `http://127.0.0.1:9/x.json` could not be fetched: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
+    ");
 }

@@ -127,8 +127,7 @@ fn fields<'d>(document: &'d Document, schema: &'d Value, left: usize) -> Option<
     };
     let object = map.get("type").is_none_or(|kind| kind == "object");
     let closed = map.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false));
-    let nullable = map.get("nullable") == Some(&Value::Bool(true));
-    if !object || !closed || nullable || !map.keys().all(|key| known(key)) {
+    if !object || !closed || !map.keys().all(|key| known(key)) {
         return None;
     }
     let mut found = Fields::default();
