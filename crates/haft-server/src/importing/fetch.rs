@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// How long a document may take to arrive.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Fetches a document; returns its text and the address that relative servers are relative to.
 pub(crate) async fn document(app: &App, url: &str) -> Result<(String, String), ApiError> {
