@@ -14,27 +14,22 @@ use haft_core::secret::{Secret, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
+use haft_mcp::client::McpClients;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::{Egress, EgressRules, RulesError};
-use haft_runtime::exec::ExecExecutor;
-use haft_runtime::executors::Executors;
-use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError};
+use haft_runtime::egress::{Egress, RulesError};
+use haft_runtime::files::RootsError;
 use haft_runtime::function::{FunctionExecutor, Functions};
-use haft_runtime::http::HttpExecutor;
 use haft_runtime::pipeline::{Parts, Pipeline};
-use haft_runtime::process::Processes;
-use haft_runtime::python::{Interpreters, PythonExecutor};
 use haft_runtime::registry::Registry;
-use haft_runtime::script::ScriptExecutor;
 use haft_runtime::stages::{Output, Stage};
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
-use haft_wasm::{CacheSettings, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 use uuid::Uuid;
 
 use crate::built_ins::{Installed, Late, install};
 use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
+use crate::means::Means;
 use crate::metrics::{Measure, Metrics};
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -96,6 +91,7 @@ pub struct App {
     metrics: Arc<Metrics>,
     sandbox: Sandbox,
     egress: Egress,
+    mcp_clients: Arc<McpClients>,
 }
 
 impl App {
@@ -109,33 +105,18 @@ impl App {
         make_home(&settings)?;
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let processes = processes(&settings)?;
-        let interpreters = Interpreters::new(processes.clone());
-        let bundles = settings.database_url.is_none().then(|| settings.home.clone());
-        let (files, egress) = (files(&settings)?, egress(&settings)?);
+        let means = Means::new(&settings)?;
         let Extensions { functions, built_ins, stages: own_stages } = extensions;
         let Installed { specs, late } = if settings.built_ins.enabled {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
-            let parts = haft_builtins::Parts {
-                egress: egress.clone(),
-                files: files.clone(),
-                clock: Arc::clone(&clock),
-                platform,
-            };
+            let (egress, files) = (means.egress.clone(), means.files.clone());
+            let parts = haft_builtins::Parts { egress, files, clock: Arc::clone(&clock), platform };
             install(&parts, &functions, built_ins)?
         } else {
             Installed { specs: built_ins, late: Late::default() }
         };
-        let wasm = wasm(&settings, &local_token, &files, egress.clone());
-        let executors = Executors::default()
-            .with(Arc::new(FunctionExecutor::new(functions)))
-            .with(Arc::new(HttpExecutor::new(egress.clone(), Arc::clone(&clock))))
-            .with(Arc::new(ScriptExecutor::new(processes.clone(), interpreters.clone())))
-            .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
-            .with(Arc::new(ExecExecutor::new(processes.clone())))
-            .with(Arc::new(FileReadExecutor::new(files.clone())))
-            .with(Arc::new(FileWriteExecutor::new(files)))
-            .with(Arc::new(wasm));
+        let executors =
+            means.executors(&settings, &clock, &local_token).with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
@@ -149,6 +130,7 @@ impl App {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
         });
+        let mcp_clients = means.mcp_clients(&secrets, &store);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(Parts {
             registry: Arc::clone(&registry),
@@ -168,8 +150,9 @@ impl App {
             tokens: Tokens::default(),
             local_token,
             metrics,
-            sandbox: processes.sandbox().clone(),
-            egress,
+            sandbox: means.processes.sandbox().clone(),
+            egress: means.egress,
+            mcp_clients,
         });
         late.set(&app);
         app.reload_tokens().await?;
@@ -238,6 +221,10 @@ impl App {
     /// Returns the one way out.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
+    }
+
+    pub(crate) fn mcp_clients(&self) -> &McpClients {
+        &self.mcp_clients
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {
@@ -314,66 +301,11 @@ impl App {
     }
 }
 
-/// Compiled code is kept beneath the home folder, authenticated with the token that only its owner knows.
-fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress) -> WasmExecutor {
-    let folder = settings.home.join("cache").join("wasm");
-    let folders = files.roots().iter().cloned().map(|root| {
-        let Root { name, path, read_only, make } = root;
-        WasmFolder { name, path, read_only, make }
-    });
-    // Where only some hosts are allowed, looking names up would tell others of them.
-    let names = settings.egress.allowed_hosts.is_empty();
-    let network = WasmNetwork { allows: Arc::new(move |address| egress.allows(address)), names };
-    WasmExecutor::new(WasmSettings {
-        home: settings.database_url.is_none().then(|| settings.home.clone()),
-        cache: Some(CacheSettings { folder, key: local_token.clone() }),
-        limits: settings.wasm,
-        folders: folders.collect(),
-        network: Some(network),
-        ..WasmSettings::default()
-    })
-}
-
 fn make_home(settings: &Settings) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt as _;
     // The folder holds keys and tokens: nobody else looks in.
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
     made.map_err(|source| StartError::Home { path: settings.home.clone(), source })
-}
-
-fn egress(settings: &Settings) -> Result<Egress, RulesError> {
-    Egress::new(&EgressRules {
-        allowed_hosts: settings.egress.allowed_hosts.clone(),
-        private_hosts: settings.egress.private_hosts.clone(),
-    })
-}
-
-/// Prepares the sandbox. Nothing of the home folder, with its keys and its database, is ever seen in it.
-fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
-    let sandbox = &settings.sandbox;
-    let sandbox = Sandbox::open(haft_sandbox::Settings {
-        engine: sandbox.engine,
-        scratch: settings.home.join("run"),
-        hidden: vec![settings.home.clone()],
-        read_only: sandbox.read_only.clone(),
-        image: sandbox.image.clone(),
-    })?;
-    Ok(Processes::new(sandbox, settings.sandbox.processes.clone()))
-}
-
-/// The folders of file tools; without any, a workspace in the home folder, made when it is first used.
-fn files(settings: &Settings) -> Result<Files, RootsError> {
-    let given = &settings.files;
-    let mut roots: Vec<Root> =
-        given.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
-    if roots.is_empty() {
-        roots.push(Root { make: true, ..Root::new("workspace", settings.home.join("workspace")) });
-    }
-    for name in &given.read_only {
-        let root = roots.iter_mut().find(|root| root.name == *name);
-        root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
-    }
-    Files::new(roots)
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

@@ -32,6 +32,8 @@ mod error;
 mod identity;
 mod importing;
 mod local_token;
+mod mcp_home;
+mod means;
 mod metrics;
 mod params;
 mod reply;

@@ -18,7 +18,7 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
     bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle,
-    revisions, search, test, tokens, tool, tools, validate,
+    mcp_servers, revisions, search, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs};
 
@@ -140,6 +140,11 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
         .routes(routes!(import::openapi))
+        .routes(routes!(mcp_servers::list, mcp_servers::create))
+        .routes(routes!(mcp_servers::get, mcp_servers::patch, mcp_servers::delete))
+        .routes(routes!(mcp_servers::refresh))
+        .routes(routes!(mcp_servers::changes))
+        .routes(routes!(mcp_servers::accept))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(changes::list))
 }

@@ -39,7 +39,13 @@ impl App {
         let upkeep = {
             let app = Arc::clone(&self);
             tokio::spawn(async move {
-                tokio::join!(app.verify(), app.examine_sandbox(), app.keep_usage(), app.follow_tokens());
+                tokio::join!(
+                    app.verify(),
+                    app.examine_sandbox(),
+                    app.keep_usage(),
+                    app.follow_tokens(),
+                    app.keep_mcp_servers()
+                );
             })
         };
         let connections = GracefulShutdown::new();

@@ -14,8 +14,14 @@ use haft_sandbox::Sandbox;
 
 use super::connection::Connection;
 
-/// Takes what servers list.
-pub trait ToolSink: Send + Sync {
+/// Where servers are configured, and what they list is kept.
+pub trait McpHome: Send + Sync {
+    /// Returns a server that is configured.
+    fn server<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: &'a BundleSlug,
+    ) -> Work<'a, Result<Option<McpServer>, StoreError>>;
     /// Takes the whole list of a server, each time that it was read.
     fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>>;
 }
@@ -28,8 +34,8 @@ pub struct ClientParts {
     pub egress: Egress,
     /// Where `${NAME}` finds its value.
     pub secrets: Arc<dyn SecretSource>,
-    /// Who takes the lists.
-    pub sink: Arc<dyn ToolSink>,
+    /// Where servers are configured.
+    pub home: Arc<dyn McpHome>,
 }
 
 type Key = (TenantId, BundleSlug);
@@ -76,6 +82,32 @@ impl McpClients {
         let connection =
             self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))?;
         connection.refresh().await.map_err(|why| not_connected(id, &why))
+    }
+
+    /// Takes all servers as they are configured now.
+    pub fn set_all(&self, servers: Vec<McpServer>) {
+        let keys: std::collections::HashSet<Key> =
+            servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
+        self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
+        for server in servers {
+            self.set(server);
+        }
+    }
+
+    /// Returns a server for a call; one that nobody has connected to yet is connected to now.
+    pub(super) async fn for_call(
+        &self,
+        tenant: &TenantId,
+        id: &BundleSlug,
+    ) -> Result<Arc<Connection>, CallError> {
+        if let Some(connection) = self.connection(tenant, id) {
+            return Ok(connection);
+        }
+        let found = self.parts.home.server(tenant, id).await;
+        let found = found.map_err(|error| CallError::internal(error.to_string()))?;
+        let server = found.ok_or_else(|| not_connected(id, "it is not configured"))?;
+        self.set(server);
+        self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))
     }
 
     pub(super) fn connection(&self, tenant: &TenantId, id: &BundleSlug) -> Option<Arc<Connection>> {

@@ -301,7 +301,7 @@ impl Keeper {
             }
         }
         let count = listed.len();
-        if let Err(error) = self.parts.sink.listed(&self.server, listed).await {
+        if let Err(error) = self.parts.home.listed(&self.server, listed).await {
             tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
         }
         self.shared.set(|state| state.tools = count);

@@ -1,6 +1,6 @@
 //! The `mcp` executor: tools of servers that are configured.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -21,15 +21,16 @@ use super::clients::{McpClients, not_connected};
 use super::connection::Link;
 use super::value;
 
-/// Runs tools of MCP servers.
+/// Runs tools of MCP servers. It is made before the store from which the servers are known, which is told later.
+#[derive(Default)]
 pub struct McpExecutor {
-    clients: Arc<McpClients>,
+    clients: Arc<OnceLock<Arc<McpClients>>>,
 }
 
 impl McpExecutor {
-    /// Makes the executor of these servers.
-    pub fn new(clients: Arc<McpClients>) -> Self {
-        Self { clients }
+    /// Says which servers there are; what was said first holds.
+    pub fn connect(&self, clients: Arc<McpClients>) {
+        let _ = self.clients.set(clients);
     }
 }
 
@@ -58,7 +59,7 @@ impl Executor for McpExecutor {
 }
 
 struct Ready {
-    clients: Arc<McpClients>,
+    clients: Arc<OnceLock<Arc<McpClients>>>,
     server: BundleSlug,
     tool: String,
 }
@@ -66,10 +67,9 @@ struct Ready {
 impl Prepared for Ready {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(async move {
-            let connection = self
-                .clients
-                .connection(&call.tenant, &self.server)
-                .ok_or_else(|| not_connected(&self.server, "it is switched off, or not configured"))?;
+            let clients =
+                self.clients.get().ok_or_else(|| not_connected(&self.server, "the program is starting"))?;
+            let connection = clients.for_call(&call.tenant, &self.server).await?;
             let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
             link.scrubber.secrets().iter().for_each(|secret| call.hide(secret.clone()));
             let answer = ask(&link, &self.tool, call, args).await;

@@ -10,5 +10,5 @@ mod stderr;
 mod stdio;
 mod value;
 
-pub use clients::{ClientParts, McpClients, ToolSink};
+pub use clients::{ClientParts, McpClients, McpHome};
 pub use executor::McpExecutor;

@@ -15,7 +15,7 @@ use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::{Policy, ToolSpec};
-use haft_mcp::client::{ClientParts, McpClients, McpExecutor, ToolSink};
+use haft_mcp::client::{ClientParts, McpClients, McpExecutor, McpHome};
 use haft_runtime::egress::{Egress, EgressRules};
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use serde_json::{Value, json};
@@ -36,7 +36,15 @@ impl SecretSource for OneSecret {
 #[derive(Default)]
 struct Lists(Mutex<Vec<Vec<String>>>);
 
-impl ToolSink for Lists {
+impl McpHome for Lists {
+    fn server<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _id: &'a BundleSlug,
+    ) -> Work<'a, Result<Option<McpServer>, StoreError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     fn listed<'a>(&'a self, _server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
         self.0.lock().unwrap().push(tools.into_iter().map(|tool| tool.name).collect());
         Box::pin(std::future::ready(Ok(())))
@@ -77,7 +85,7 @@ impl Rig {
             sandbox: Sandbox::open(settings).unwrap(),
             egress: Egress::new(&EgressRules::default()).unwrap(),
             secrets: Arc::new(OneSecret),
-            sink: Arc::clone(&lists) as _,
+            home: Arc::clone(&lists) as _,
         });
         let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
@@ -103,7 +111,8 @@ impl Rig {
     async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
         let mcp = Mcp { server: Some("test".into()), tool_name: tool.into(), ..Mcp::default() };
         let spec = ToolSpec::new(ToolName::new("t").unwrap(), Implementation::Mcp(mcp));
-        let executor = McpExecutor::new(Arc::clone(&self.clients));
+        let executor = McpExecutor::default();
+        executor.connect(Arc::clone(&self.clients));
         let prepared = executor.prepare(&Arc::new(spec), None).unwrap();
         let deadline = Instant::now() + Duration::from_mins(1);
         let mut context =

@@ -1,0 +1,82 @@
+//! MCP servers whose tools are used, with a real program at the other end.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, code};
+
+/// The program that the tests of haft-mcp use, too.
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
+
+async fn connected(server: &Server, id: &str) -> Value {
+    loop {
+        let (_, answer) = server.get(&format!("/api/mcp-servers/{id}")).await;
+        if answer["data"]["state"]["phase"] == "connected" {
+            return answer["data"].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_added_listed_called_and_removed() {
+    let server = Server::start().await;
+    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM], "env": {"KEY": "literal"}});
+    let (status, answer) = server.post("/api/mcp-servers", body.clone()).await;
+    assert_eq!(status, 201, "{answer}");
+    assert_eq!(answer["data"]["env"]["KEY"], "***", "a value that is no reference is not shown");
+    let state = connected(&server, "test").await;
+    assert_eq!(state["state"]["server_info"], "test 1");
+
+    let (_, tool) = server.get("/api/tools/test:echo").await;
+    let tool = &tool["data"];
+    assert_eq!((&tool["source"], &tool["tool_type"]), (&json!("mcp"), &json!("mcp")), "{tool}");
+    let (_, answer) = server.invoke("test:echo", json!({"text": "hello"})).await;
+    assert_eq!(answer["value"], "hello", "{answer}");
+    let (status, answer) = server.invoke("test:echo", json!({"text": 7})).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_arguments"));
+
+    let (status, answer) = server.delete("/api/tools/test:echo").await;
+    assert_eq!((status, code(&answer)), (403, "read_only"), "{answer}");
+    let (status, answer) = server.post("/api/mcp-servers", body).await;
+    assert_eq!((status, code(&answer)), (409, "conflict"));
+
+    let server = server.restart().await;
+    let (_, answer) = server.invoke("echo", json!({"text": "again"})).await;
+    assert_eq!(answer["value"], "again", "{answer}");
+    let (status, _) = server.delete("/api/mcp-servers/test").await;
+    assert_eq!(status, 200);
+    let (status, _) = server.get("/api/tools/test:echo").await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_server_that_is_off_takes_no_calls() {
+    let server = Server::start().await;
+    server.post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM]})).await;
+    connected(&server, "test").await;
+    let (_, answer) = server.patch("/api/mcp-servers/test", json!({"enabled": false})).await;
+    assert_eq!(answer["data"]["state"]["phase"], "disconnected", "{answer}");
+    let (_, answer) = server.invoke("test:echo", json!({"text": "x"})).await;
+    assert_eq!(answer["error"]["code"], "network", "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_no_server_is_told() {
+    let server = Server::start().await;
+    for (body, expected) in [
+        (json!({"id": "a"}), "say either `command` or `url`"),
+        (json!({"id": "a", "command": "x", "url": "http://y"}), "say either `command` or `url`"),
+        (json!({"id": "a", "url": "ftp://y"}), "`url` must begin with http:// or https://"),
+        (json!({"id": "a", "command": "x", "policy": "maybe"}), "`policy` must be"),
+        (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "write the value"),
+        (json!({"id": "../x", "command": "x"}), "`id`"),
+    ] {
+        let (status, answer) = server.post("/api/mcp-servers", body.clone()).await;
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(status == 400 && message.contains(expected), "{body}: {answer}");
+    }
+    let (status, _) = server.get("/api/mcp-servers/none").await;
+    assert_eq!(status, 404);
+}
