@@ -6,7 +6,6 @@ use std::time::Duration;
 use haft_core::Work;
 use haft_core::catalog::StoreError;
 use haft_core::mcp::{Listed, McpServer, import};
-use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::SecretSource;
 use haft_mcp::client::{ClientParts, McpClients, McpHome};
 use haft_runtime::egress::Egress;
@@ -37,15 +36,8 @@ pub(crate) fn clients(
 struct StoredServers(Arc<Store>);
 
 impl McpHome for StoredServers {
-    fn server<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        id: &'a BundleSlug,
-    ) -> Work<'a, Result<Option<McpServer>, StoreError>> {
-        Box::pin(async move {
-            let all = self.0.mcp_servers().await?;
-            Ok(all.into_iter().find(|server| server.tenant == *tenant && server.id == *id))
-        })
+    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+        Box::pin(self.0.mcp_servers())
     }
 
     fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
@@ -60,16 +52,10 @@ impl McpHome for StoredServers {
 }
 
 impl App {
-    /// Takes the servers as they are configured now.
-    pub(crate) async fn reload_mcp_servers(&self) -> Result<(), StoreError> {
-        self.mcp_clients().set_all(self.store().mcp_servers().await?);
-        Ok(())
-    }
-
     /// Keeps the servers connected as they are configured, until dropped.
     pub(crate) async fn keep_mcp_servers(&self) {
         loop {
-            if let Err(error) = self.reload_mcp_servers().await {
+            if let Err(error) = self.mcp_clients().reload().await {
                 tracing::warn!(%error, "the MCP servers could not be read");
             }
             tokio::time::sleep(LOOK_EVERY).await;

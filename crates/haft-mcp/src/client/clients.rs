@@ -1,6 +1,6 @@
 //! All servers that are configured.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use haft_core::Work;
@@ -16,12 +16,8 @@ use super::connection::Connection;
 
 /// Where servers are configured, and what they list is kept.
 pub trait McpHome: Send + Sync {
-    /// Returns a server that is configured.
-    fn server<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        id: &'a BundleSlug,
-    ) -> Work<'a, Result<Option<McpServer>, StoreError>>;
+    /// Returns every server that is configured.
+    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>>;
     /// Takes the whole list of a server, each time that it was read.
     fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>>;
 }
@@ -44,12 +40,18 @@ type Key = (TenantId, BundleSlug);
 pub struct McpClients {
     parts: Arc<ClientParts>,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
+    /// Held from the reading of the configuration to its being followed: an older one never comes last.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 impl McpClients {
     /// Starts without any.
     pub fn new(parts: ClientParts) -> Self {
-        Self { parts: Arc::new(parts), connections: RwLock::default() }
+        Self {
+            parts: Arc::new(parts),
+            connections: RwLock::default(),
+            reloading: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Takes a server as it is configured now: connects to it, anew where that changed, or lets it go.
@@ -85,13 +87,16 @@ impl McpClients {
     }
 
     /// Takes all servers as they are configured now.
-    pub fn set_all(&self, servers: Vec<McpServer>) {
-        let keys: std::collections::HashSet<Key> =
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let _turn = self.reloading.lock().await;
+        let servers = self.parts.home.servers().await?;
+        let keys: HashSet<Key> =
             servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
         self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
         for server in servers {
             self.set(server);
         }
+        Ok(())
     }
 
     /// Returns a server for a call; one that nobody has connected to yet is connected to now.
@@ -103,10 +108,11 @@ impl McpClients {
         if let Some(connection) = self.connection(tenant, id) {
             return Ok(connection);
         }
-        let found = self.parts.home.server(tenant, id).await;
-        let found = found.map_err(|error| CallError::internal(error.to_string()))?;
-        let server = found.ok_or_else(|| not_connected(id, "it is not configured"))?;
-        self.set(server);
+        let _turn = self.reloading.lock().await;
+        let all = self.parts.home.servers().await;
+        let all = all.map_err(|error| CallError::internal(error.to_string()))?;
+        let found = all.into_iter().find(|server| server.tenant == *tenant && server.id == *id);
+        self.set(found.ok_or_else(|| not_connected(id, "it is not configured"))?);
         self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))
     }
 

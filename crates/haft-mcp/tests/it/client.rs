@@ -37,12 +37,8 @@ impl SecretSource for OneSecret {
 struct Lists(Mutex<Vec<Vec<String>>>);
 
 impl McpHome for Lists {
-    fn server<'a>(
-        &'a self,
-        _tenant: &'a TenantId,
-        _id: &'a BundleSlug,
-    ) -> Work<'a, Result<Option<McpServer>, StoreError>> {
-        Box::pin(std::future::ready(Ok(None)))
+    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn listed<'a>(&'a self, _server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {

@@ -168,7 +168,7 @@ pub(crate) async fn create(
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
     app.store().put_mcp_server(server.clone()).await?;
-    app.reload_mcp_servers().await?;
+    app.mcp_clients().reload().await?;
     app.audit(&identity, "mcp_server.create", server.id.as_str());
     Ok(created(view(&app, &server)))
 }
@@ -206,7 +206,7 @@ pub(crate) async fn patch(
     server.accept_changes = patch.accept_changes.unwrap_or(server.accept_changes);
     server.modified_at = app.now();
     app.store().put_mcp_server(server.clone()).await?;
-    app.reload_mcp_servers().await?;
+    app.mcp_clients().reload().await?;
     app.audit(&identity, "mcp_server.update", &id);
     Ok(success(view(&app, &server)).into_response())
 }
@@ -224,7 +224,7 @@ pub(crate) async fn delete(
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
     app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
-    app.reload_mcp_servers().await?;
+    app.mcp_clients().reload().await?;
     app.audit(&identity, "mcp_server.delete", &id);
     Ok(success(json!({"message": format!("MCP server '{id}' deleted")})).into_response())
 }
