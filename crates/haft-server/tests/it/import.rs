@@ -326,7 +326,6 @@ async fn only_editors_import_and_only_into_open_bundles() {
 
 /// Ten operations of GitHub's description, which `tools/setup test` fetches.
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
 async fn operations_of_github_are_called() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-data/github-openapi.json");
     let Ok(text) = std::fs::read_to_string(path) else {
