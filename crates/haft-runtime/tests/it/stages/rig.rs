@@ -128,7 +128,7 @@ impl Rig {
             tool: Wanted::Named(tool.parse().unwrap()),
             args: serde_json::from_value(args).unwrap(),
             mode: Mode::Debug,
-            caller: Caller { name: caller.into(), elevated: true },
+            caller: Caller { name: caller.into(), elevated: true, ..Caller::nobody() },
             surface: "test",
             timeout: None,
             idempotency_key: None,
