@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    audit, bundle, call, completions, doctor, import, init, reindex, secret, serve, token, tool,
+    audit, bundle, call, completions, doctor, import, init, mcp, reindex, secret, serve, token, tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -64,6 +64,8 @@ fn read_token(text: &str) -> Result<Secret, std::convert::Infallible> {
 pub(crate) enum Command {
     /// Start the server
     Serve(serve::Arguments),
+    /// Serve the tools to an MCP client over standard input and output
+    Mcp(mcp::Arguments),
     /// Make a home folder with a sample configuration and an example tool
     Init,
     /// Check the installation and say what is wrong
@@ -99,6 +101,7 @@ impl Command {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::Serve(arguments) => serve::run(arguments, context).await,
+            Self::Mcp(arguments) => mcp::run(arguments, context).await,
             Self::Init => init::run(context),
             Self::Doctor => doctor::run(context).await,
             Self::Reindex => reindex::run(context).await,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use haft_core::secret::Secret;
-use haft_server::App;
 use haft_server::settings::Settings;
+use haft_server::{App, StdioClient, UnknownBundle};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -49,6 +49,15 @@ impl Engine {
         stop: impl Future<Output = ()> + Send,
     ) -> std::io::Result<()> {
         Arc::clone(&self.app).serve(listener, stop).await
+    }
+
+    /// Serves the MCP client at the standard input and output until it goes away or `stop`, then closes the home folder.
+    pub(crate) async fn serve_stdio(
+        &self,
+        client: StdioClient,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), UnknownBundle> {
+        Arc::clone(&self.app).serve_stdio(client, stop).await
     }
 
     /// Builds the index anew from the files.

@@ -29,6 +29,7 @@ use uuid::Uuid;
 use crate::built_ins::{Installed, Late, install};
 use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
+use crate::mcp::Mcp;
 use crate::means::Means;
 use crate::metrics::{Measure, Metrics};
 use crate::secrets::Secrets;
@@ -92,6 +93,7 @@ pub struct App {
     sandbox: Sandbox,
     egress: Egress,
     mcp_clients: Arc<McpClients>,
+    mcp: Mcp,
 }
 
 impl App {
@@ -102,12 +104,13 @@ impl App {
 
     /// Opens an installation with a program's own functions and tools.
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
+        let extensions = if settings.mcp.fixtures { fixtures() } else { extensions };
         make_home(&settings)?;
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let means = Means::new(&settings)?;
         let Extensions { functions, built_ins, stages: own_stages } = extensions;
-        let Installed { specs, late } = if settings.built_ins.enabled {
+        let Installed { specs, late } = if settings.built_ins.enabled && !settings.mcp.fixtures {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
             let (egress, files) = (means.egress.clone(), means.files.clone());
             let parts = haft_builtins::Parts { egress, files, clock: Arc::clone(&clock), platform };
@@ -141,11 +144,13 @@ impl App {
             max_running: settings.server.max_running_calls,
             workspace: None,
         });
+        let pipeline = Arc::new(pipeline);
+        let mcp = Mcp::new(&settings, &registry, &pipeline);
         let app = Arc::new(Self {
             settings,
             store,
             registry,
-            pipeline: Arc::new(pipeline),
+            pipeline,
             clock,
             tokens: Tokens::default(),
             local_token,
@@ -153,6 +158,7 @@ impl App {
             sandbox: means.processes.sandbox().clone(),
             egress: means.egress,
             mcp_clients,
+            mcp,
         });
         late.set(&app);
         app.reload_tokens().await?;
@@ -227,6 +233,10 @@ impl App {
         &self.mcp_clients
     }
 
+    pub(crate) fn mcp(&self) -> &Mcp {
+        &self.mcp
+    }
+
     pub(crate) fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
@@ -299,6 +309,13 @@ impl App {
             tracing::warn!(error = %error, "usage counters could not be written");
         }
     }
+}
+
+/// What the conformance suite of MCP calls, in place of everything else.
+fn fixtures() -> Extensions {
+    let extensions = Extensions { built_ins: haft_mcp::server::fixtures::specs(), ..Extensions::default() };
+    haft_mcp::server::fixtures::functions(&extensions.functions);
+    extensions
 }
 
 fn make_home(settings: &Settings) -> Result<(), StartError> {

@@ -24,7 +24,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::request_id;
-use crate::routes::invoke;
+use crate::routes::{invoke, mcp};
 
 /// Smaller answers are sent as they are: packing them costs more than it saves.
 const WORTH_PACKING: u64 = 1024;
@@ -90,6 +90,12 @@ impl Edge {
             // Boxed here, as everything around it would move it on.
             return Box::pin(invoke::directly(&self.app, &reference, request)).await.into_response();
         }
+        if mcp::is_meant(request.uri().path()) {
+            return Box::pin(mcp::answer(&self.app, request)).await;
+        }
+        if mcp::asks_metadata(request.uri().path()) {
+            return mcp::metadata(&self.app, &request);
+        }
         let answered = self.routes.clone().call(request).await;
         answered.unwrap_or_else(|never| match never {})
     }
@@ -112,14 +118,17 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     }
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
-        .allow_headers(
-            ["authorization", "content-type", "idempotency-key", "x-request-id"].map(HeaderName::from_static),
-        )
-        .expose_headers(["location", "x-request-id", "idempotency-replayed"].map(HeaderName::from_static))
+        .allow_headers(names(&["authorization", "content-type", "idempotency-key", "x-request-id"]))
+        .expose_headers(names(&["location", "x-request-id", "idempotency-replayed", "www-authenticate"]))
         .max_age(Duration::from_hours(1));
     if origins.iter().any(|origin| origin == "*") {
         return Some(layer.allow_origin(AllowOrigin::any()));
     }
     let listed = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
     Some(layer.allow_origin(AllowOrigin::list(listed)))
+}
+
+/// Headers, and those of MCP.
+fn names(own: &[&'static str]) -> Vec<HeaderName> {
+    own.iter().chain(&mcp::HEADERS).map(|name| HeaderName::from_static(name)).collect()
 }

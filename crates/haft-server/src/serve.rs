@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +11,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::edge::Edge;
+use crate::mcp::{StdioClient, UnknownBundle};
 
 /// The most connections at once; more wait in the queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -28,6 +32,22 @@ const DRAIN_STEP: Duration = Duration::from_millis(20);
 /// How long cancelled calls may take to be recorded.
 const RECORD_TIME: Duration = Duration::from_secs(5);
 
+/// The open connections.
+#[derive(Default)]
+struct Connections {
+    open: TaskTracker,
+    finishing: CancellationToken,
+}
+
+impl Connections {
+    /// Lets every connection finish the request that it is at, and waits for that.
+    async fn finish(&self) {
+        self.finishing.cancel();
+        self.open.close();
+        self.open.wait().await;
+    }
+}
+
 impl App {
     /// Serves until `stop` is over; then lets what is running finish, within the grace time.
     pub async fn serve(
@@ -35,37 +55,46 @@ impl App {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let watching = self.store().watch();
-        let upkeep = {
-            let app = Arc::clone(&self);
-            tokio::spawn(async move {
-                tokio::join!(
-                    app.verify(),
-                    app.examine_sandbox(),
-                    app.keep_usage(),
-                    app.follow_tokens(),
-                    app.keep_mcp_servers()
-                );
-            })
-        };
-        let connections = GracefulShutdown::new();
+        let upkeep = Upkeep::start(&self);
+        let connections = Connections::default();
         let accepting = accept(&listener, self.edge(), &connections);
         tokio::select! {
             () = accepting => {}
             () = stop => {}
         }
         drop(listener);
-        self.drain(connections).await;
-        upkeep.abort();
-        watching.stop().await;
+        self.mcp().stop();
+        self.drain(connections.finish()).await;
+        self.mcp().end();
+        upkeep.stop().await;
         self.close().await;
         Ok(())
     }
 
-    async fn drain(&self, connections: GracefulShutdown) {
+    /// Serves one MCP client at the standard input and output of this process, until it goes away or `stop` is over.
+    pub async fn serve_stdio(
+        self: Arc<Self>,
+        client: StdioClient,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), UnknownBundle> {
+        let seat = client.seat(&self)?;
+        let upkeep = Upkeep::start(&self);
+        tokio::select! {
+            () = self.mcp().serve_stdio(seat) => {}
+            () = stop => {}
+        }
+        self.mcp().stop();
+        self.drain(std::future::ready(())).await;
+        self.mcp().end();
+        upkeep.stop().await;
+        self.close().await;
+        Ok(())
+    }
+
+    async fn drain(&self, connections: impl Future<Output = ()>) {
         let grace = self.settings().server.shutdown_grace;
         let finished = async {
-            connections.shutdown().await;
+            connections.await;
             self.idle().await;
         };
         if tokio::time::timeout(grace, finished).await.is_err() {
@@ -85,7 +114,35 @@ impl App {
     }
 }
 
-async fn accept(listener: &TcpListener, edge: Edge, connections: &GracefulShutdown) {
+/// What goes on beside the answering of requests.
+struct Upkeep {
+    watching: haft_store::Watching,
+    rest: JoinHandle<()>,
+}
+
+impl Upkeep {
+    fn start(app: &Arc<App>) -> Self {
+        let watching = app.store().watch();
+        let app = Arc::clone(app);
+        let rest = tokio::spawn(async move {
+            tokio::join!(
+                app.verify(),
+                app.examine_sandbox(),
+                app.keep_usage(),
+                app.follow_tokens(),
+                app.keep_mcp_servers()
+            );
+        });
+        Self { watching, rest }
+    }
+
+    async fn stop(self) {
+        self.rest.abort();
+        self.watching.stop().await;
+    }
+}
+
+async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
     let edge = Arc::new(edge);
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     // HTTP/1.1 alone: its time limit holds from the first byte on, which one that has to guess the version
@@ -108,9 +165,19 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &GracefulShutdo
             let edge = Arc::clone(&edge);
             async move { Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await) }
         });
-        let connection = connections.watch(builder.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
+        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let finishing = connections.finishing.clone();
+        connections.open.spawn(async move {
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                biased;
+                ended = &mut connection => ended,
+                () = finishing.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(error = %error, "a connection ended badly");
             }
             drop(permit);

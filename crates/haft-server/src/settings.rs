@@ -32,6 +32,8 @@ pub struct Settings {
     pub server: ServerSettings,
     /// What is read of API descriptions.
     pub import: ImportSettings,
+    /// The MCP server.
+    pub mcp: McpSettings,
     /// Where tools may connect to.
     pub egress: EgressSettings,
     /// Which folders file tools may use.
@@ -73,6 +75,26 @@ pub struct ImportSettings {
 impl Default for ImportSettings {
     fn default() -> Self {
         Self { max_document_bytes: haft_core::openapi::MAX_DOCUMENT }
+    }
+}
+
+/// The MCP server.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    /// Names that clients may reach the server by, besides addresses and `localhost`; `*` is every name.
+    pub allowed_hosts: Vec<String>,
+    /// The address that clients know the server by, as in `https://tools.example.com`; `None` means the one that a
+    /// request names.
+    pub public_url: Option<String>,
+    /// With more tools than this, a list holds only what finds and calls them.
+    pub compact_above: usize,
+    /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
+    pub fixtures: bool,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self { allowed_hosts: Vec::new(), public_url: None, compact_above: 100, fixtures: false }
     }
 }
 
@@ -162,6 +184,7 @@ impl Settings {
             key: None,
             server: ServerSettings::default(),
             import: ImportSettings::default(),
+            mcp: McpSettings::default(),
             egress: EgressSettings::default(),
             files: FileSettings::default(),
             secrets: SecretSettings::default(),

@@ -19,47 +19,58 @@ const GREETING: Duration = Duration::from_secs(2);
 /// No call takes longer.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// A server that answers.
-pub(crate) struct Reach {
-    /// Its address.
-    pub(crate) base: Url,
-    client: reqwest::Client,
-}
-
 /// Connects to the server that is named or running, else opens the home folder.
 pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
+    match server(context).await? {
+        Some((base, token)) => Ok(Client::http(http_client(&base)?, base, token)),
+        None => Ok(Client::local(open(context).await?).await),
+    }
+}
+
+/// Returns the server that is named or running, and the token for it.
+pub(crate) async fn server(context: &Context) -> Result<Option<(Url, Secret)>, CliError> {
     if let Some(base) = context.server()? {
         let token = named_server_token(context, &base)?;
-        return Ok(Client::http(http_client(&base)?, base, token));
+        return Ok(Some((base, token)));
     }
     let home = context.home()?;
-    if let Some(reach) = find_server(&home).await {
-        let token = context.token().or_else(|| home_token(&home));
-        let token = token.ok_or_else(|| CliError::NoToken(reach.base.to_string()))?;
-        return Ok(Client::http(reach.client, reach.base, token));
-    }
+    let Some(base) = find_server(&home).await else { return Ok(None) };
+    let token = context.token().or_else(|| home_token(&home));
+    let token = token.ok_or_else(|| CliError::NoToken(base.to_string()))?;
+    Ok(Some((base, token)))
+}
+
+/// Opens the home folder.
+pub(crate) async fn open(context: &Context) -> Result<Engine, CliError> {
     let resolved = context.resolve()?;
     logging::start(&context.quiet(resolved.log), &context.output);
     for warning in &resolved.warnings {
         context.output.warn(warning);
     }
-    Ok(Client::local(Engine::open(resolved.settings).await?).await)
+    Engine::open(resolved.settings).await
 }
 
 /// Returns the server that `server.json` names, if it answers.
-pub(crate) async fn find_server(home: &Path) -> Option<Reach> {
+pub(crate) async fn find_server(home: &Path) -> Option<Url> {
     let file = ServerFile::read(home)?;
     let base = Url::parse(&format!("http://{}", file.connect_addr())).ok()?;
     let client = http_client(&base).ok()?;
     let answer = client.get(base.join("/healthz").ok()?).timeout(GREETING).send().await.ok()?;
-    answer.status().is_success().then_some(Reach { base, client })
+    answer.status().is_success().then_some(base)
 }
 
 fn http_client(base: &Url) -> Result<reqwest::Client, CliError> {
-    let builder = reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(5))
-        .timeout(LONGEST)
-        .redirect(reqwest::redirect::Policy::none());
+    build(base, reqwest::Client::builder().timeout(LONGEST))
+}
+
+/// Makes a client for a connection that stays open.
+pub(crate) fn pipe_client(base: &Url) -> Result<reqwest::Client, CliError> {
+    // Only this version lets a connection be taken over.
+    build(base, reqwest::Client::builder().http1_only())
+}
+
+fn build(base: &Url, builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
+    let builder = builder.connect_timeout(Duration::from_secs(5)).redirect(reqwest::redirect::Policy::none());
     // A proxy could not reach our loopback, and should not see the token.
     let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
     let failed =

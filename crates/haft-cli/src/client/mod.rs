@@ -4,6 +4,6 @@ mod connect;
 mod request;
 mod transport;
 
-pub(crate) use connect::{connect, find_server};
+pub(crate) use connect::{connect, find_server, open, pipe_client, server};
 pub(crate) use request::{Body, Request, segment};
-pub(crate) use transport::Client;
+pub(crate) use transport::{Client, read_answer};

@@ -141,7 +141,7 @@ impl Client {
 }
 
 /// Reads an answer: JSON that is no error.
-fn read_answer(status: u16, body: &[u8], place: impl Fn() -> String) -> Result<Value, CliError> {
+pub(crate) fn read_answer(status: u16, body: &[u8], place: impl Fn() -> String) -> Result<Value, CliError> {
     let success = (200..300).contains(&status);
     if success && body.is_empty() {
         return Ok(Value::Null);

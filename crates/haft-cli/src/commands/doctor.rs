@@ -155,7 +155,7 @@ async fn check_server(context: &Context, home: &Path) -> Check {
         return Check::new(name, State::Ok, format!("named: {base}"));
     }
     match find_server(home).await {
-        Some(reach) => Check::new(name, State::Ok, format!("running at {}", reach.base)),
+        Some(base) => Check::new(name, State::Ok, format!("running at {base}")),
         None => Check::new(name, State::Ok, "not running; commands open the home folder themselves"),
     }
 }

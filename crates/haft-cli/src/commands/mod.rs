@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod mcp;
 pub(crate) mod reindex;
 pub(crate) mod secret;
 pub(crate) mod serve;

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::CliError;
 use crate::logging;
-use crate::server_file::{Guard, ServerFile};
+use crate::server_file::ServerFile;
 
 /// How long the answer of another server is waited for.
 const PROBE: Duration = Duration::from_millis(500);
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     mode: Option<Mode>,
 }
 
-fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
+pub(super) fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
     crate::config::parse_addr(text).ok_or("write an address with a port, as in `127.0.0.1:18789`")
 }
 
@@ -62,7 +62,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let engine = Engine::open(settings).await?;
     let file = ServerFile::write(&home, addr).map_err(CliError::io("write `server.json`"))?;
     let file = Arc::new(file);
-    let stop = stop_signal(Arc::clone(&file)).map_err(CliError::io("listen to signals"))?;
+    let removes = Arc::clone(&file);
+    let stop = stop_signal(move || removes.remove()).map_err(CliError::io("listen to signals"))?;
     let login = engine.login_link(addr);
     let data = json!({"address": format!("http://{addr}"), "login": &login, "home": home, "addr": addr});
     // The link is an admin's token: it belongs on a screen, not in the log that a service's output becomes.
@@ -84,8 +85,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     served
 }
 
-/// Returns what ends with the first stop signal; the second one ends the process at once.
-fn stop_signal(file: Arc<Guard>) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+/// Returns what ends with the first stop signal; the second one ends the process at once, after a last step.
+pub(super) fn stop_signal(
+    last: impl FnOnce() + Send + 'static,
+) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (sender, receiver) = oneshot::channel();
@@ -94,7 +97,7 @@ fn stop_signal(file: Arc<Guard>) -> std::io::Result<impl Future<Output = ()> + S
         tracing::info!("stopping: running calls may finish; a second signal stops at once");
         let _ = sender.send(());
         let code = either(&mut interrupt, &mut terminate).await;
-        file.remove();
+        last();
         exit_now(code);
     });
     Ok(async move {

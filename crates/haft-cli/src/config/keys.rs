@@ -146,6 +146,24 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.size(1024..=1 << 30).map(|size| to.settings.import.max_document_bytes = size),
     ),
     key(
+        "mcp.allowed_hosts",
+        "[]",
+        "Names that MCP clients may reach the server by, as in `tools.example.com`, besides addresses and `localhost`; `*` is every name.",
+        |to, value| value.list().map(|list| to.settings.mcp.allowed_hosts = list),
+    ),
+    key(
+        "mcp.public_url",
+        "\"\"",
+        "The address that MCP clients know the server by, as in `https://tools.example.com`; empty means the one that a request names.",
+        set_public_url,
+    ),
+    key(
+        "mcp.compact_above",
+        "100",
+        "With more tools than this, MCP clients are listed `search_tools`, `call_tool` and what was found, not everything.",
+        |to, value| value.size(1..=1_000_000).map(|most| to.settings.mcp.compact_above = most),
+    ),
+    key(
         "egress.allowed_hosts",
         "[]",
         "Hosts that tools may connect to, as in `api.example.com` or `*.example.com`; empty means every public host.",
@@ -334,6 +352,19 @@ fn set_database(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
         return Err(Wrong("must be empty or start with `postgres://`".to_owned()));
     }
     to.settings.database_url = (!text.is_empty()).then(|| Secret::new(text.to_owned()));
+    Ok(())
+}
+
+fn set_public_url(to: &mut Resolved, value: &Value) -> Result<(), Wrong> {
+    let text = value.text()?;
+    let is_url = |text: &str| {
+        let url = url::Url::parse(text).ok();
+        url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    };
+    if !text.is_empty() && !is_url(text) {
+        return Err(Wrong("must be empty or an address like `https://tools.example.com`".to_owned()));
+    }
+    to.settings.mcp.public_url = (!text.is_empty()).then(|| text.to_owned());
     Ok(())
 }
 

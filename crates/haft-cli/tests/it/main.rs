@@ -6,6 +6,7 @@ mod harness;
 mod help;
 mod home;
 mod import;
+mod mcp;
 mod serve;
 mod tools;
 mod tour;

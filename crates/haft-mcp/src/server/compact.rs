@@ -3,13 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_core::name::TenantId;
 use haft_runtime::registry::Offer;
 use rmcp::ErrorData;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::seat::{Seat, View};
+use super::seat::{Owner, Seat};
 
 /// The built-in tool that finds others.
 pub(super) const SEARCH: &str = "search_tools";
@@ -20,8 +19,6 @@ pub(super) const CALL: &str = "call_tool";
 const FOUND: usize = 32;
 const CALLERS: usize = 1000;
 
-type Who = (TenantId, Arc<str>, View);
-
 /// What callers have found, so that it stands in their lists.
 #[derive(Default)]
 pub(super) struct Found {
@@ -30,9 +27,9 @@ pub(super) struct Found {
 
 #[derive(Default)]
 struct ByCaller {
-    lists: HashMap<Who, VecDeque<String>>,
-    /// Who came first is forgotten first.
-    order: VecDeque<Who>,
+    lists: HashMap<Owner, VecDeque<String>>,
+    /// Owner came first is forgotten first.
+    order: VecDeque<Owner>,
 }
 
 impl Found {
@@ -44,7 +41,7 @@ impl Found {
         }
         let mut guard = self.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
         let ByCaller { lists, order } = &mut *guard;
-        let who = who(seat);
+        let who = seat.owner();
         if !lists.contains_key(&who) {
             order.push_back(who.clone());
             if order.len() > CALLERS
@@ -70,24 +67,25 @@ impl Found {
     /// Returns what is in the list of a caller: the search, the call, and what was found.
     pub(super) fn list<'a, 'o>(&self, seat: &Seat, offers: &'o [Offer<'a>]) -> Vec<&'o Offer<'a>> {
         let guard = self.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = guard.lists.get(&who(seat));
+        let found = guard.lists.get(&seat.owner());
         offers
             .iter()
-            .filter(|offer| offer.name == SEARCH || found.is_some_and(|list| list.contains(&offer.name)))
+            .filter(|offer| offer.name == SEARCH || found.is_some_and(|list| is_found(list, offer)))
             .collect()
     }
 }
 
-fn who(seat: &Seat) -> Who {
-    (seat.tenant.clone(), Arc::clone(&seat.caller.name), seat.view.clone())
+fn is_found(list: &VecDeque<String>, offer: &Offer<'_>) -> bool {
+    list.iter().any(|name| *name == offer.entry.qualified || *name == offer.name)
 }
 
-/// Reads the names from what a search returned: a list of objects with a `name`, by itself or under `tools`.
+/// Reads the names from what a search returned: a list of objects, by itself or under `tools`, each with the full name
+/// of a tool as `tool`, or a `name`.
 fn names(value: &Value) -> Vec<String> {
     let list = value.get("tools").unwrap_or(value).as_array();
     list.into_iter()
         .flatten()
-        .filter_map(|item| item.get("name")?.as_str())
+        .filter_map(|item| item.get("tool").or_else(|| item.get("name"))?.as_str())
         .take(FOUND)
         .map(str::to_owned)
         .collect()
@@ -98,7 +96,7 @@ pub(super) fn call_tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "The name of the tool, as search_tools told it"},
+            "name": {"type": "string", "description": "The tool, as search_tools told it"},
             "arguments": {"type": "object", "description": "The arguments, as its input schema says"},
         },
         "required": ["name"],
@@ -120,5 +118,31 @@ pub(super) fn meant(mut arguments: Map<String, Value>) -> Result<(String, Map<St
         None | Some(Value::Null) => Ok((name, Map::new())),
         Some(Value::Object(inner)) => Ok((name, inner)),
         Some(_) => Err(wrong("`arguments` must be an object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_from_what_a_search_returns() {
+        let check = |value: Value, expected: &[&str]| assert_eq!(names(&value), expected, "{value}");
+        check(json!([{"name": "a", "tool": "web:a@1"}, {"name": "b"}]), &["web:a@1", "b"]);
+        check(json!({"tools": [{"name": "a"}]}), &["a"]);
+        check(json!([{"name": 7}, {}, "x", null]), &[]);
+        check(json!("nothing"), &[]);
+        check(json!({"tools": "odd"}), &[]);
+    }
+
+    #[test]
+    fn what_is_called_is_an_argument_of_the_call() {
+        let map = |value: Value| value.as_object().cloned().unwrap();
+        let (name, arguments) = meant(map(json!({"name": "a", "arguments": {"x": 1}}))).unwrap();
+        assert_eq!((name.as_str(), arguments), ("a", map(json!({"x": 1}))));
+        assert_eq!(meant(map(json!({"name": "a", "arguments": null}))).unwrap().1, Map::new());
+        for wrong in [json!({}), json!({"name": 1}), json!({"name": "a", "arguments": [1]})] {
+            assert!(meant(map(wrong.clone())).is_err(), "{wrong}");
+        }
     }
 }

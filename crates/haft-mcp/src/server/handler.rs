@@ -4,62 +4,74 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::reference::ToolRef;
-use haft_runtime::pipeline::{Labels, Pipeline, Request, Wanted};
-use haft_runtime::registry::{Entry, Registry, Snapshot};
+use haft_runtime::pipeline::Pipeline;
+use haft_runtime::registry::{Registry, Snapshot};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscriptionFilter,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
+    ConstString, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Map, Value};
+use serde_json::{Map, json};
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
+use super::calls::{find, wants_lines};
+use super::changes::Changes;
 use super::compact::{self, Found};
-use super::seat::Seat;
-use super::watcher::Watcher;
-use super::{content, listing};
+use super::fixtures::{self, Asking};
+use super::listing;
+use super::seat::{self, Owner, Seat};
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// With more tools than this in view, a list holds only what finds and calls them, and what was found.
     pub compact_above: usize,
+    /// Whether to offer what the conformance suite calls, besides.
+    pub fixtures: bool,
+    /// Cancelled when the server begins to stop: whoever waits for news is sent home.
+    pub stopping: CancellationToken,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { compact_above: 100 }
+        Self { compact_above: 100, fixtures: false, stopping: CancellationToken::new() }
     }
 }
 
 /// Serves the tools of a registry. One per connection; clones share everything but the log level.
 #[derive(Clone)]
 pub struct McpServer {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// Who is at the other end, where the transport does not say so with every message.
     seat: Option<Seat>,
     /// Whether the client asked for log lines.
-    lines: Arc<AtomicBool>,
+    pub(super) lines: Arc<AtomicBool>,
 }
 
-struct Shared {
-    registry: Arc<Registry>,
-    pipeline: Arc<Pipeline>,
-    settings: Settings,
-    found: Found,
-    /// Tells that someone's list holds more than before.
-    grown: broadcast::Sender<()>,
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) registry: Arc<Registry>,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) settings: Settings,
+    pub(super) found: Found,
+    /// Tools of the conformance suite that ask the client back, where it is served.
+    pub(super) fixtures: Option<Asking>,
+    /// Tells whose list holds more than before.
+    pub(super) grown: broadcast::Sender<Owner>,
 }
 
 impl McpServer {
     /// Makes a server of these tools.
     pub fn new(registry: Arc<Registry>, pipeline: Arc<Pipeline>, settings: Settings) -> Self {
-        let grown = broadcast::Sender::new(1);
-        let shared = Shared { registry, pipeline, settings, found: Found::default(), grown };
+        let grown = broadcast::Sender::new(16);
+        let fixtures = settings.fixtures.then(Asking::default);
+        let shared = Shared { registry, pipeline, settings, found: Found::default(), fixtures, grown };
         Self { shared: Arc::new(shared), seat: None, lines: Arc::default() }
     }
 
@@ -70,11 +82,15 @@ impl McpServer {
 
     /// Returns the server for one connection of a client that is known.
     #[must_use]
-    pub fn seated(&self, seat: Seat) -> Self {
+    pub(super) fn seated(&self, seat: Seat) -> Self {
         Self { seat: Some(seat), ..self.connection() }
     }
 
-    fn seat<'a>(&'a self, extensions: &'a rmcp::model::Extensions) -> Result<&'a Seat, ErrorData> {
+    pub(super) fn stopping(&self) -> &CancellationToken {
+        &self.shared.settings.stopping
+    }
+
+    pub(super) fn seat<'a>(&'a self, extensions: &'a rmcp::model::Extensions) -> Result<&'a Seat, ErrorData> {
         let parts = extensions.get::<http::request::Parts>();
         parts
             .and_then(|parts| parts.extensions.get::<Seat>())
@@ -87,127 +103,31 @@ impl McpServer {
         names > self.shared.settings.compact_above && find(snapshot, seat, compact::SEARCH).is_ok()
     }
 
-    async fn run(
-        &self,
-        name: &str,
-        arguments: Map<String, Value>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
-        let seat = self.seat(&context.extensions)?;
-        let entry = find(&self.shared.registry.snapshot(), seat, name)?;
-        if !seat.may_call {
-            let error = CallError::new(ErrorCode::Forbidden, "this token may see tools, but not call them");
-            return Ok(content::failure(&error));
-        }
-        let asked = context.meta.log_level().is_some_and(wants_lines);
-        let watching = Watcher::of(context, asked || self.lines.load(Ordering::Relaxed), name);
-        let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
-        let call = self.shared.pipeline.call(Request {
-            tenant: seat.tenant.clone(),
-            tool: Wanted::Found(Arc::clone(&entry)),
-            args: arguments,
-            mode: seat.mode,
-            caller: seat.caller.clone(),
-            surface: "mcp",
-            timeout: None,
-            idempotency_key: None,
-            events,
-            labels: Labels { request_id: seat.request_id.clone(), ..Labels::default() },
-        });
-        let call = async {
-            match watcher {
-                Some(watcher) => watcher.during(call).await,
-                None => call.await,
-            }
-        };
-        // Dropping the call cancels it, and its record says so.
-        let answer = tokio::select! {
-            biased;
-            answer = call => answer,
-            () = context.ct.cancelled() => {
-                return Err(ErrorData::internal_error("the call was cancelled", None));
-            }
-        };
-        let outcome = answer.and_then(|answer| {
-            let record = Arc::unwrap_or_clone(answer.record);
-            record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err)
-        });
-        if name == compact::SEARCH
-            && let Ok(value) = &outcome
-            && self.shared.found.keep(seat, value)
-        {
-            // Nobody may be listening.
-            let _ = self.shared.grown.send(());
-        }
-        let declared = entry
-            .definition(seat.mode.into())
-            .is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
-        Ok(content::result(outcome, declared))
-    }
-
-    fn list(&self, seat: &Seat) -> Vec<Tool> {
+    fn list(&self, seat: &Seat, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
         let offers = seat.offers(&snapshot);
         if !self.is_compact(offers.len(), &snapshot, seat) {
-            return offers.iter().map(listing::tool).collect();
+            return listing::page(&offers, cursor, listing::tool);
         }
-        let mut tools: Vec<Tool> =
-            self.shared.found.list(seat, &offers).into_iter().map(listing::tool).collect();
+        let found = self.shared.found.list(seat, &offers);
+        let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
         tools.insert(0, compact::call_tool());
-        tools
+        listing::page(&tools, cursor, Tool::clone)
     }
 
-    /// Waits until the list of a client may have changed; several changes in a moment are one.
-    async fn changed(&self, changes: &mut Changes) -> bool {
-        tokio::select! {
-            moved = changes.registry.changed() => moved.is_ok(),
-            grown = changes.grown.recv() => !matches!(grown, Err(broadcast::error::RecvError::Closed)),
-        }
+    fn has_fixtures(&self) -> bool {
+        self.shared.fixtures.is_some()
     }
 
-    fn changes(&self) -> Changes {
-        Changes { registry: self.shared.registry.changes(), grown: self.shared.grown.subscribe() }
+    fn need_fixtures<M: ConstString>(&self) -> Result<(), ErrorData> {
+        if self.has_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<M>()) }
     }
-}
 
-/// The output of a tool is worth no more than the level of information.
-fn wants_lines(level: LoggingLevel) -> bool {
-    matches!(level, LoggingLevel::Debug | LoggingLevel::Info)
-}
-
-struct Changes {
-    registry: tokio::sync::watch::Receiver<()>,
-    grown: broadcast::Receiver<()>,
-}
-
-/// How long changes are gathered before a client is told.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// Finds the tool that a client means. What is not in view is not there.
-fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<Entry>, ErrorData> {
-    let unknown = |why: String| ErrorData::invalid_params(why, None);
-    let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
-    let entry = match snapshot.resolve_in(&seat.tenant, &reference, seat.mode) {
-        Ok(entry) if seat.sees(&entry.tool.bundle) => entry,
-        resolved => {
-            let offered = snapshot.offered_as(&seat.tenant, name, seat.mode);
-            let within = offered.or_else(|| in_view(snapshot, seat, name));
-            within.filter(|entry| seat.sees(&entry.tool.bundle)).ok_or_else(|| {
-                unknown(resolved.map_or_else(
-                    |error| error.to_string(),
-                    |_| format!("there is no tool `{name}` in this view"),
-                ))
-            })?
-        }
-    };
-    Ok(Arc::clone(entry))
-}
-
-/// Finds a tool by its bare name in the view of one bundle, where that name means another one elsewhere.
-fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a Seat, name: &str) -> Option<&'a Arc<Entry>> {
-    let super::seat::View::Bundle(slug) = &seat.view else { return None };
-    let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
-    snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()
+    /// Tells whether a tool of the installation has this name: it goes before what the protocol side adds.
+    fn has_own(&self, name: &str, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
+        let seat = self.seat(&context.extensions)?;
+        Ok(find(&self.shared.registry.snapshot(), seat, name).is_ok())
+    }
 }
 
 impl ServerHandler for McpServer {
@@ -215,6 +135,13 @@ impl ServerHandler for McpServer {
         let mut capabilities =
             ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         capabilities.logging = Some(Map::new());
+        if self.shared.fixtures.is_some() {
+            let mut resources = ResourcesCapability::default();
+            resources.subscribe = Some(true);
+            capabilities.resources = Some(resources);
+            capabilities.prompts = Some(PromptsCapability::default());
+            capabilities.completions = Some(Map::new());
+        }
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft"))
             .with_instructions(
@@ -227,8 +154,8 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.list(self.seat(&context.extensions)?);
-        listing::page(tools, request.as_ref().and_then(|request| request.cursor.as_deref()))
+        let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
+        self.list(self.seat(&context.extensions)?, cursor)
     }
 
     async fn call_tool(
@@ -236,6 +163,15 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.shared.fixtures {
+            if let Some(answered) = fixtures.call(&request, &context).await {
+                return answered;
+            }
+            if request.name.starts_with("test_trigger_") {
+                // Nobody may be listening.
+                let _ = self.shared.grown.send(self.seat(&context.extensions)?.owner());
+            }
+        }
         let arguments = request.arguments.unwrap_or_default();
         let result = match &*request.name {
             compact::CALL if !self.has_own(compact::CALL, &context)? => {
@@ -247,10 +183,12 @@ impl ServerHandler for McpServer {
         Ok(CallToolResponse::Complete(result))
     }
 
+    /// Asked when a request comes, for headers that repeat arguments: the schema says which.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        // Asked only for headers that repeat arguments, which no definition here has.
-        let _ = name;
-        None
+        let seat = seat::current()?;
+        let entry = find(&self.shared.registry.snapshot(), &seat, name).ok()?;
+        let (_, spec) = entry.definition(seat.mode.into())?;
+        listing::with_headers(name, &spec.input_schema)
     }
 
     async fn set_level(
@@ -262,17 +200,83 @@ impl ServerHandler for McpServer {
         Ok(())
     }
 
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if self.has_fixtures() { fixtures::resources() } else { Ok(ListResourcesResult::default()) }
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if self.has_fixtures() { fixtures::templates() } else { Ok(ListResourceTemplatesResult::default()) }
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if self.has_fixtures() {
+            return fixtures::read(&request.uri);
+        }
+        let uri = json!({"uri": request.uri});
+        Err(ErrorData::resource_not_found("there is no such resource", Some(uri)))
+    }
+
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.need_fixtures::<SubscribeRequestMethod>()
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.need_fixtures::<UnsubscribeRequestMethod>()
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        if self.has_fixtures() { fixtures::prompts() } else { Ok(ListPromptsResult::default()) }
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if self.has_fixtures() {
+            return fixtures::prompt(&request);
+        }
+        Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None))
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.need_fixtures::<CompleteRequestMethod>()?;
+        fixtures::completion()
+    }
+
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let (server, mut changes) = (self.clone(), self.changes());
-        tokio::spawn(async move {
-            while server.changed(&mut changes).await {
-                tokio::time::sleep(GATHER).await;
-                changes.registry.mark_unchanged();
-                if context.peer.notify_tool_list_changed().await.is_err() {
-                    return;
-                }
-            }
-        });
+        if let Ok(seat) = self.seat(&context.extensions) {
+            let changes = Changes::of(&self.shared, seat.owner());
+            tokio::spawn(changes.tell_session(context.peer));
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -282,25 +286,9 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.changes();
-        loop {
-            tokio::select! {
-                () = subscription.cancelled() => return Ok(()),
-                more = self.changed(&mut changes) => if !more { return Ok(()) },
-            }
-            tokio::time::sleep(GATHER).await;
-            changes.registry.mark_unchanged();
-            if subscription.sink().notify_tool_list_changed().await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-impl McpServer {
-    /// Tells whether a tool of the installation has this name: it goes before what the protocol side adds.
-    fn has_own(&self, name: &str, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
-        let seat = self.seat(&context.extensions)?;
-        Ok(find(&self.shared.registry.snapshot(), seat, name).is_ok())
+        let seat = self.seat(&subscription.request_context().extensions)?;
+        let changes = Changes::of(&self.shared, seat.owner());
+        changes.tell_subscriber(self.stopping(), &subscription).await;
+        Ok(())
     }
 }

@@ -1,44 +1,75 @@
 //! The streamable HTTP transport.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::McpServer;
+use super::seat::{self, Seat};
+use super::sessions::Sessions;
 
-/// Answers HTTP requests. Whoever calls it has put a [`Seat`](super::Seat) into the request's extensions.
-pub type HttpService = StreamableHttpService<McpServer, LocalSessionManager>;
+const SESSION: &str = "mcp-session-id";
 
-/// What the transport has to know.
-#[derive(Debug, Clone)]
-pub struct HttpSettings {
-    /// Hosts that a request may name, against DNS rebinding; empty means that all may.
-    pub allowed_hosts: Vec<String>,
-    /// Origins that a browser may come from.
-    pub allowed_origins: Vec<String>,
-    /// The most bytes of a message.
-    pub max_body_bytes: usize,
-    /// Ends every stream.
-    pub stopping: CancellationToken,
+/// Answers HTTP requests. That a request may come at all (token, host, origin) is decided before.
+pub struct HttpService {
+    inner: StreamableHttpService<McpServer, Sessions>,
+    sessions: Arc<Sessions>,
+    stopping: CancellationToken,
 }
 
 impl McpServer {
-    /// Returns the service of this server.
-    pub fn http(&self, settings: HttpSettings) -> HttpService {
+    /// Returns the service of this server; a message may have so many bytes.
+    pub fn http(&self, max_body_bytes: usize) -> HttpService {
         let server = self.clone();
-        let mut config = StreamableHttpServerConfig::default()
+        let sessions = Arc::new(Sessions::default());
+        // The token of its own would end calls that still have their grace time: it is never cancelled.
+        let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
-            .with_max_request_body_bytes(settings.max_body_bytes)
-            .with_cancellation_token(settings.stopping);
-        config = if settings.allowed_hosts.is_empty() {
-            config.disable_allowed_hosts()
-        } else {
-            config.with_allowed_hosts(settings.allowed_hosts)
-        };
-        config = config.with_allowed_origins(settings.allowed_origins).enforce_origin_validation();
-        let sessions = Arc::new(LocalSessionManager::default());
-        StreamableHttpService::new(move || Ok(server.connection()), sessions, config)
+            .with_max_request_body_bytes(max_body_bytes)
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let make = move || Ok(server.connection());
+        let inner = StreamableHttpService::new(make, Arc::clone(&sessions), config);
+        HttpService { inner, sessions, stopping: self.stopping().clone() }
     }
+}
+
+impl HttpService {
+    /// Answers a request of whoever sits there.
+    pub async fn answer<B>(&self, seat: Seat, mut request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        if let Some(id) = request.headers().get(SESSION)
+            && !id.to_str().is_ok_and(|id| self.sessions.touch(id, &seat.owner()))
+        {
+            return unknown_session();
+        }
+        request.extensions_mut().insert(seat.clone());
+        let waits = request.method() == Method::GET;
+        let response = seat::with(seat, self.inner.handle(request)).await;
+        if waits { response.map(|body| self.until_stopped(body)) } else { response }
+    }
+
+    /// A stream that waits for news would hold up the end of the server.
+    fn until_stopped(&self, body: BoxBody<Bytes, Infallible>) -> BoxBody<Bytes, Infallible> {
+        let stopped = self.stopping.clone().cancelled_owned();
+        BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(stopped)))
+    }
+}
+
+/// What a client hears of a session that is over, was never there, or is someone else's: open another.
+fn unknown_session() -> Response<BoxBody<Bytes, Infallible>> {
+    let text = "there is no such session for this token; send `initialize` to open one";
+    let mut response = Response::new(Full::from(text).boxed());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::implementation::Kind;
+use haft_core::implementation::{Implementation, Kind};
 use haft_core::spec::{Policy, ToolSpec};
 use haft_runtime::registry::Offer;
 use rmcp::ErrorData;
@@ -11,22 +11,28 @@ use serde_json::{Map, Value};
 
 /// How many tools are on one page of a list.
 const PAGE: usize = 200;
+/// How deep headers of arguments are looked for.
+const DEEPEST: usize = 16;
 
 /// Returns one page of a list; the cursor is what an earlier page told.
-pub(super) fn page(tools: Vec<Tool>, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+pub(super) fn page<T>(
+    all: &[T],
+    cursor: Option<&str>,
+    write: impl Fn(&T) -> Tool,
+) -> Result<ListToolsResult, ErrorData> {
     let start = match cursor {
         None => 0,
-        Some(text) => text.parse().ok().filter(|start| *start <= tools.len()).ok_or_else(|| {
+        Some(text) => text.parse().ok().filter(|start| *start <= all.len()).ok_or_else(|| {
             ErrorData::invalid_params(
                 "the cursor is not one that this server gave; list from the start",
                 None,
             )
         })?,
     };
-    let end = tools.len().min(start + PAGE);
-    let next = (end < tools.len()).then(|| end.to_string());
-    let tools = tools.into_iter().skip(start).take(PAGE).collect();
-    Ok(ListToolsResult { next_cursor: next, ..ListToolsResult::with_all_items(tools) })
+    let end = all.len().min(start.saturating_add(PAGE));
+    let tools = all.iter().skip(start).take(PAGE).map(write).collect();
+    let next_cursor = (end < all.len()).then(|| end.to_string());
+    Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
 }
 
 /// Writes a tool as MCP does.
@@ -44,6 +50,20 @@ pub(super) fn tool(offer: &Offer<'_>) -> Tool {
     tool
 }
 
+/// Returns a tool with no more than its arguments, where some of those are repeated in headers (`x-mcp-header`).
+pub(super) fn with_headers(name: &str, schema: &Value) -> Option<Tool> {
+    let schema = schema.as_object().filter(|schema| has_header(schema.get("properties"), DEEPEST))?;
+    Some(Tool::new(name.to_owned(), "", Arc::new(schema.clone())))
+}
+
+fn has_header(properties: Option<&Value>, depth: usize) -> bool {
+    let Some(Value::Object(properties)) = properties else { return false };
+    depth > 0
+        && properties.values().any(|property| {
+            property.get("x-mcp-header").is_some() || has_header(property.get("properties"), depth - 1)
+        })
+}
+
 /// Tells whether every value that fits a schema is an object: older clients know no other structured content.
 pub(super) fn describes_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
@@ -59,23 +79,102 @@ fn object(schema: &Value) -> Map<String, Value> {
 
 fn annotations(spec: &ToolSpec) -> ToolAnnotations {
     let pure = spec.execution.is_pure;
-    let guarded = spec.policy == Policy::Elevated || spec.requires_confirmation;
-    let reads = pure || spec.implementation.kind() == Kind::FileRead || is_get(spec);
+    let method = method(spec);
+    let reads = pure
+        || spec.implementation.kind() == Kind::FileRead
+        || matches!(method, Some("GET" | "HEAD" | "OPTIONS"));
     let mut hints = ToolAnnotations::new().read_only(reads);
     if !reads {
         // What an author lets nobody call unasked is worth a question in the client, too.
-        hints = hints.destructive(guarded || spec.implementation.kind() != Kind::Http);
+        let guarded = spec.policy == Policy::Elevated || spec.requires_confirmation;
+        hints = hints.destructive(guarded || method != Some("POST"));
     }
     let outside = matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network;
-    hints.idempotent(pure).open_world(outside)
+    hints.idempotent(pure || matches!(method, Some("PUT" | "DELETE"))).open_world(outside)
 }
 
-/// Tells whether a tool only asks a server, in a way that HTTP calls safe.
-fn is_get(spec: &ToolSpec) -> bool {
+/// Returns the method of a tool that sends one request: HTTP says which of them change something.
+fn method(spec: &ToolSpec) -> Option<&str> {
     match &spec.implementation {
-        haft_core::implementation::Implementation::Http(http) => {
-            http.steps.is_empty() && matches!(http.request.method.as_str(), "GET" | "HEAD")
+        Implementation::Http(http) if http.steps.is_empty() => Some(http.request.method.as_str()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(definition: &Value) -> ToolSpec {
+        let mut whole = json!({"name": "t", "version": "1.0.0", "description": "d"});
+        whole.as_object_mut().unwrap().extend(definition.as_object().unwrap().clone());
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn hints_follow_from_what_a_tool_is() {
+        let check = |definition: Value, expected: Value| {
+            let written = serde_json::to_value(annotations(&spec(&definition))).unwrap();
+            assert_eq!(written, expected, "{definition}");
+        };
+        let function = json!({"type": "function", "function": "f"});
+        check(
+            json!({"implementation": function, "execution": {"is_pure": true}}),
+            json!({"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false}),
+        );
+        check(
+            json!({"implementation": function}),
+            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": false}),
+        );
+        check(
+            json!({"implementation": {"type": "http", "method": "GET", "url": "https://a.b/"}}),
+            json!({"readOnlyHint": true, "idempotentHint": false, "openWorldHint": true}),
+        );
+        check(
+            json!({"implementation": {"type": "http", "method": "POST", "url": "https://a.b/"}}),
+            json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": false, "openWorldHint": true}),
+        );
+        check(
+            json!({"implementation": {"type": "http", "method": "DELETE", "url": "https://a.b/"}}),
+            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true}),
+        );
+        check(
+            json!({"implementation": {"type": "http", "method": "POST", "url": "https://a.b/"}, "policy": "elevated"}),
+            json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}),
+        );
+    }
+
+    #[test]
+    fn a_list_has_pages() {
+        let tools: Vec<Tool> =
+            (0..450).map(|number| Tool::new(number.to_string(), "", Arc::new(Map::new()))).collect();
+        let (mut cursor, mut pages) = (None, Vec::new());
+        loop {
+            let page = page(&tools, cursor.as_deref(), Tool::clone).unwrap();
+            pages.push(page.tools.len());
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
         }
-        _ => false,
+        assert_eq!(pages, [200, 200, 50]);
+        for wrong in ["x", "-1", "451", "99999999999999999999999", ""] {
+            assert!(page(&tools, Some(wrong), Tool::clone).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn headers_of_arguments_are_found_where_they_may_stand() {
+        let check = |schema: Value, expected: bool| {
+            assert_eq!(with_headers("t", &schema).is_some(), expected, "{schema}");
+        };
+        let marked = json!({"type": "string", "x-mcp-header": "Region"});
+        check(json!({"properties": {"region": marked}}), true);
+        check(json!({"properties": {"place": {"properties": {"region": marked}}}}), true);
+        check(json!({"properties": {"region": {"type": "string"}}}), false);
+        check(json!({"$defs": {"region": marked}}), false);
+        check(json!(true), false);
     }
 }

@@ -1,13 +1,19 @@
 //! haft as an MCP server: which tools a client sees, and how a call and its outcome travel.
 
+mod calls;
+mod changes;
 mod compact;
 mod content;
+pub mod fixtures;
 mod handler;
 mod http;
 mod listing;
+mod pipe;
 mod seat;
+mod sessions;
 mod watcher;
 
 pub use handler::{McpServer, Settings};
-pub use http::{HttpService, HttpSettings};
+pub use http::HttpService;
+pub use pipe::stdio;
 pub use seat::{Seat, View};

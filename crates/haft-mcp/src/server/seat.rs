@@ -1,5 +1,7 @@
 //! Who is at the other end, and what they see.
 
+use std::sync::Arc;
+
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::runnable::Mode;
 use haft_runtime::pipeline::Caller;
@@ -19,6 +21,8 @@ pub enum View {
 pub struct Seat {
     /// Whose tools they are.
     pub tenant: TenantId,
+    /// Which token it is: nothing secret, but different for every one.
+    pub token: Arc<str>,
     /// Who calls.
     pub caller: Caller,
     /// Whether the token may call tools, and not only see them.
@@ -31,7 +35,35 @@ pub struct Seat {
     pub request_id: Option<String>,
 }
 
+/// Whose something is that outlives a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Owner {
+    pub(super) tenant: TenantId,
+    pub(super) token: Arc<str>,
+    pub(super) view: View,
+}
+
+tokio::task_local! {
+    /// Who sent the request that this task answers, for those whom the transport does not tell.
+    static SEAT: Seat;
+}
+
+/// Answers a request for someone.
+pub(super) async fn with<F: Future>(seat: Seat, answering: F) -> F::Output {
+    SEAT.scope(seat, answering).await
+}
+
+/// Returns who sent the request that this task answers.
+pub(super) fn current() -> Option<Seat> {
+    SEAT.try_with(Seat::clone).ok()
+}
+
 impl Seat {
+    /// Returns who owns what is made for this seat.
+    pub(super) fn owner(&self) -> Owner {
+        Owner { tenant: self.tenant.clone(), token: Arc::clone(&self.token), view: self.view.clone() }
+    }
+
     /// Tells whether a bundle is in view.
     pub(super) fn sees(&self, bundle: &BundleSlug) -> bool {
         match &self.view {

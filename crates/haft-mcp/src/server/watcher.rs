@@ -34,7 +34,7 @@ pub(super) struct Watcher {
     peer: Peer<RoleServer>,
     wanted: Wanted,
     tool: String,
-    told: f64,
+    told: Option<f64>,
 }
 
 impl Watcher {
@@ -49,7 +49,7 @@ impl Watcher {
             return None;
         }
         let (sender, events) = mpsc::channel(WAITING);
-        let watcher = Self { events, peer: context.peer.clone(), wanted, tool: tool.to_owned(), told: 0.0 };
+        let watcher = Self { events, peer: context.peer.clone(), wanted, tool: tool.to_owned(), told: None };
         Some((watcher, Arc::new(Sink(sender))))
     }
 
@@ -76,10 +76,10 @@ impl Watcher {
             CallEvent::Progress(done, word) => {
                 let Some(token) = self.wanted.progress.clone() else { return };
                 // The protocol wants it to grow.
-                if done <= self.told {
+                if self.told.is_some_and(|told| done <= told) {
                     return;
                 }
-                self.told = done;
+                self.told = Some(done);
                 let mut param = ProgressNotificationParam::new(token, done).with_total(1.0);
                 if !word.is_empty() {
                     param = param.with_message(word);

@@ -11,6 +11,7 @@ pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod invoke;
 pub(crate) mod lifecycle;
+pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
 pub(crate) mod revisions;
 pub(crate) mod search;

@@ -14,6 +14,7 @@ mod harness;
 mod hostile;
 mod import;
 mod life_cycle;
+mod mcp;
 mod mcp_servers;
 mod oauth;
 mod operation;

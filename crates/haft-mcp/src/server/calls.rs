@@ -1,0 +1,137 @@
+//! A tool call: from the name that a client says to the outcome that it reads.
+#![expect(deprecated, reason = "older clients still ask for log lines")]
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use haft_core::name::ToolName;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::reference::ToolRef;
+use haft_runtime::pipeline::{Labels, Request, Wanted};
+use haft_runtime::registry::{Entry, Snapshot};
+use rmcp::model::{CallToolResult, LoggingLevel};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Map, Value};
+
+use super::compact;
+use super::handler::McpServer;
+use super::seat::{Seat, View};
+use super::watcher::Watcher;
+use super::{content, listing};
+
+impl McpServer {
+    /// Calls the tool that a client names.
+    pub(super) async fn run(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let seat = self.seat(&context.extensions)?;
+        let entry = find(&self.shared.registry.snapshot(), seat, name)?;
+        if !seat.may_call {
+            let error = CallError::new(
+                ErrorCode::Forbidden,
+                "this token may see tools, but not call them; use one with the role `caller`",
+            );
+            return Ok(content::failure(&error));
+        }
+        let Some(outcome) = self.outcome(seat, &entry, arguments, context).await else {
+            return Err(ErrorData::internal_error("the call was cancelled", None));
+        };
+        if name == compact::SEARCH
+            && let Ok(value) = &outcome
+            && self.shared.found.keep(seat, value)
+        {
+            // Nobody may be listening.
+            let _ = self.shared.grown.send(seat.owner());
+        }
+        let definition = entry.definition(seat.mode.into());
+        let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
+        Ok(content::result(outcome, declared))
+    }
+
+    /// Runs the call; `None` where the client cancelled it or went away. Dropping it makes its record say so.
+    async fn outcome(
+        &self,
+        seat: &Seat,
+        entry: &Arc<Entry>,
+        arguments: Map<String, Value>,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Outcome> {
+        let asked = context.meta.log_level().is_some_and(wants_lines);
+        let watching =
+            Watcher::of(context, asked || self.lines.load(Ordering::Relaxed), entry.tool.spec.name.as_str());
+        let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
+        let call = self.shared.pipeline.call(Request {
+            tenant: seat.tenant.clone(),
+            tool: Wanted::Found(Arc::clone(entry)),
+            args: arguments,
+            mode: seat.mode,
+            caller: seat.caller.clone(),
+            surface: "mcp",
+            timeout: None,
+            idempotency_key: None,
+            events,
+            labels: Labels { request_id: seat.request_id.clone(), ..Labels::default() },
+        });
+        let call = async {
+            match watcher {
+                Some(watcher) => watcher.during(call).await,
+                None => call.await,
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = call => answer,
+            () = context.ct.cancelled() => return None,
+        };
+        Some(answer.map_err(|error| unapproved(error, &entry.tool.spec.name)).and_then(|answer| {
+            let record = Arc::unwrap_or_clone(answer.record);
+            record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err)
+        }))
+    }
+}
+
+/// Says what to do about a call that needs an approval: nobody can be asked for one yet.
+fn unapproved(error: CallError, name: &ToolName) -> CallError {
+    if error.code != ErrorCode::ApprovalRequired {
+        return error;
+    }
+    error.for_model(format!(
+        "`{name}` needs an approval, which cannot be given here yet: a person has to call it, or an elevated token"
+    ))
+}
+
+/// The output of a tool is worth no more than the level of information.
+pub(super) fn wants_lines(level: LoggingLevel) -> bool {
+    matches!(level, LoggingLevel::Debug | LoggingLevel::Info)
+}
+
+/// Finds the tool that a client means. What is not in view is not there.
+pub(super) fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<Entry>, ErrorData> {
+    let unknown = |why: String| ErrorData::invalid_params(why, None);
+    let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
+    let entry = match snapshot.resolve_in(&seat.tenant, &reference, seat.mode) {
+        Ok(entry) if seat.sees(&entry.tool.bundle) => entry,
+        resolved => {
+            let offered = snapshot.offered_as(&seat.tenant, name, seat.mode);
+            let within = offered.or_else(|| in_view(snapshot, seat, name));
+            within.filter(|entry| seat.sees(&entry.tool.bundle)).ok_or_else(|| {
+                unknown(resolved.map_or_else(
+                    |error| error.to_string(),
+                    |_| format!("there is no tool `{name}` in this view"),
+                ))
+            })?
+        }
+    };
+    Ok(Arc::clone(entry))
+}
+
+/// Finds a tool by its bare name in the view of one bundle, where that name means another one elsewhere.
+fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a Seat, name: &str) -> Option<&'a Arc<Entry>> {
+    let View::Bundle(slug) = &seat.view else { return None };
+    let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
+    snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()
+}

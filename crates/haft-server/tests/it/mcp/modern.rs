@@ -1,0 +1,177 @@
+//! The stateless version of 2026-07-28.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::client::{BOTH, MODERN, modern, modern_message, names, read_until, request, send};
+use crate::harness::{Server, function_tool};
+
+#[tokio::test]
+async fn tools_are_listed_as_they_are() {
+    let server = Server::start().await;
+    server
+        .create(json!({
+            "name": "sum", "display_name": "Sum up", "description": "Adds two numbers",
+            "implementation": {"type": "function", "function": "echo"},
+            "execution": {"is_pure": true},
+            "input_schema": {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+            "output_schema": {"type": "object", "properties": {"a": {"type": "number"}}},
+        }))
+        .await;
+    let answer = send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await;
+    assert_eq!((answer.status, answer.kind.as_str()), (200, "application/json"));
+    let list = answer.last();
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let sum = tools.iter().find(|tool| tool["name"] == "sum").unwrap();
+    assert_eq!(
+        *sum,
+        json!({
+            "name": "sum", "title": "Sum up", "description": "Adds two numbers",
+            "inputSchema": {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+            "outputSchema": {"type": "object", "properties": {"a": {"type": "number"}}},
+            "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
+        })
+    );
+    let params = json!({"name": "sum", "arguments": {"a": 2}});
+    let called = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await;
+    assert_eq!(called.kind, "application/json");
+    assert_eq!(called.last()["result"]["structuredContent"], json!({"a": 2}));
+    let record = &server.get("/api/calls").await.1["data"]["calls"][0];
+    assert_eq!((&record["surface"], &record["status"]), (&json!("mcp"), &json!("success")), "{record}");
+    assert!(record["request_id"].is_string());
+}
+
+#[tokio::test]
+async fn what_a_header_says_must_be_what_the_body_says() {
+    let server = Server::start().await;
+    server
+        .create(json!({
+            "name": "regional", "description": "Has an argument that is also a header",
+            "implementation": {"type": "function", "function": "echo"},
+            "input_schema": {"type": "object",
+                "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
+        }))
+        .await;
+    let message = modern_message("tools/call", json!({"name": "regional", "arguments": {"region": "eu"}}));
+    let check = async |headers: &[(&str, &str)], expected: (u16, Option<i64>)| {
+        let mut request = request(&server, "/mcp", &server.token, &message);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let answer = send(request).await;
+        let code = answer.messages().first().and_then(|message| message["error"]["code"].as_i64());
+        assert_eq!((answer.status, code), expected, "{headers:?}: {answer:?}");
+    };
+    let version = ("mcp-protocol-version", MODERN);
+    let method = ("mcp-method", "tools/call");
+    let name = ("mcp-name", "regional");
+    let param = ("mcp-param-region", "eu");
+    let mismatch = (400, Some(-32020));
+    check(&[version, method, name, param], (200, None)).await;
+    check(&[version, method, ("mcp-name", "hello"), param], mismatch).await;
+    check(&[version, ("mcp-method", "tools/list"), name, param], mismatch).await;
+    check(&[version, method, param], mismatch).await;
+    check(&[version, name, param], mismatch).await;
+    check(&[version, method, name, ("mcp-param-region", "us")], mismatch).await;
+    check(&[version, method, name], mismatch).await;
+    check(&[("mcp-protocol-version", "2025-11-25"), method, name, param], mismatch).await;
+    check(&[("mcp-protocol-version", "2031-01-01"), method, name, param], mismatch).await;
+}
+
+#[tokio::test]
+async fn bad_messages_are_refused() {
+    let server = Server::start_with(|settings| settings.server.max_body_bytes = 10_000).await;
+    let token = &server.token;
+    let list = || modern(&server, "/mcp", token, "tools/list", json!({}));
+    let call = |params: Value| modern(&server, "/mcp", token, "tools/call", params);
+    for (what, request, status, code) in [
+        ("too large", list().body(format!("\"{}\"", "x".repeat(20_000))), 413, None),
+        ("no JSON", list().body("{"), 415, None),
+        ("not JSON-RPC", list().body("{\"x\":1}"), 415, None),
+        ("another type", server.request(Method::POST, "/mcp").header("accept", BOTH).body("{}"), 415, None),
+        ("unknown method", modern(&server, "/mcp", token, "tools/burn", json!({})), 404, Some(-32601)),
+        ("unknown tool", call(json!({"name": "nothing", "arguments": {}})), 200, Some(-32602)),
+        ("odd name", call(json!({"name": "a/b c", "arguments": {}})), 200, Some(-32602)),
+        ("cursor", modern(&server, "/mcp", token, "tools/list", json!({"cursor": "x"})), 200, Some(-32602)),
+    ] {
+        let answer = send(request).await;
+        let found = answer.messages().first().and_then(|message| message["error"]["code"].as_i64());
+        assert_eq!((answer.status, found), (status, code), "{what}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_told_to_the_model() {
+    let server = Server::start().await;
+    let mut tool = function_tool("strict", "echo");
+    tool["input_schema"] =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    server.create(tool).await;
+    let params = json!({"name": "strict", "arguments": {"n": "many"}});
+    let answer = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
+    assert_eq!(answer["result"]["isError"], true);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("/n: ") && text.contains("integer"), "{text}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_its_call() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let request =
+        modern(&server, "/mcp", &server.token, "tools/call", json!({"name": "slow", "arguments": {}}));
+    let gone = request.timeout(Duration::from_millis(300)).send().await;
+    assert!(gone.is_err());
+    for _ in 0..200 {
+        let (_, answer) = server.get("/api/calls").await;
+        if answer["data"]["calls"][0]["status"] == "cancelled" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the call is not cancelled: {}", server.get("/api/calls").await.1);
+}
+
+#[tokio::test]
+async fn subscribers_hear_of_new_tools_until_the_server_stops() {
+    let mut server = Server::start().await;
+    let params = json!({"notifications": {"toolsListChanged": true}});
+    let request = modern(&server, "/mcp", &server.token, "subscriptions/listen", params);
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert!(!response.headers().contains_key("content-encoding"));
+    read_until(&mut response, "notifications/subscriptions/acknowledged").await;
+    server.create(function_tool("fresh", "echo")).await;
+    read_until(&mut response, "notifications/tools/list_changed").await;
+    server.halt().await;
+    // The end is a proper one: the answer to the request, and the end of the stream.
+    let rest = response.text().await.unwrap();
+    assert!(rest.contains("\"result\""), "{rest}");
+}
+
+#[tokio::test]
+async fn many_tools_are_found_and_not_listed() {
+    let server = Server::start_with(|settings| settings.mcp.compact_above = 3).await;
+    for name in ["one", "two", "three"] {
+        server.create(function_tool(name, "echo")).await;
+    }
+    let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
+    // Without anything that finds them there is no other way than to list them.
+    let all = list().await;
+    if !names(&all).contains(&"search_tools") && names(&all).contains(&"one") {
+        server.create(function_tool("search_tools", "echo")).await;
+    }
+    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
+    let call =
+        async |params: Value| send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
+    let through =
+        call(json!({"name": "call_tool", "arguments": {"name": "two", "arguments": {"x": 1}}})).await;
+    assert_eq!(through["result"]["structuredContent"], json!({"x": 1}));
+    for arguments in [json!({}), json!({"name": 7}), json!({"name": "two", "arguments": []})] {
+        let refused = call(json!({"name": "call_tool", "arguments": arguments})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}

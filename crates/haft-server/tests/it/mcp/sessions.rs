@@ -1,0 +1,105 @@
+//! The versions with sessions, from 2024-11-05 on.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::client::{Session, names, read_until, request, send, token_of};
+use crate::harness::{Server, function_tool};
+
+#[tokio::test]
+async fn every_older_version_lists_and_calls() {
+    let server = Server::start().await;
+    server.create(function_tool("worker", "echo")).await;
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let session = Session::open(&server, "/mcp", &server.token, version).await;
+        assert!(names(&session.ask("tools/list", json!({})).await.last()).contains(&"worker"), "{version}");
+        let params = json!({"name": "worker", "arguments": {"x": 1}});
+        let result = session.ask("tools/call", params).await.last()["result"].take();
+        let expected = json!({
+            "content": [{"type": "text", "text": "{\"x\":1}"}],
+            "structuredContent": {"x": 1}, "isError": false,
+        });
+        assert_eq!(result, expected, "{version}");
+        assert_eq!(session.ask("ping", json!({})).await.last()["result"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_knows_is_answered_with_one_that_is() {
+    let server = Server::start().await;
+    for asked in ["1999-01-01", "2026-07-28", "2031-12-31"] {
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }});
+        let answer = send(request(&server, "/mcp", &server.token, &message)).await;
+        assert_eq!(answer.last()["result"]["protocolVersion"], "2025-11-25", "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_for_the_token_that_opened_it() {
+    let server = Server::start().await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let other = token_of(&server, "other", "admin").await;
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for (what, path, token, id, expected) in [
+        ("its own", "/mcp", &server.token, session.id.as_str(), 200),
+        ("another token", "/mcp", &other, session.id.as_str(), 404),
+        ("another view", "/mcp/bundles/builtin", &server.token, session.id.as_str(), 404),
+        ("no such session", "/mcp", &server.token, "no-such-session", 404),
+    ] {
+        let answer = send(request(&server, path, token, &message).header("mcp-session-id", id)).await;
+        assert_eq!(answer.status, expected, "{what}: {answer:?}");
+    }
+    let delete = |token: &str| {
+        let request = server.bare(Method::DELETE, "/mcp").bearer_auth(token);
+        request.header("mcp-session-id", &session.id)
+    };
+    assert_eq!(send(delete(&other)).await.status, 404);
+    assert_eq!(session.ask("tools/list", json!({})).await.status, 200, "it is still there");
+    assert_eq!(send(delete(&server.token)).await.status, 202);
+    assert_eq!(session.ask("tools/list", json!({})).await.status, 404, "it is over");
+    assert_eq!(send(request(&server, "/mcp", &server.token, &message)).await.status, 400, "without one");
+}
+
+#[tokio::test]
+async fn a_session_hears_of_new_tools_until_the_server_stops() {
+    let mut server = Server::start().await;
+    let mut response = {
+        let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+        let mut response = session.listen().header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(!response.headers().contains_key("content-encoding"));
+        server.create(function_tool("fresh", "echo")).await;
+        read_until(&mut response, "notifications/tools/list_changed").await;
+        response
+    };
+    server.halt().await;
+    while response.chunk().await.unwrap().is_some() {}
+}
+
+#[tokio::test]
+async fn a_call_is_cancelled_by_a_message() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let call = session.ask("tools/call", json!({"name": "slow", "arguments": {}}));
+    let cancel = async {
+        let running = async || server.get("/api/calls").await.1["data"]["total"] != 0;
+        // A running call has no record yet; the message may come at any time after it was taken in.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let _ = running().await;
+        let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 7, "reason": "enough"}});
+        assert_eq!(send(session.request(&message)).await.status, 202);
+    };
+    let (answer, ()) = tokio::join!(call, cancel);
+    assert!(answer.messages().is_empty(), "a cancelled request has no answer: {answer:?}");
+    for _ in 0..200 {
+        if server.get("/api/calls").await.1["data"]["calls"][0]["status"] == "cancelled" {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the call is not cancelled: {}", server.get("/api/calls").await.1);
+}
