@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fmt lint
+.PHONY: help run test conformance bench fmt lint
 
 # Prints a heading between the parts of a verb.
 heading = @printf '\n== %s\n' "$(1)"
@@ -30,6 +30,13 @@ test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a
 	cargo test --locked --workspace --all-features --doc
 	$(call heading,tests)
 	cargo nextest run --locked --workspace --all-features
+	$(call heading,MCP conformance)
+	@tools/conformance target/debug/haft
+
+conformance: ## the public conformance suites of MCP against the server
+	@tools/setup test
+	cargo build --locked --package haft-cli
+	@tools/conformance target/debug/haft
 
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build

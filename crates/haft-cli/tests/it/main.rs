@@ -7,6 +7,7 @@ mod help;
 mod home;
 mod import;
 mod mcp;
+mod mcp_peers;
 mod serve;
 mod tools;
 mod tour;

