@@ -1,13 +1,14 @@
 //! Measures haft next to a plain axum handler, in one run, and prints ratios: the machine may be noisy, but
 //! it is equally noisy for both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `confined`, `library`, `python` or `wasm` one part alone;
-//! `serve-plain` and `serve-haft` are the servers it starts.
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `confined`, `library`, `python` or `wasm` one part alone;
+//! `serve-plain`, `serve-rmcp` and `serve-haft` are the servers it starts.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
 mod confined;
 mod library;
 mod load;
+mod mcp;
 mod process;
 mod python;
 mod servers;
@@ -30,8 +31,10 @@ fn main() -> Result<()> {
         ["library"] => tokio::runtime::Runtime::new()?.block_on(library::run()),
         ["wasm"] => tokio::runtime::Runtime::new()?.block_on(wasm::run()),
         ["calls"] => tables::run_calls(),
+        ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
+        ["serve-rmcp"] => servers::rmcp(),
         ["serve-plain"] => servers::plain(),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
-        _ => bail!("usage: haft-bench [calls | confined | library | python | wasm]"),
+        _ => bail!("usage: haft-bench [calls | mcp | confined | library | python | wasm]"),
     }
 }

@@ -1,12 +1,18 @@
-//! The two servers that are compared. Each prints its address and then its token.
+//! The servers that are compared. Each prints its address and then its token.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use axum::extract::Json;
 use axum::routing::post;
 use haft_server::settings::Settings;
 use haft_server::{App, Extensions, Functions};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -39,6 +45,41 @@ pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
         app.serve(listener, std::future::pending()).await?;
         Ok(())
     })
+}
+
+/// A plain server of rmcp, with the one tool that returns its arguments.
+pub fn rmcp() -> Result<()> {
+    use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+    use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+    runtime()?.block_on(async {
+        let config = StreamableHttpServerConfig::default().with_json_response(true);
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(|| Ok(Noop), sessions, config);
+        let router = axum::Router::new().nest_service("/mcp", service);
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        announce(&listener, "none")?;
+        let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        Ok(axum::serve(listener, router).await?)
+    })
+}
+
+struct Noop;
+
+impl ServerHandler for Noop {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let value = Value::Object(request.arguments.unwrap_or_default());
+        Ok(CallToolResult::structured(value).into())
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

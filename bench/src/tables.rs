@@ -17,6 +17,7 @@ const CALL: &str = r#"{"args":{"city":"Oslo","days":3}}"#;
 pub fn run_all() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         calls().await?;
+        crate::mcp::run().await?;
         streamed().await?;
         many_tools().await?;
         crate::library::run().await?;
@@ -77,7 +78,7 @@ async fn measure(server: &Server, clients: usize) -> Result<(Figures, f64)> {
     Ok((figures, cpu))
 }
 
-async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
+pub async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
     let home = home.to_str().context("a home that is text")?;
     let server = Server::start(&["serve-haft", home, durability])?;
     let tool = json!({

@@ -97,7 +97,7 @@ const ONLY: &[(&str, &[&str])] = &[
     // The command line holds the server's router for calls without a server.
     ("axum", &["haft-server", "haft-cli", "haft-testkit", "haft-bench"]),
     ("sqlx", &["haft-store"]),
-    ("rmcp", &["haft-mcp"]),
+    ("rmcp", &["haft-mcp", "haft-bench"]),
     // In the benchmarks it is the peer.
     ("wasmtime", &["haft-wasm", "haft-bench"]),
     ("wasmtime-wasi", &["haft-wasm"]),
