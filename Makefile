@@ -30,6 +30,8 @@ test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a
 	cargo test --locked --workspace --all-features --doc
 	$(call heading,tests)
 	cargo nextest run --locked --workspace --all-features
+	$(call heading,what the compiler says of functions that cannot be tools (without features))
+	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)
 	@tools/conformance target/debug/haft
 

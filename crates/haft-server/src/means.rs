@@ -63,7 +63,7 @@ impl Means {
     /// Makes the clients of the MCP servers that a store knows, and lets tools call them.
     pub(crate) fn mcp_clients(&self, secrets: &Arc<dyn SecretSource>, store: &Arc<Store>) -> Arc<McpClients> {
         let clients = mcp_home::clients(self.processes.sandbox(), self.egress.clone(), secrets, store);
-        self.mcp.connect(Arc::clone(&clients));
+        self.mcp.connect(&clients);
         clients
     }
 }

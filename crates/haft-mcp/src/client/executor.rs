@@ -1,6 +1,6 @@
 //! The `mcp` executor: tools of servers that are configured.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -24,13 +24,16 @@ use super::value;
 /// Runs tools of MCP servers. It is made before the store from which the servers are known, which is told later.
 #[derive(Default)]
 pub struct McpExecutor {
-    clients: Arc<OnceLock<Arc<McpClients>>>,
+    clients: Told,
 }
+
+/// Not the clients themselves: they hold the store, which tells the registry, which holds what runs tools.
+type Told = Arc<OnceLock<Weak<McpClients>>>;
 
 impl McpExecutor {
     /// Says which servers there are; what was said first holds.
-    pub fn connect(&self, clients: Arc<McpClients>) {
-        let _ = self.clients.set(clients);
+    pub fn connect(&self, clients: &Arc<McpClients>) {
+        let _ = self.clients.set(Arc::downgrade(clients));
     }
 }
 
@@ -59,7 +62,7 @@ impl Executor for McpExecutor {
 }
 
 struct Ready {
-    clients: Arc<OnceLock<Arc<McpClients>>>,
+    clients: Told,
     server: BundleSlug,
     tool: String,
 }
@@ -67,8 +70,11 @@ struct Ready {
 impl Prepared for Ready {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(async move {
-            let clients =
-                self.clients.get().ok_or_else(|| not_connected(&self.server, "the program is starting"))?;
+            let clients = self
+                .clients
+                .get()
+                .and_then(Weak::upgrade)
+                .ok_or_else(|| not_connected(&self.server, "the program is not serving"))?;
             let connection = clients.for_call(&call.tenant, &self.server).await?;
             let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
             link.scrubber.secrets().iter().for_each(|secret| call.hide(secret.clone()));

@@ -108,7 +108,7 @@ impl Rig {
         let mcp = Mcp { server: Some("test".into()), tool_name: tool.into(), ..Mcp::default() };
         let spec = ToolSpec::new(ToolName::new("t").unwrap(), Implementation::Mcp(mcp));
         let executor = McpExecutor::default();
-        executor.connect(Arc::clone(&self.clients));
+        executor.connect(&self.clients);
         let prepared = executor.prepare(&Arc::new(spec), None).unwrap();
         let deadline = Instant::now() + Duration::from_mins(1);
         let mut context =

@@ -324,7 +324,6 @@ mod tests {
             (&[], &["localhost"], "127.0.0.1:80", false),
             (&["example.com"], &[], "8.8.8.8:443", false),
             (&["8.8.0.0/16"], &[], "8.8.8.8:443", true),
-            (&["8.8.0.0/16:443"], &[], "8.8.8.8:80", false),
             (&["8.8.0.0/16"], &["127.0.0.1"], "127.0.0.1:80", false),
         ] {
             let egress = Egress::new(&rules(allowed, private)).unwrap();

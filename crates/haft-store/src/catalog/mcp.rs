@@ -94,7 +94,8 @@ impl Inner {
         let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(fault(STORE))?;
         let known = session.has_mcp_server(server).await.map_err(fault(STORE))?;
         match bundle {
-            Some(_) if known => {}
+            // A change that touches nothing is not stored.
+            Some(bundle) if known => session.touch_bundle(bundle.id),
             Some(_) => {
                 let message = format!("there is a bundle `{}` already; choose another id", server.id);
                 return Err(StoreError::Conflict(message));

@@ -50,6 +50,8 @@ async fn a_server_and_its_tools_outlive_a_restart(mut harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
+    let files = McpServer { enabled: false, ..files };
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
     harness.restart().await;
     assert_eq!(harness.store.mcp_servers().await.unwrap(), std::slice::from_ref(&files));
     let mirror = harness.mirror();
