@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
-    audit, bundle, call, completions, doctor, import, init, mcp, reindex, secret, serve, token, tool,
+    audit, bundle, call, completions, doctor, import, init, mcp, mcp_server, reindex, secret, serve, token,
+    tool,
 };
 use crate::context::Context;
 use crate::error::CliError;
@@ -75,6 +76,9 @@ pub(crate) enum Command {
     /// List, make, change and call tools
     #[command(subcommand)]
     Tool(tool::Command),
+    /// Use the tools of MCP servers
+    #[command(subcommand)]
+    McpServer(mcp_server::Command),
     /// Make tools of API descriptions
     #[command(subcommand)]
     Import(import::Command),
@@ -106,6 +110,7 @@ impl Command {
             Self::Doctor => doctor::run(context).await,
             Self::Reindex => reindex::run(context).await,
             Self::Tool(command) => command.run(context).await,
+            Self::McpServer(command) => mcp_server::run(command, context).await,
             Self::Import(command) => import::run(command, context).await,
             Self::Secret(command) => secret::run(command, context).await,
             Self::Bundle(command) => bundle::run(command, context).await,

@@ -161,7 +161,9 @@ impl Running {
 
 /// Removes what a process has left. A thread that may wait does it: there may be a million files.
 async fn clean_up(rest: Rest) {
-    if tokio::task::spawn_blocking(move || drop(rest)).await.is_err() {
+    let cleaned = tokio::task::spawn_blocking(move || drop(rest)).await;
+    // Where the runtime is ending and starts nothing any more, it has dropped the rest itself.
+    if cleaned.is_err_and(|error| error.is_panic()) {
         tracing::warn!("failed to clean up after a process; the next start will");
     }
 }

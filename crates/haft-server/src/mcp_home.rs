@@ -54,6 +54,7 @@ impl McpHome for StoredServers {
 impl App {
     /// Keeps the servers connected as they are configured, until dropped.
     pub(crate) async fn keep_mcp_servers(&self) {
+        self.mcp_clients().follow();
         loop {
             if let Err(error) = self.mcp_clients().reload().await {
                 tracing::warn!(%error, "the MCP servers could not be read");

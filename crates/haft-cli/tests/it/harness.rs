@@ -81,7 +81,7 @@ impl Haft {
 
     /// Runs the binary, which must succeed, and returns its JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let run = self.run(&[arguments, &["--json"]].concat());
+        let run = self.run(&[&["--json"], arguments].concat());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{arguments:?}");
         serde_json::from_str(&run.stdout).unwrap()
     }

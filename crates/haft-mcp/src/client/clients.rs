@@ -1,6 +1,7 @@
 //! All servers that are configured.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use haft_core::Work;
@@ -42,6 +43,8 @@ pub struct McpClients {
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
     /// Held from the reading of the configuration to its being followed: an older one never comes last.
     reloading: tokio::sync::Mutex<()>,
+    /// Whether every server is connected to, and not only one that is called.
+    follows: AtomicBool,
 }
 
 impl McpClients {
@@ -51,6 +54,7 @@ impl McpClients {
             parts: Arc::new(parts),
             connections: RwLock::default(),
             reloading: tokio::sync::Mutex::default(),
+            follows: AtomicBool::new(false),
         }
     }
 
@@ -81,9 +85,13 @@ impl McpClients {
 
     /// Reads the list of a server again, or tries again to connect, and waits for it.
     pub async fn refresh(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), CallError> {
-        let connection =
-            self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))?;
+        let connection = self.for_call(tenant, id).await?;
         connection.refresh().await.map_err(|why| not_connected(id, &why))
+    }
+
+    /// Says that every server is to be connected to, as a program does that goes on to serve.
+    pub fn follow(&self) {
+        self.follows.store(true, Ordering::Release);
     }
 
     /// Takes all servers as they are configured now.
@@ -94,7 +102,9 @@ impl McpClients {
             servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
         self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
         for server in servers {
-            self.set(server);
+            if self.follows.load(Ordering::Acquire) || self.connection(&server.tenant, &server.id).is_some() {
+                self.set(server);
+            }
         }
         Ok(())
     }

@@ -142,15 +142,30 @@ impl Connection {
         }
     }
 
-    /// Reads the list again, or tries again to connect; waits for the list.
+    /// Reads the list again, or tries again to connect; waits for the list, or for the failure.
     pub(super) async fn refresh(&self) -> Result<(), String> {
-        let mut lists = self.shared.lists.subscribe();
-        lists.mark_unchanged();
-        self.shared.wake.notify_one();
-        match timeout(ANSWERS_WITHIN, lists.changed()).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(self.state().error.unwrap_or_else(|| "the server did not answer in time".to_owned())),
+        let (mut lists, mut link) = (self.shared.lists.subscribe(), self.shared.link.subscribe());
+        let before = self.state();
+        if before.phase != Phase::Connecting {
+            self.shared.wake.notify_one();
         }
+        let told = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    listed = lists.changed() => return listed.map_err(|_| "it was removed".to_owned()),
+                    _ = link.changed() => {
+                        let state = self.state();
+                        if state.failures > before.failures {
+                            return Err(state.error.unwrap_or_default());
+                        }
+                    }
+                }
+            }
+        };
+        timeout(READY_WITHIN, told)
+            .await
+            .unwrap_or_else(|_| Err("the server did not answer in time".to_owned()))
     }
 }
 
@@ -166,6 +181,7 @@ impl Keeper {
         let mut failures: u32 = 0;
         loop {
             self.shared.set(|state| state.phase = Phase::Connecting);
+            self.shared.tail.clear();
             let gone = match timeout(READY_WITHIN, self.connect()).await {
                 Ok(Ok(session)) => self.hold(session, &mut failures).await,
                 Ok(Err(gone)) => gone,
@@ -174,7 +190,7 @@ impl Keeper {
             self.shared.link.send_replace(None);
             failures = failures.saturating_add(1);
             let why = self.with_last_words(gone.why).await;
-            tracing::warn!(server = %self.server.id, tenant = %self.server.tenant, error = why, "an MCP server is gone");
+            tracing::info!(server = %self.server.id, tenant = %self.server.tenant, error = why, "an MCP server is gone");
             self.shared.set(|state| {
                 state.phase = if gone.needs_auth { Phase::NeedsAuth } else { Phase::Error };
                 state.error = Some(why);
@@ -256,6 +272,7 @@ impl Keeper {
                 .map(|info| excerpt(&format!("{} {}", info.name, info.version), 200));
         });
         self.shared.link.send_replace(Some(link.clone()));
+        self.shared.lists.send_modify(|count| *count += 1);
         let newer = info.is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
         let _told = newer.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
         let mut over = std::pin::pin!(service.waiting());
@@ -275,6 +292,7 @@ impl Keeper {
             if let Err(error) = self.list(&link).await {
                 return clean(error);
             }
+            self.shared.lists.send_modify(|count| *count += 1);
             tokio::time::sleep(LIST_EVERY).await;
         }
     }
@@ -305,7 +323,6 @@ impl Keeper {
             tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
         }
         self.shared.set(|state| state.tools = count);
-        self.shared.lists.send_modify(|count| *count += 1);
         Ok(())
     }
 }
@@ -369,6 +386,9 @@ fn deepest(error: &ClientInitializeError) -> String {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
         other => other,
     };
+    if matches!(error, ClientInitializeError::ConnectionClosed(_)) {
+        return "it closed the connection before it had answered".to_owned();
+    }
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(inner) = at {

@@ -50,6 +50,11 @@ impl Tail {
         lines.push_back(text);
     }
 
+    /// Forgets what an earlier program wrote.
+    pub(super) fn clear(&self) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Returns the lines.
     pub(super) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()

@@ -115,6 +115,10 @@ impl Rig {
         tools.retain(|other| other.id != id);
         tools.push(tool.clone());
         self.registry.apply(vec![Change::Tool(Box::new(tool))]);
+        // The first call of a tool waits for it to be compiled on another thread; the calls of a test come in order.
+        let snapshot = self.registry.snapshot();
+        let entry = snapshot.resolve_in(&self.bundle.tenant, &name.parse().unwrap(), Mode::Debug).unwrap();
+        drop(entry.plan(Mode::Debug.into(), self.registry.executors()));
         self
     }
 

@@ -1,0 +1,100 @@
+//! `haft mcp-server`, with a real program at the other end.
+
+use serde_json::{Value, json};
+
+use crate::harness::Haft;
+
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
+
+fn add(haft: &Haft) -> Value {
+    haft.json(&["mcp-server", "add", "echoes", "--policy", "allow", "--", "python3", PROGRAM])
+}
+
+/// What a person does with a server, from the first to the last.
+fn a_life(haft: &Haft) {
+    let added = add(haft);
+    assert_eq!(added.pointer("/state/tools"), Some(&json!(5)), "{added}");
+    let said = haft.json(&["tool", "call", "echoes:echo", "--args", r#"{"text": "hello"}"#]);
+    assert_eq!(said.pointer("/value"), Some(&json!("hello")), "{said}");
+
+    assert_eq!(haft.json(&["mcp-server", "changes", "echoes"]), json!({"changes": [], "total": 0}));
+    assert_eq!(haft.json(&["mcp-server", "accept", "echoes"]), json!({"accepted": []}));
+    haft.json(&["mcp-server", "disable", "echoes"]);
+    let off = haft.run(&["tool", "call", "echoes:echo", "--args", r#"{"text": "hello"}"#]);
+    assert_ne!(off.code, 0, "{}", off.shown());
+    haft.json(&["mcp-server", "enable", "echoes"]);
+    let shown = haft.json(&["mcp-server", "refresh", "echoes"]);
+    assert_eq!(shown.pointer("/state/phase"), Some(&json!("connected")), "{shown}");
+    haft.json(&["mcp-server", "rm", "echoes"]);
+    assert_eq!(haft.json(&["mcp-server", "list"]).pointer("/mcp_servers"), Some(&json!([])));
+    assert_ne!(haft.run(&["tool", "show", "echoes:echo"]).code, 0);
+}
+
+#[test]
+fn a_server_lives_beside_haft_that_serves() {
+    let haft = Haft::new();
+    let _server = haft.serve(&[]);
+    a_life(&haft);
+}
+
+#[test]
+fn a_server_lives_without_haft_that_serves() {
+    a_life(&Haft::new());
+}
+
+/// Every request has a number of its own.
+fn without_request(shown: &str) -> String {
+    shown.lines().flat_map(|line| [line.split(" (request ").next().unwrap_or(line), "\n"]).collect()
+}
+
+#[test]
+fn what_is_wrong_is_said_and_how() {
+    let haft = Haft::new();
+    let shown =
+        |arguments: &[&str]| without_request(&haft.run(&[&["mcp-server"], arguments].concat()).shown());
+    insta::assert_snapshot!(shown(&["add", "gone", "--", "no-such-program"]), @r"
+exit code: 5
+----- stdout
+----- stderr
+added the MCP server `gone`; asking it for its tools
+error: the MCP server `gone` is not connected: it closed the connection before it had answered; it wrote: bwrap: execvp no-such-program: No such file or directory
+");
+    insta::assert_snapshot!(shown(&["add", "ends", "--", "python3", PROGRAM, "exit"]), @r"
+exit code: 5
+----- stdout
+----- stderr
+added the MCP server `ends`; asking it for its tools
+error: the MCP server `ends` is not connected: it closed the connection before it had answered; it wrote: starting as exit / no configuration found
+");
+    insta::assert_snapshot!(shown(&["list"]), @r"
+exit code: 0
+----- stdout
+ID    STATE         TOOLS  SERVER  ERROR
+ends  disconnected
+gone  disconnected
+----- stderr
+");
+    insta::assert_snapshot!(shown(&["add", "neither"]), @r"
+exit code: 2
+----- stdout
+----- stderr
+error: the following required arguments were not provided:
+  <COMMAND>...
+
+Usage: haft mcp-server add <ID> -- <COMMAND>...
+
+For more information, try '--help'.
+");
+    insta::assert_snapshot!(shown(&["add", "x", "--url", "ftp://localhost"]), @r"
+exit code: 8
+----- stdout
+----- stderr
+error: `url` must begin with http:// or https://
+");
+    insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"
+exit code: 3
+----- stdout
+----- stderr
+error: there is no MCP server `nobody`
+");
+}
