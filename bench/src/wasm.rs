@@ -24,7 +24,6 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request, Wanted};
 use haft_runtime::registry::Registry;
-use haft_runtime::stages::Output;
 use haft_wasm::{WasmExecutor, WasmSettings};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -118,7 +117,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         ledger: Arc::new(Forgetful),
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
-        stages: vec![Arc::new(Output)],
+        stages: Vec::new(),
         max_running: 16,
         workspace: None,
     }));

@@ -1,5 +1,8 @@
 //! A recorded call.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -95,7 +98,7 @@ pub struct CallRecord {
     /// Which tool ran.
     pub tool_id: ToolId,
     /// `bundle:name@version` at the time.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// Which revision ran.
     pub revision: u32,
     /// In which mode.
@@ -114,9 +117,9 @@ pub struct CallRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,
     /// Who called: the name of a token.
-    pub caller: String,
+    pub caller: Arc<str>,
     /// Through which surface: `rest`, `cli`, `mcp`, …
-    pub surface: String,
+    pub surface: Cow<'static, str>,
     /// The key under which a repetition finds this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,

@@ -1,5 +1,6 @@
 //! What runs tools: one executor per kind of implementation.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,13 +96,24 @@ struct Shared {
 impl CallContext {
     /// Makes the context of a call.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
+        Self::of(id, tenant, Caller::nobody(), Instant::now()..deadline, secrets)
+    }
+
+    /// Makes the context of a call by someone, from its start to its deadline.
+    pub fn of(
+        id: CallId,
+        tenant: TenantId,
+        caller: Caller,
+        time: Range<Instant>,
+        secrets: Arc<dyn SecretSource>,
+    ) -> Self {
         Self {
             id,
             tenant,
-            caller: Caller::nobody(),
+            caller,
             mode: Mode::Production,
-            started: Instant::now(),
-            deadline,
+            started: time.start,
+            deadline: time.end,
             attempt: 0,
             events: None,
             workspace: None,
@@ -170,8 +182,18 @@ impl CallContext {
         self.shared.over.load(Ordering::Acquire)
     }
 
-    /// Says that the call is over, to functions that are still at work for it.
-    pub fn end(&self) {
-        self.shared.over.store(true, Ordering::Release);
+    /// Returns what says, when it is dropped, that the call is over, to functions that are still at work for it.
+    pub fn ending(&self) -> Ending {
+        Ending(Arc::clone(&self.shared))
+    }
+}
+
+/// Says that a call is over when it is dropped.
+#[must_use = "the call is over as soon as this is dropped"]
+pub struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Release);
     }
 }

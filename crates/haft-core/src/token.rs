@@ -56,7 +56,7 @@ pub struct Caller {
 impl Caller {
     /// Returns nobody in particular, who may do nothing but call.
     pub fn nobody() -> Self {
-        Self { name: "".into(), elevated: false, role: Role::Caller }
+        Self { name: Arc::default(), elevated: false, role: Role::Caller }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clock of the machine.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haft_core::{Clock, Timestamp};
 
@@ -18,4 +18,9 @@ impl Clock for SystemClock {
 /// Returns the moment by which deadlines and rates are counted: the runtime's, which tests can stop.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
+}
+
+/// Returns how long ago a moment was.
+pub(crate) fn since(moment: Instant) -> Duration {
+    now().saturating_duration_since(moment)
 }

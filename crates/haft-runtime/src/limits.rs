@@ -20,19 +20,18 @@ const MOST_WAITING: usize = 64;
 /// The bound of the whole server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Limits {
-    server: Arc<Semaphore>,
+    running: Arc<AtomicUsize>,
     most: usize,
 }
 
 impl Limits {
     pub(crate) fn new(most: usize) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
-        Self { server: Arc::new(Semaphore::new(most)), most }
+        Self { running: Arc::default(), most }
     }
 
     /// Gives a call its place, or refuses it before anything has happened.
     pub(crate) fn admit(&self, entry: &Entry, plan: &Plan) -> Result<Admission, CallError> {
-        let Ok(place) = Arc::clone(&self.server).try_acquire_owned() else {
+        let Some(place) = Place::enter(&self.running, self.most) else {
             let message = format!("{} calls are running already; try again later", self.most);
             return Err(CallError::new(ErrorCode::Overloaded, message));
         };
@@ -51,7 +50,7 @@ impl Limits {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.server.available_permits() == self.most
+        self.running.load(Ordering::Acquire) == 0
     }
 }
 
@@ -74,7 +73,7 @@ pub(crate) fn rate_limited(name: &str, rate: Rate, wait: Duration) -> CallError 
 pub(crate) struct Admission {
     waiting: Option<Waiting>,
     turn: Option<OwnedSemaphorePermit>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Admission {
@@ -85,6 +84,23 @@ impl Admission {
             self.turn = Some(turn.map_err(|error| CallError::internal(error.to_string()))?);
         }
         Ok(())
+    }
+}
+
+/// Counts a call as running.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn enter(running: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        // The guard comes first: dropping it takes the count back.
+        let guard = Self(Arc::clone(running));
+        (running.fetch_add(1, Ordering::AcqRel) < most).then_some(guard)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -10,10 +10,12 @@ mod request;
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, poll};
 use haft_core::Clock;
 use haft_core::bundle::Bundle;
 use haft_core::call::{CallRecord, CallStatus};
@@ -48,7 +50,7 @@ pub struct Call {
     /// What is compiled of it.
     pub plan: Arc<Plan>,
     /// The record, which also holds the arguments.
-    pub record: CallRecord,
+    pub record: Arc<CallRecord>,
     /// Who calls.
     pub caller: Caller,
     /// When it was admitted.
@@ -71,7 +73,7 @@ pub struct Call {
 struct Refused {
     error: CallError,
     /// Where the tool is known.
-    record: Option<CallRecord>,
+    record: Option<Arc<CallRecord>>,
     started: Instant,
 }
 
@@ -192,7 +194,7 @@ impl Pipeline {
             Ok(call) => call,
             Err(refused) => return Err(self.record_refusal(refused).await),
         };
-        call.record.status = CallStatus::Pending;
+        Arc::make_mut(&mut call.record).status = CallStatus::Pending;
         let (accepted, answer) = oneshot::channel();
         let pipeline = Arc::clone(self);
         // One task from here on: what is recorded as pending is also run, whoever goes away.
@@ -210,7 +212,7 @@ impl Pipeline {
         if call.record.idempotency_key.is_some() {
             return self.reserve(call).await;
         }
-        self.ledger.record(Arc::new(call.record.clone())).await.map_err(unrecorded)?;
+        self.ledger.record(Arc::clone(&call.record)).await.map_err(unrecorded)?;
         Ok(None)
     }
 
@@ -224,7 +226,7 @@ impl Pipeline {
             self.background.enter(id, call.record.tenant.clone(), self.stopping.child_token());
         call.cancel = Some(running.cancel.clone());
         call.events = Some(running);
-        let record = Arc::new(call.record.clone());
+        let record = Arc::clone(&call.record);
         // The call runs also where nobody waits for the acceptance any more.
         let _ = accepted.send(Ok(Answer { record, replayed: false }));
         if let Err(error) = self.run(call).await {
@@ -273,14 +275,14 @@ impl Pipeline {
             entry.definition(request.mode.into()).map_or(entry.tool.revision, |(number, _)| number);
         let (timeout, caller, mode) = (request.timeout, request.caller.clone(), request.mode);
         let events = request.events.take();
-        let mut record = self.new_record(request, &entry, revision);
+        let mut record = Arc::new(self.new_record(request, &entry, revision));
 
         let admitted = entry
             .runnable(bundle, mode)
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, caller.elevated).map(|()| plan))
-            .and_then(|plan| validate(&plan, &mut record.args).map(|()| plan))
+            .and_then(|plan| validate(&plan, &mut Arc::make_mut(&mut record).args).map(|()| plan))
             .and_then(|plan| self.limits.admit(&entry, &plan).map(|admission| (plan, admission)));
         match admitted {
             Ok((plan, admission)) => {
@@ -310,7 +312,7 @@ impl Pipeline {
             id: CallId(Uuid::now_v7()),
             tenant: request.tenant,
             tool_id: entry.tool.id,
-            tool: entry.qualified.clone(),
+            tool: Arc::clone(&entry.qualified),
             revision,
             mode: request.mode,
             status: CallStatus::Running,
@@ -319,8 +321,8 @@ impl Pipeline {
             value: None,
             error: None,
             process: None,
-            caller: request.caller.name.to_string(),
-            surface: request.surface.to_owned(),
+            caller: request.caller.name,
+            surface: request.surface.into(),
             idempotency_key: request.idempotency_key,
             request_id: request.labels.request_id,
             chat_id: request.labels.chat_id,
@@ -336,14 +338,14 @@ impl Pipeline {
         let Refused { error, record, started } = *refused;
         let Some(mut record) = record else { return error };
         // A refused call never ran, so its key stays free for the corrected one.
-        record.idempotency_key = None;
-        record.finish(Err(error.clone()), self.clock.now(), milliseconds(started));
-        self.ledger.record(Arc::new(record)).await.map_or_else(unrecorded, |()| error)
+        Arc::make_mut(&mut record).idempotency_key = None;
+        finish(&mut record, Err(error.clone()), started);
+        self.ledger.record(record).await.map_or_else(unrecorded, |()| error)
     }
 
     /// Takes the idempotency key, or finds the call that has it.
     async fn reserve(&self, call: &Call) -> Result<Option<Answer>, CallError> {
-        let reservation = self.ledger.reserve(call.record.clone()).await.map_err(unrecorded)?;
+        let reservation = self.ledger.reserve((*call.record).clone()).await.map_err(unrecorded)?;
         let Reservation::Existing(earlier) = reservation else { return Ok(None) };
         let same = earlier.tool_id == call.record.tool_id && earlier.args_digest == call.record.args_digest;
         if !same {
@@ -373,7 +375,7 @@ impl Pipeline {
         unfinished.state = State::Recorded;
         recorded.map_err(|error| {
             let error = unrecorded(error).retryable(false);
-            tracing::error!(call = %record.id, tool = record.tool, error = %error, "a call ran and was not recorded");
+            tracing::error!(call = %record.id, tool = %record.tool, error = %error, "a call ran and was not recorded");
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")
         })?;
@@ -389,21 +391,32 @@ impl Pipeline {
             call.admission.turn().await?;
             Next::new(&self.stages, &self.secrets).run(call).await
         };
-        let guarded = AssertUnwindSafe(stages).catch_unwind();
-        let in_time = tokio::time::timeout_at(deadline.into(), guarded);
-        // The call first: one that is over at once never asks whether it was cancelled.
+        let mut guarded = pin!(AssertUnwindSafe(stages).catch_unwind());
+        let caught = |caught: std::thread::Result<Outcome>| {
+            caught.unwrap_or_else(|payload| Err(panicked(payload.as_ref())))
+        };
+        // One that is over at once needs no timer, nor asks whether it was cancelled.
+        if let Poll::Ready(outcome) = poll!(guarded.as_mut()) {
+            return caught(outcome);
+        }
         tokio::select! {
             biased;
-            outcome = in_time => match outcome {
-                Ok(Ok(outcome)) => outcome,
-                Ok(Err(payload)) => Err(panicked(payload.as_ref())),
-                Err(_) => Err(too_late(entry.tool.spec.name.as_str(), allowed)),
-            },
+            outcome = guarded => caught(outcome),
+            () = tokio::time::sleep_until(deadline.into()) => {
+                Err(too_late(entry.tool.spec.name.as_str(), allowed))
+            }
             () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => {
                 Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"))
             }
         }
     }
+}
+
+/// Enters what a call came to.
+fn finish(record: &mut Arc<CallRecord>, outcome: Outcome, started: Instant) {
+    let (record, took) = (Arc::make_mut(record), clock::since(started));
+    let finished_at = record.started_at.checked_add(took).unwrap_or(record.started_at);
+    record.finish(outcome, finished_at, milliseconds(took));
 }
 
 /// Where a call is between its start and its record.
@@ -427,8 +440,7 @@ impl Unfinished<'_> {
             return Err(CallError::internal("a call ended twice"));
         };
         let Call { mut record, started, admission, .. } = *call;
-        record.finish(outcome, self.pipeline.clock.now(), milliseconds(started));
-        let record = Arc::new(record);
+        finish(&mut record, outcome, started);
         self.state = State::Over(Arc::clone(&record), admission);
         Ok(record)
     }

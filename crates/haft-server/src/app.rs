@@ -21,7 +21,7 @@ use haft_runtime::files::RootsError;
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::pipeline::{Parts, Pipeline};
 use haft_runtime::registry::Registry;
-use haft_runtime::stages::{Output, Stage};
+use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
 use uuid::Uuid;
@@ -128,7 +128,6 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Measure(Arc::clone(&metrics)))];
         stages.extend(own_stages);
-        stages.push(Arc::new(Output));
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
@@ -296,6 +295,7 @@ impl App {
     pub(crate) async fn keep_usage(&self) {
         loop {
             tokio::time::sleep(USAGE_EVERY).await;
+            self.metrics.keep();
             self.save_usage().await;
         }
     }

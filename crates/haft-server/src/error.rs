@@ -26,6 +26,8 @@ pub(crate) struct ApiError {
     pub details: Option<Value>,
     /// Whether the body also says `"ok": false`, as the answer to a call does.
     pub of_call: bool,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
     /// How long to wait before another attempt, where that is known.
     pub retry_after: Option<Duration>,
 }
@@ -54,6 +56,9 @@ pub(crate) struct ErrorDetail {
     code: &'static str,
     /// A sentence for a person.
     message: String,
+    /// Whether the same may succeed later, where the request was a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retryable: Option<bool>,
     /// What a program may want to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
@@ -62,7 +67,8 @@ pub(crate) struct ErrorDetail {
 impl ApiError {
     /// Makes an error.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: None, of_call: false, retry_after: None }
+        let retryable = code.retryable();
+        Self { code, message: message.into(), details: None, of_call: false, retryable, retry_after: None }
     }
 
     /// Makes "the request is malformed".
@@ -145,7 +151,12 @@ impl IntoResponse for ApiError {
         let body = ErrorBody {
             status: "error",
             ok: self.of_call.then_some(false),
-            error: ErrorDetail { code: self.code.as_str(), message: self.message, details: self.details },
+            error: ErrorDetail {
+                code: self.code.as_str(),
+                message: self.message,
+                retryable: self.of_call.then_some(self.retryable),
+                details: self.details,
+            },
             request_id: crate::request_id::current(),
         };
         let mut response = (status, Json(body)).into_response();
@@ -194,8 +205,8 @@ impl From<CallError> for ApiError {
             tracing::error!(error = %error, "a call could not be handled");
             return Self { of_call: true, ..Self::new(error.code, error.for_model.unwrap_or_default()) };
         }
-        let CallError { code, message, details, retry_after, .. } = error;
-        Self { code, message, details, of_call: true, retry_after }
+        let CallError { code, message, details, retryable, retry_after, .. } = error;
+        Self { code, message, details, of_call: true, retryable, retry_after }
     }
 }
 

@@ -8,7 +8,7 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{EgressRules, RulesError, check_host};
 use haft_runtime::files::{Files, Root, RootsError};
 use haft_runtime::pipeline::{Parts, Pipeline};
-use haft_runtime::stages::{Output, Stage};
+use haft_runtime::stages::Stage;
 
 use crate::def::ToolDef;
 use crate::error::BuildError;
@@ -189,10 +189,8 @@ impl Builder {
     pub(crate) fn assemble(self, files: Option<Files>, workspace: Option<Arc<Path>>) -> Tools {
         let resources = Resources::new(self.egress, files);
         let set = ToolSet::new(&resources, self.max_value_bytes, self.elevated);
-        // Innermost is the check of the value, so that every layer sees what the caller will.
         let mut stages: Vec<Arc<dyn Stage>> = self.layers;
         stages.reverse();
-        stages.push(Arc::new(Output));
         let pipeline = Pipeline::new(Parts {
             registry: Arc::clone(set.registry()),
             ledger: Arc::new(Unrecorded),

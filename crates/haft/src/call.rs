@@ -85,8 +85,8 @@ impl Tools {
             labels: Labels::default(),
             events,
         };
-        let answer = self.pipeline().call(request).await?;
-        let mut record = Arc::unwrap_or_clone(answer.record);
+        let mut answer = self.pipeline().call(request).await?;
+        let record = Arc::make_mut(&mut answer.record);
         let outcome = match record.error.take() {
             Some(error) => Err(error),
             None => Ok(record.value.take().unwrap_or_default()),

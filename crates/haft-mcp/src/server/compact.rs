@@ -76,7 +76,7 @@ impl Found {
 }
 
 fn is_found(list: &VecDeque<String>, offer: &Offer<'_>) -> bool {
-    list.iter().any(|name| *name == offer.entry.qualified || *name == offer.name)
+    list.iter().any(|name| **name == *offer.entry.qualified || *name == offer.name)
 }
 
 /// Reads the names from what a search returned: a list of objects, by itself or under `tools`, each with the full name

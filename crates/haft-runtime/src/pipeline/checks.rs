@@ -1,7 +1,7 @@
 //! The checks that a call has to pass before it runs, and how their errors read.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::coerce::coerce;
@@ -10,7 +10,6 @@ use haft_core::runnable::Mode;
 use haft_core::spec::{Policy, Validation};
 use serde_json::{Value, json};
 
-use crate::clock;
 use crate::registry::{Entry, Plan, Registry};
 
 pub(crate) fn too_late(tool: &str, allowed: Duration) -> CallError {
@@ -73,8 +72,7 @@ fn why(error: StoreError) -> String {
     }
 }
 
-pub(crate) fn milliseconds(since: Instant) -> f64 {
+pub(crate) fn milliseconds(time: Duration) -> f64 {
     // Whole microseconds: more digits would only look exact.
-    let micros = u32::try_from(clock::now().saturating_duration_since(since).as_micros()).unwrap_or(u32::MAX);
-    f64::from(micros) / 1000.0
+    f64::from(u32::try_from(time.as_micros()).unwrap_or(u32::MAX)) / 1000.0
 }

@@ -173,7 +173,7 @@ pub struct Entry {
     /// The stored tool.
     pub tool: Tool,
     /// `bundle:name@version`, spelled once.
-    pub qualified: String,
+    pub qualified: Arc<str>,
     /// Why the newest definition cannot run, as far as that is known without compiling it.
     unavailable: Option<String>,
     head: Slot,
@@ -213,7 +213,16 @@ impl Entry {
             Some(window) => Some(Arc::clone(window)),
             None => has_rate(&tool).then(Arc::default),
         };
-        Self { qualified: tool.qualified(), tool, unavailable, head, published, counter, turns, window }
+        Self {
+            qualified: tool.qualified().into(),
+            tool,
+            unavailable,
+            head,
+            published,
+            counter,
+            turns,
+            window,
+        }
     }
 
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.
@@ -244,7 +253,7 @@ impl Entry {
         let (entry, registry) = (Arc::clone(self), Arc::clone(registry));
         let work = move || drop(entry.plan(which, registry.executors()));
         if let Err(error) = tokio::task::spawn_blocking(work).await {
-            tracing::error!(tool = self.qualified, %error, "a definition could not be compiled");
+            tracing::error!(tool = %self.qualified, %error, "a definition could not be compiled");
         }
     }
 

@@ -105,7 +105,7 @@ impl Snapshot {
         let newest =
             best().max_by_key(|entry| (entry.tool.created_at, entry.tool.id)).ok_or_else(not_found)?;
         if best().any(|entry| entry.tool.bundle_id != newest.tool.bundle_id) {
-            let mut candidates: Vec<_> = best().map(|entry| entry.qualified.clone()).collect();
+            let mut candidates: Vec<_> = best().map(|entry| entry.qualified.to_string()).collect();
             candidates.sort();
             return Err(ResolveError::Ambiguous { name: name.to_string(), candidates });
         }

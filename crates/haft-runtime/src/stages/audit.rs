@@ -70,9 +70,9 @@ impl Stage for Audit {
             let mut audited = Audited {
                 call: record.id,
                 tenant: record.tenant.clone(),
-                caller: record.caller.clone(),
-                surface: record.surface.clone(),
-                tool: record.tool.clone(),
+                caller: record.caller.to_string(),
+                surface: record.surface.to_string(),
+                tool: record.tool.to_string(),
                 tool_id: record.tool_id,
                 revision: record.revision,
                 started_at: record.started_at,

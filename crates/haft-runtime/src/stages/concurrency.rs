@@ -75,7 +75,7 @@ impl Concurrency {
     fn key(&self, call: &Call) -> String {
         match self.scope {
             Scope::All => String::new(),
-            Scope::EachTool => call.entry.qualified.clone(),
+            Scope::EachTool => call.entry.qualified.to_string(),
             Scope::EachGroup => format!("{}/{}", call.tenant(), call.plan.spec.execution.concurrency_group),
         }
     }

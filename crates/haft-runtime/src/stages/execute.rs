@@ -13,41 +13,35 @@ use crate::clock;
 use crate::function::panicked;
 use crate::pipeline::Call;
 use crate::retry;
+use crate::stages::output;
 
 /// Runs the tool.
 pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) -> Outcome {
     let record = &call.record;
-    let mut context = CallContext::new(record.id, record.tenant.clone(), call.deadline, Arc::clone(secrets));
-    context.caller.clone_from(&call.caller);
+    let time = call.started..call.deadline;
+    let (tenant, caller) = (record.tenant.clone(), call.caller.clone());
+    let mut context = CallContext::of(record.id, tenant, caller, time, Arc::clone(secrets));
     context.mode = record.mode;
-    context.started = call.started;
     context.events.clone_from(&call.events);
     context.workspace.clone_from(&call.workspace);
     call.plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = record.args.as_object().unwrap_or(&empty);
-    let over = Over(context.clone());
+    // Also where the call is dropped.
+    let ending = context.ending();
     let mut outcome = attempts(call, &mut context, args).await;
-    drop(over);
+    drop(ending);
     let exposed = context.exposed();
     keep_secrets_out(&mut outcome, &exposed);
-    call.record.process = context.take_process().map(|mut process| {
+    if let Some(mut process) = context.take_process() {
         for text in [&mut process.stdout, &mut process.stderr] {
             scrub_text(text, &exposed);
         }
-        process
-    });
-    call.exposed.extend(exposed);
-    outcome
-}
-
-/// Ends the context, also where the call is dropped.
-struct Over(CallContext);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.end();
+        Arc::make_mut(&mut call.record).process = Some(process);
     }
+    call.exposed.extend(exposed);
+    // Innermost, so that every stage sees what the caller will.
+    output::check(&call.plan, outcome?)
 }
 
 async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Value>) -> Outcome {

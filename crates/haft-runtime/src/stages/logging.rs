@@ -41,14 +41,15 @@ impl Stage for Logging {
             let (entry, id, started) = (std::sync::Arc::clone(&call.entry), call.id(), clock::now());
             // Only for a call that is dropped: else there is more to tell.
             let dropped = Ended::new(call.deadline, move |ending| {
-                let (tool, outcome, duration_ms) = (&entry.qualified, word(ending), milliseconds(started));
+                let (tool, outcome, duration_ms) =
+                    (&*entry.qualified, word(ending), milliseconds(clock::since(started)));
                 tracing::warn!(tool, call = %id, duration_ms, outcome, "a call was given up");
             });
             let outcome = next.run(call).await;
             dropped.cancel();
             let ending = outcome.as_ref().map(drop).map_err(|error| error.code);
-            let (tool, caller) = (call.entry.qualified.as_str(), call.caller());
-            let (duration_ms, word) = (milliseconds(started), word(ending));
+            let (tool, caller) = (&*call.entry.qualified, call.caller());
+            let (duration_ms, word) = (milliseconds(clock::since(started)), word(ending));
             match (self.values, &outcome) {
                 (None, Ok(_)) => {
                     tracing::info!(tool, call = %id, caller, duration_ms, outcome = word, "a call is over");

@@ -24,7 +24,6 @@ pub use error::StageError;
 pub use from_fn::{FromFn, FromFnWith, StageFn, StageFnWith, from_fn, from_fn_with};
 pub use logging::Logging;
 pub use next::{Next, Stage};
-pub use output::Output;
 pub use rate_limit::RateLimit;
 pub use retry::Retry;
 pub use timeout::Timeout;

@@ -1,37 +1,26 @@
 //! Checks what a tool returned against its limit and its output schema.
 
-use haft_core::Work;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use serde_json::{Value, json};
 
-use crate::pipeline::Call;
-use crate::stages::{Next, Stage};
+use crate::registry::Plan;
 
 /// Turns a value that is too large, or does not fit the output schema, to a failure.
-pub struct Output;
-
-impl Stage for Output {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
-        Box::pin(async move {
-            let plan = std::sync::Arc::clone(&call.plan);
-            let value = next.run(call).await?;
-            let most = plan.spec.execution.limits.max_response_bytes;
-            if !fits(&value, most) {
-                let message =
-                    format!("the value has more than the {most} bytes that `max_response_bytes` allows");
-                return Err(CallError::new(ErrorCode::TooLarge, message));
-            }
-            match plan.output.check(&value) {
-                Ok(()) => Ok(value),
-                Err(violations) => {
-                    let first = violations.first().map_or("", |violation| violation.message.as_str());
-                    let message = format!("the output does not fit the output schema: {first}");
-                    Err(CallError::new(ErrorCode::InvalidOutput, message)
-                        .with_details(json!({"violations": violations}))
-                        .for_model("the tool returned an unexpected result"))
-                }
-            }
-        })
+pub(super) fn check(plan: &Plan, value: Value) -> Outcome {
+    let most = plan.spec.execution.limits.max_response_bytes;
+    if !fits(&value, most) {
+        let message = format!("the value has more than the {most} bytes that `max_response_bytes` allows");
+        return Err(CallError::new(ErrorCode::TooLarge, message));
+    }
+    match plan.output.check(&value) {
+        Ok(()) => Ok(value),
+        Err(violations) => {
+            let first = violations.first().map_or("", |violation| violation.message.as_str());
+            let message = format!("the output does not fit the output schema: {first}");
+            Err(CallError::new(ErrorCode::InvalidOutput, message)
+                .with_details(json!({"violations": violations}))
+                .for_model("the tool returned an unexpected result"))
+        }
     }
 }
 
@@ -39,8 +28,9 @@ impl Stage for Output {
 /// counting as soon as it has more.
 fn fits(value: &Value, most: u64) -> bool {
     let mut left = most;
-    let mut pending = vec![value];
-    while let Some(value) = pending.pop() {
+    let mut pending = Vec::new();
+    let mut next = Some(value);
+    while let Some(value) = next {
         let size = match value {
             Value::Null | Value::Bool(_) => 4,
             // At least; so what was read from JSON is never counted as more than that had.
@@ -59,6 +49,7 @@ fn fits(value: &Value, most: u64) -> bool {
             Some(rest) => left = rest,
             None => return false,
         }
+        next = pending.pop();
     }
     true
 }

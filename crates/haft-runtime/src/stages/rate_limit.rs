@@ -159,7 +159,7 @@ impl RateLimit {
 
 /// The same tool in two versions, or under the same name in two bundles, is two tools.
 fn of_tool(call: &Call) -> String {
-    call.entry.qualified.clone()
+    call.entry.qualified.to_string()
 }
 
 fn rate_of(rates: &HashMap<String, Rate>, call: &Call) -> Option<Rate> {

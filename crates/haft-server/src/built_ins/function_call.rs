@@ -110,7 +110,7 @@ fn tool_of(app: &App, call: &CallContext, name: &str) -> Result<Option<ToolRef>,
         })
     };
     if !found.iter().all(same) {
-        let candidates: Vec<&str> = found.iter().map(|entry| entry.qualified.as_str()).collect();
+        let candidates: Vec<&str> = found.iter().map(|entry| &*entry.qualified).collect();
         let message =
             format!("several tools are the function `{name}`; call one of them: {}", candidates.join(", "));
         return Err(

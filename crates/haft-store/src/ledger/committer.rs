@@ -23,11 +23,36 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     rows: Vec<Row>,
-    /// Who waits for the rows, in their order.
-    waiting: Vec<oneshot::Sender<Result<(), Arc<str>>>>,
+    /// Who waits for the rows; the first one sees to the others.
+    first: Option<oneshot::Sender<Told>>,
+    others: Vec<oneshot::Sender<Written>>,
     /// The thread shall take what waits.
     due: bool,
     stop: bool,
+}
+
+type Written = Result<(), Arc<str>>;
+
+/// Where a row stands in its group.
+enum Place {
+    First(oneshot::Receiver<Told>),
+    Other(oneshot::Receiver<Written>),
+}
+
+/// What came of a group. Whoever drops it tells the others: the first of them does, on a thread of the runtime, where
+/// to rouse a task costs a fraction of what it costs from outside.
+struct Told {
+    written: Written,
+    others: Vec<oneshot::Sender<Written>>,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        for other in self.others.drain(..) {
+            // Who stopped waiting does not mind.
+            let _ = other.send(self.written.clone());
+        }
+    }
 }
 
 impl Committer {
@@ -41,15 +66,18 @@ impl Committer {
 
     /// Commits a row together with all others that wait, also if the caller stops waiting.
     pub(crate) async fn commit(&self, row: Row) -> Result<(), StoreError> {
-        let (done, receiver) = oneshot::channel();
-        if self.shared.push(row, done) {
-            let due = Due(&self.shared);
-            // Whoever is ready to run goes first, so that more rows share the wait. It is short where little goes on.
-            tokio::task::yield_now().await;
-            drop(due);
-        }
-        let result = receiver.await.unwrap_or_else(|_| Err("the store is closing".into()));
-        result.map_err(|why| StoreError::unavailable(WRITE, &*why))
+        let written = match self.shared.push(row) {
+            Place::First(receiver) => {
+                let due = Due(&self.shared);
+                // Whoever is ready to run goes first, so that more rows share the wait. It is short where little goes on.
+                tokio::task::yield_now().await;
+                drop(due);
+                receiver.await.map(|told| told.written.clone())
+            }
+            Place::Other(receiver) => receiver.await,
+        };
+        let written = written.unwrap_or_else(|_| Err("the store is closing".into()));
+        written.map_err(|why| StoreError::unavailable(WRITE, &*why))
     }
 }
 
@@ -75,12 +103,19 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a row; tells whether it is the first of its group, whose owner rouses the thread.
-    fn push(&self, row: Row, done: oneshot::Sender<Result<(), Arc<str>>>) -> bool {
+    /// Queues a row. The owner of the first one of a group rouses the thread.
+    fn push(&self, row: Row) -> Place {
         let mut queue = self.queue();
         queue.rows.push(row);
-        queue.waiting.push(done);
-        queue.rows.len() == 1
+        if queue.rows.len() == 1 {
+            let (sender, receiver) = oneshot::channel();
+            queue.first = Some(sender);
+            Place::First(receiver)
+        } else {
+            let (sender, receiver) = oneshot::channel();
+            queue.others.push(sender);
+            Place::Other(receiver)
+        }
     }
 
     fn serve(&self, commit: &impl Fn(Vec<Row>) -> io::Result<()>) {
@@ -92,19 +127,21 @@ impl Shared {
             if !queue.due {
                 return;
             }
-            queue.due = false;
-            let (rows, waiting) = (std::mem::take(&mut queue.rows), std::mem::take(&mut queue.waiting));
+            let emptied = Queue { stop: queue.stop, ..Queue::default() };
+            let Queue { rows, first, others, .. } = std::mem::replace(&mut *queue, emptied);
             drop(queue);
             if rows.is_empty() {
                 continue;
             }
-            let result = commit(rows).map_err(|error| {
-                tracing::error!(%error, calls = waiting.len(), "could not write the call journal");
+            let calls = rows.len();
+            let written = commit(rows).map_err(|error| {
+                tracing::error!(%error, calls, "could not write the call journal");
                 Arc::from(error.to_string())
             });
-            for waiter in waiting {
-                // Who stopped waiting does not mind.
-                let _ = waiter.send(result.clone());
+            let told = Told { written, others };
+            if let Some(first) = first {
+                // Where it stopped waiting, what it does not take is dropped here, and so tells the others.
+                let _ = first.send(told);
             }
         }
     }

@@ -75,7 +75,7 @@ async fn more_calls_than_allowed_are_refused() {
     let (def, mut started, _) = endless();
     let tools = Tools::builder().max_running_calls(1).tool(def).build().unwrap();
     // A view counts with the set that it is of.
-    let view = tools.layer(haft::middleware::Output);
+    let view = tools.layer(haft::middleware::Logging::new());
     let running = tokio::spawn({
         let tools = tools.clone();
         async move { tools.execute("endless", ()).await }
