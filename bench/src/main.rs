@@ -1,15 +1,18 @@
 //! Measures haft next to a plain axum handler, in one run, and prints ratios: the machine may be noisy, but
 //! it is equally noisy for both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `confined`, `library`, `python` or `wasm` one part alone;
-//! `serve-plain`, `serve-rmcp` and `serve-haft` are the servers it starts.
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part alone;
+//! `serve-plain`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
 mod confined;
 mod library;
 mod load;
 mod mcp;
+mod mcp_calls;
+mod peers;
 mod process;
+mod proxied;
 mod python;
 mod servers;
 mod tables;
@@ -32,9 +35,11 @@ fn main() -> Result<()> {
         ["wasm"] => tokio::runtime::Runtime::new()?.block_on(wasm::run()),
         ["calls"] => tables::run_calls(),
         ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
+        ["proxied"] => tokio::runtime::Runtime::new()?.block_on(proxied::run()),
         ["serve-rmcp"] => servers::rmcp(),
+        ["serve-rmcp-stdio"] => servers::rmcp_stdio(),
         ["serve-plain"] => servers::plain(),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
-        _ => bail!("usage: haft-bench [calls | mcp | confined | library | python | wasm]"),
+        _ => bail!("usage: haft-bench [calls | mcp | proxied | confined | library | python | wasm]"),
     }
 }

@@ -1,83 +1,103 @@
-//! A call of a no-op tool by MCP over HTTP: haft with its whole pipeline next to a plain server of the same library.
+//! A call of a no-op tool by MCP over HTTP: haft with its whole pipeline next to a plain server of the same library and
+//! to servers of others.
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use serde_json::json;
+use anyhow::{Context as _, Result, ensure};
 
 use crate::load::{self, Connection, Figures};
+use crate::mcp_calls::{self, Era};
+use crate::peers;
 use crate::process::Server;
 use crate::tables::with_noop;
 
 const ROUND: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
-const VERSION: &str = "2026-07-28";
+
+/// One server of the table.
+struct Row {
+    name: &'static str,
+    era: Era,
+    /// Nothing where it is not installed.
+    server: Option<Server>,
+}
+
+impl Row {
+    fn new(name: &'static str, server: Option<Server>) -> Self {
+        Self { name, era: Era::Stateless, server }
+    }
+}
 
 /// Prints the table.
 pub async fn run() -> Result<()> {
-    println!("\n## A call of a no-op tool by MCP ({VERSION}, streamable HTTP), keep-alive\n");
-    println!("| server | clients | calls/s | of rmcp | p50 µs | p99 µs | CPU µs/call | of rmcp |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    peers::install()?;
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let plain = Server::start(&["serve-rmcp"])?;
-    let disk = with_noop(homes[0].path(), "disk").await?;
-    let system = with_noop(homes[1].path(), "os").await?;
-    let servers =
-        [("plain rmcp", &plain), ("haft, record on disk", &disk), ("haft, record with the OS", &system)];
-    for (name, server) in &servers {
-        let answer = Connection::open(server.addr).await?.exchange(&request(server)).await?;
-        anyhow::ensure!(answer.contains("structuredContent"), "{name} answers {answer}");
+    let rows = [
+        Row::new("plain rmcp", Some(Server::start(&["serve-rmcp"])?)),
+        Row::new("haft, record on disk", Some(with_noop(homes[0].path(), "disk").await?)),
+        Row::new("haft, record with the OS", Some(with_noop(homes[1].path(), "os").await?)),
+        Row { era: Era::Sessions, ..Row::new("TypeScript SDK 1, sessions", peers::typescript(1)?) },
+        Row::new("TypeScript SDK 2", peers::typescript(2)?),
+        Row::new("Python SDK", peers::python(&["sdk"])?),
+        Row::new("FastMCP", peers::python(&["fastmcp"])?),
+    ];
+    for Row { name, era, server } in &rows {
+        let Some(server) = server else { continue };
+        let call = mcp_calls::calls(server, *era, "noop", 1).await?.concat();
+        let answer = Connection::open(server.addr).await?.exchange(&call).await?;
+        ensure!(mcp_calls::is_right(&answer), "{name} answers {answer}");
     }
+    println!("\n## A call of a no-op tool by MCP ({}, streamable HTTP), keep-alive\n", mcp_calls::VERSION);
+    println!("| server | clients | calls/s | p50 µs | p99 µs | CPU µs/call | of rmcp | of haft |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for clients in [1, 32] {
-        let mut best: [Option<(Figures, f64)>; 3] = [None, None, None];
-        for _ in 0..ROUNDS {
-            for (slot, (_, server)) in best.iter_mut().zip(&servers) {
-                let found = measure(server, clients).await?;
-                if slot.as_ref().is_none_or(|(_, cpu)| found.1 < *cpu) {
-                    *slot = Some(found);
-                }
-            }
-        }
-        let base = best[0].as_ref().map_or((1.0, 1.0), |(figures, cpu)| (figures.per_second, *cpu));
-        for ((name, _), slot) in servers.iter().zip(&best) {
-            let (figures, cpu) = slot.as_ref().context("no round")?;
-            println!(
-                "| {name} | {clients} | {:.0} | {:.0}% | {} | {} | {cpu:.0} | {:.2} |",
-                figures.per_second,
-                100.0 * figures.per_second / base.0,
-                figures.p50.as_micros(),
-                figures.p99.as_micros(),
-                cpu / base.1,
-            );
-        }
+        print(&rows, clients, &measured(&rows, clients).await?)?;
     }
     Ok(())
 }
 
-async fn measure(server: &Server, clients: usize) -> Result<(Figures, f64)> {
-    let request = request(server);
-    load::run(server.addr, &request, clients, Duration::from_millis(300)).await?;
+/// The best of interleaved rounds, so that a noisy moment does not hit one of them alone.
+async fn measured(rows: &[Row], clients: usize) -> Result<Vec<Option<(Figures, f64)>>> {
+    let mut best: Vec<Option<(Figures, f64)>> = rows.iter().map(|_| None).collect();
+    for _ in 0..ROUNDS {
+        for (slot, row) in best.iter_mut().zip(rows) {
+            let Some(server) = &row.server else { continue };
+            let found = measure(server, row.era, clients).await.with_context(|| row.name)?;
+            if slot.as_ref().is_none_or(|(_, cpu)| found.1 < *cpu) {
+                *slot = Some(found);
+            }
+        }
+    }
+    Ok(best)
+}
+
+async fn measure(server: &Server, era: Era, clients: usize) -> Result<(Figures, f64)> {
+    let calls = mcp_calls::calls(server, era, "noop", clients).await?;
+    load::run_each(server.addr, &calls, Duration::from_millis(300)).await?;
     let before = server.cpu_seconds()?;
-    let figures = load::run(server.addr, &request, clients, ROUND).await?;
+    let figures = load::run_each(server.addr, &calls, ROUND).await?;
     let cpu = (server.cpu_seconds()? - before) * 1e6 / figures.count as f64;
     Ok((figures, cpu))
 }
 
-fn request(server: &Server) -> Vec<u8> {
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-    "name": "noop", "arguments": {"city": "Oslo", "days": 3},
-    "_meta": {
-        "io.modelcontextprotocol/protocolVersion": VERSION,
-        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }}})
-    .to_string();
-    format!(
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\nmcp-protocol-version: {VERSION}\r\n\
-         mcp-method: tools/call\r\nmcp-name: noop\r\ncontent-length: {}\r\n\r\n{body}",
-        server.token,
-        body.len()
-    )
-    .into_bytes()
+fn print(rows: &[Row], clients: usize, best: &[Option<(Figures, f64)>]) -> Result<()> {
+    let cpu = |index: usize| best.get(index).and_then(Option::as_ref).map(|(_, cpu)| *cpu);
+    let plain = cpu(0).context("no round of the plain server")?;
+    let haft = cpu(1).context("no round of haft")?;
+    for (row, found) in rows.iter().zip(best) {
+        let Some((figures, cpu)) = found else {
+            println!("| {} | {clients} | not installed | | | | | |", row.name);
+            continue;
+        };
+        println!(
+            "| {} | {clients} | {:.0} | {} | {} | {cpu:.0} | {:.2} | {:.2} |",
+            row.name,
+            figures.per_second,
+            figures.p50.as_micros(),
+            figures.p99.as_micros(),
+            cpu / plain,
+            cpu / haft,
+        );
+    }
+    Ok(())
 }

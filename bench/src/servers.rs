@@ -9,7 +9,8 @@ use axum::routing::post;
 use haft_server::settings::Settings;
 use haft_server::{App, Extensions, Functions};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -38,6 +39,8 @@ pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
     runtime()?.block_on(async {
         let mut settings = Settings::for_home(PathBuf::from(home));
         settings.ledger.sync_to_disk = sync_to_disk;
+        // The servers behind it listen here too.
+        settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
         let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });
         let app = App::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -65,11 +68,31 @@ pub fn rmcp() -> Result<()> {
     })
 }
 
+/// The same server by standard input and output.
+pub fn rmcp_stdio() -> Result<()> {
+    runtime()?.block_on(async {
+        let service = rmcp::serve_server(Noop, rmcp::transport::stdio_pipes()).await?;
+        service.waiting().await?;
+        Ok(())
+    })
+}
+
 struct Noop;
 
 impl ServerHandler for Noop {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let schema = json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string"}, "days": {"type": "integer", "maximum": 14}}});
+        let schema = schema.as_object().cloned().unwrap_or_default();
+        Ok(ListToolsResult::with_all_items(vec![Tool::new("noop", "Returns its arguments", schema)]))
     }
 
     async fn call_tool(

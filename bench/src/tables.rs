@@ -18,6 +18,7 @@ pub fn run_all() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         calls().await?;
         crate::mcp::run().await?;
+        crate::proxied::run().await?;
         streamed().await?;
         many_tools().await?;
         crate::library::run().await?;

@@ -1,0 +1,193 @@
+//! What going through a gateway to an MCP server adds to calling that server directly: haft and gateways of others
+//! before the same server, by HTTP and by standard input and output.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::load::{self, Connection, Figures};
+use crate::mcp_calls::{self, Era};
+use crate::peers;
+use crate::process::Server;
+
+const ROUND: Duration = Duration::from_secs(2);
+const WARM_UP: Duration = Duration::from_millis(300);
+const ROUNDS: usize = 5;
+/// The name that haft knows the server by.
+const BEHIND: &str = "behind";
+
+/// What is behind the gateways.
+enum Backend {
+    Http(String),
+    /// This program, with that word.
+    Stdio(String),
+}
+
+/// A way to the server.
+enum Way {
+    Direct(Box<Pipe>),
+    Http(Server, Vec<u8>),
+    NotInstalled,
+}
+
+/// Prints the table.
+pub async fn run() -> Result<()> {
+    peers::install()?;
+    println!("\n## A call through a gateway to an MCP server, next to a direct one, one client\n");
+    println!("| server | way | p50 ms | p99 ms | added ms | CPU µs/call |");
+    println!("| --- | --- | ---: | ---: | ---: | ---: |");
+    let server = Server::start(&["serve-rmcp"])?;
+    let backend = Backend::Http(format!("http://{}/mcp", server.addr));
+    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
+    table("HTTP", Way::Http(server, call), &backend).await?;
+    let program = std::env::current_exe()?.to_str().context("a path that is text")?.to_owned();
+    let direct = Way::Direct(Box::new(Pipe::open(&program)?));
+    table("stdio", direct, &Backend::Stdio(program)).await
+}
+
+async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
+    let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let mut ways = [
+        ("direct", direct),
+        ("haft, record with the OS", haft(homes[0].path(), "os", backend).await?),
+        ("haft, record on disk", haft(homes[1].path(), "disk", backend).await?),
+        ("mcpo (REST)", mcpo(backend)?),
+        ("FastMCP proxy", fastmcp(backend).await?),
+    ];
+    for (name, way) in &mut ways {
+        way.check().await.with_context(|| format!("{name}, {kind}"))?;
+    }
+    let mut best: [Option<(Figures, f64)>; 5] = Default::default();
+    for _ in 0..ROUNDS {
+        for (slot, (name, way)) in best.iter_mut().zip(&mut ways) {
+            let Some(found) = way.measure().await.with_context(|| format!("{name}, {kind}"))? else {
+                continue;
+            };
+            if slot.as_ref().is_none_or(|(figures, _)| found.0.p50 < figures.p50) {
+                *slot = Some(found);
+            }
+        }
+    }
+    let base = best[0].as_ref().context("no round")?.0.p50.as_secs_f64();
+    for ((name, _), found) in ways.iter().zip(&best) {
+        let Some((figures, cpu)) = found else {
+            println!("| {kind} | {name} | not installed | | | |");
+            continue;
+        };
+        let (p50, p99) = (figures.p50.as_secs_f64(), figures.p99.as_secs_f64());
+        let added = 1e3 * (p50 - base);
+        println!("| {kind} | {name} | {:.3} | {:.3} | {added:.3} | {cpu:.0} |", 1e3 * p50, 1e3 * p99);
+    }
+    Ok(())
+}
+
+impl Way {
+    async fn check(&mut self) -> Result<()> {
+        let answer = match self {
+            Self::NotInstalled => return Ok(()),
+            Self::Direct(pipe) => pipe.exchange().await?,
+            Self::Http(server, call) => Connection::open(server.addr).await?.exchange(call).await?,
+        };
+        // mcpo answers with the value alone.
+        ensure!(mcp_calls::is_right(&answer) || answer.starts_with("{\"city\":\"Oslo\""), "{answer}");
+        Ok(())
+    }
+
+    /// Returns times, and the processor time of the gateway and what it started per call.
+    async fn measure(&mut self) -> Result<Option<(Figures, f64)>> {
+        match self {
+            Self::NotInstalled => Ok(None),
+            Self::Direct(pipe) => {
+                pipe.run(WARM_UP).await?;
+                Ok(Some((pipe.run(ROUND).await?, 0.0)))
+            }
+            Self::Http(server, call) => {
+                load::run(server.addr, call, 1, WARM_UP).await?;
+                let before = server.cpu_seconds()?;
+                let figures = load::run(server.addr, call, 1, ROUND).await?;
+                let cpu = (server.cpu_seconds()? - before) * 1e6 / figures.count as f64;
+                Ok(Some((figures, cpu)))
+            }
+        }
+    }
+}
+
+async fn haft(home: &Path, durability: &str, backend: &Backend) -> Result<Way> {
+    let home = home.to_str().context("a home that is text")?;
+    let server = Server::start(&["serve-haft", home, durability])?;
+    let mut connection = Connection::open(server.addr).await?;
+    let body = match backend {
+        Backend::Http(url) => json!({"id": BEHIND, "url": url}),
+        Backend::Stdio(program) => json!({"id": BEHIND, "command": program, "args": ["serve-rmcp-stdio"]}),
+    };
+    let add = load::request("POST", "/api/mcp-servers", &server.token, &body.to_string());
+    connection.exchange(&add).await?;
+    // Waits for the list of its tools.
+    let refresh = format!("/api/mcp-servers/{BEHIND}/refresh");
+    connection.exchange(&load::request("POST", &refresh, &server.token, "")).await?;
+    let call = mcp_calls::calls(&server, Era::Stateless, &format!("{BEHIND}:noop"), 1).await?.concat();
+    Ok(Way::Http(server, call))
+}
+
+fn mcpo(backend: &Backend) -> Result<Way> {
+    let server = match backend {
+        Backend::Http(url) => peers::mcpo(&["--server-type", "streamable-http", "--", url])?,
+        Backend::Stdio(program) => peers::mcpo(&["--", program, "serve-rmcp-stdio"])?,
+    };
+    let Some(server) = server else { return Ok(Way::NotInstalled) };
+    let call = load::request("POST", "/noop", "none", r#"{"city":"Oslo","days":3}"#);
+    Ok(Way::Http(server, call))
+}
+
+async fn fastmcp(backend: &Backend) -> Result<Way> {
+    let server = match backend {
+        Backend::Http(url) => peers::python(&["fastmcp-proxy", url])?,
+        Backend::Stdio(program) => peers::python(&["fastmcp-proxy", program, "serve-rmcp-stdio"])?,
+    };
+    let Some(server) = server else { return Ok(Way::NotInstalled) };
+    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
+    Ok(Way::Http(server, call))
+}
+
+/// The server, spoken to by its standard input and output. It ends when this is dropped.
+struct Pipe {
+    _child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    call: String,
+}
+
+impl Pipe {
+    fn open(program: &str) -> Result<Self> {
+        let mut child = Command::new(program)
+            .arg("serve-rmcp-stdio")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let input = child.stdin.take().context("no input")?;
+        let output = BufReader::new(child.stdout.take().context("no output")?).lines();
+        Ok(Self { _child: child, input, output, call: format!("{}\n", mcp_calls::message("noop")) })
+    }
+
+    async fn exchange(&mut self) -> Result<String> {
+        self.input.write_all(self.call.as_bytes()).await?;
+        self.output.next_line().await?.context("the server ended")
+    }
+
+    async fn run(&mut self, time: Duration) -> Result<Figures> {
+        let started = Instant::now();
+        let mut times = Vec::with_capacity(100_000);
+        while started.elapsed() < time {
+            let sent = Instant::now();
+            self.exchange().await?;
+            times.push(sent.elapsed());
+        }
+        Ok(Figures::of(times, started.elapsed()))
+    }
+}
