@@ -59,21 +59,7 @@ impl Server {
 
     /// Returns the processor time that it and all that it started have used, in seconds.
     pub fn cpu_seconds(&self) -> Result<f64> {
-        let mut all = HashMap::new();
-        for entry in std::fs::read_dir("/proc")? {
-            let name = entry?.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            // It may have ended since.
-            let Ok(text) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
-            all.insert(id, Used::read(&text));
-        }
-        let mut tree = vec![self.child.id()];
-        let mut ticks = 0.0;
-        while let Some(id) = tree.pop() {
-            ticks += all.get(&id).map_or(0.0, |used| used.ticks);
-            tree.extend(all.iter().filter(|(_, used)| used.parent == id).map(|(id, _)| *id));
-        }
-        Ok(ticks / 100.0)
+        cpu_seconds(self.child.id())
     }
 
     /// Returns the memory it holds, in megabytes.
@@ -90,6 +76,25 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns the processor time that a process and all that it started have used, in seconds.
+pub fn cpu_seconds(process: u32) -> Result<f64> {
+    let mut all = HashMap::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // It may have ended since.
+        let Ok(text) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
+        all.insert(id, Used::read(&text));
+    }
+    let mut tree = vec![process];
+    let mut ticks = 0.0;
+    while let Some(id) = tree.pop() {
+        ticks += all.get(&id).map_or(0.0, |used| used.ticks);
+        tree.extend(all.iter().filter(|(_, used)| used.parent == id).map(|(id, _)| *id));
+    }
+    Ok(ticks / 100.0)
 }
 
 /// What one process has used.

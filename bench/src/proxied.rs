@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::load::{self, Connection, Figures};
 use crate::mcp_calls::{self, Era};
 use crate::peers;
-use crate::process::Server;
+use crate::process::{Server, cpu_seconds};
 
 const ROUND: Duration = Duration::from_secs(2);
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -98,13 +98,17 @@ impl Way {
         Ok(())
     }
 
-    /// Returns times, and the processor time of the gateway and what it started per call.
+    /// Returns times, and the processor time per call of what the client speaks to, with all that it started.
     async fn measure(&mut self) -> Result<Option<(Figures, f64)>> {
         match self {
             Self::NotInstalled => Ok(None),
             Self::Direct(pipe) => {
                 pipe.run(WARM_UP).await?;
-                Ok(Some((pipe.run(ROUND).await?, 0.0)))
+                let process = pipe.child.id().context("the server ended")?;
+                let before = cpu_seconds(process)?;
+                let figures = pipe.run(ROUND).await?;
+                let cpu = (cpu_seconds(process)? - before) * 1e6 / figures.count as f64;
+                Ok(Some((figures, cpu)))
             }
             Self::Http(server, call) => {
                 load::run(server.addr, call, 1, WARM_UP).await?;
@@ -156,7 +160,7 @@ async fn fastmcp(backend: &Backend) -> Result<Way> {
 
 /// The server, spoken to by its standard input and output. It ends when this is dropped.
 struct Pipe {
-    _child: Child,
+    child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     call: String,
@@ -172,7 +176,7 @@ impl Pipe {
             .spawn()?;
         let input = child.stdin.take().context("no input")?;
         let output = BufReader::new(child.stdout.take().context("no output")?).lines();
-        Ok(Self { _child: child, input, output, call: format!("{}\n", mcp_calls::message("noop")) })
+        Ok(Self { child, input, output, call: format!("{}\n", mcp_calls::message("noop")) })
     }
 
     async fn exchange(&mut self) -> Result<String> {
