@@ -40,7 +40,7 @@ pub use error::{BuildError, FilterError, Reason, RegisterError};
 pub use haft_core::Work;
 pub use haft_core::catalog::FileForm;
 pub use haft_core::executor::{CallContext as Context, CallEvent};
-pub use haft_core::export::Format;
+pub use haft_core::export::{Definition, Format};
 pub use haft_core::name::TenantId;
 pub use haft_core::outcome::{CallError, ErrorCode};
 pub use haft_core::problem::Problem;

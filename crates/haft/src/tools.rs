@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::FileForm;
 use haft_core::dialect::{self, Defaults};
-use haft_core::export::{Format, definition};
+use haft_core::export::{Definition, Format, definition};
 use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, nearest};
@@ -204,6 +204,36 @@ impl Tools {
     /// # Ok::<(), haft::RegisterError>(())
     /// ```
     pub fn schema(&self, format: Format) -> Vec<Value> {
+        self.definitions(format).into_iter().map(|definition| definition.value).collect()
+    }
+
+    /// Returns the same with an estimate of the tokens that each takes, and with what could not be said in this form:
+    /// a tool that strict mode cannot describe is there without it, and a warning names the place.
+    ///
+    /// ```
+    /// # use haft::{Format, Tools, tool};
+    /// /// Search files.
+    /// #[tool]
+    /// async fn search(
+    ///     /// Words to look for
+    ///     query: String,
+    ///     /// How many to return
+    ///     limit: Option<u32>,
+    /// ) -> String {
+    /// #   let _ = limit;
+    ///     query
+    /// }
+    ///
+    /// let tools = Tools::new();
+    /// tools.register(search)?;
+    /// let [definition] = &tools.definitions(Format::OpenAiStrict)[..] else { panic!() };
+    /// assert!(definition.warnings.is_empty() && definition.tokens < 100);
+    /// let function = &definition.value["function"];
+    /// assert_eq!(function["strict"], true);
+    /// assert_eq!(function["parameters"]["required"], serde_json::json!(["query", "limit"]));
+    /// # Ok::<(), haft::RegisterError>(())
+    /// ```
+    pub fn definitions(&self, format: Format) -> Vec<Definition> {
         let snapshot = self.snapshot();
         let offers = snapshot.offers(&self.set.bundle.tenant, Mode::Debug).into_iter();
         offers

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use haft_core::check;
+use haft_core::export::{Format, definition, model_name};
 use haft_core::openapi::{Existing, Options, Step, merge, read};
+use haft_core::schema::Schema;
 
 /// Reads the document that `tools/setup test` fetches; without it there is nothing to test.
 #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
@@ -46,4 +48,32 @@ fn all_of_github_is_imported() {
     let merged = merge(import, &existing);
     assert!(merged.missing.is_empty());
     assert!(merged.steps.iter().all(|(_, step)| matches!(step, Step::Unchanged(_))));
+}
+
+/// What a model is told of every operation is a schema, and most of them can be told strictly.
+#[test]
+fn all_of_github_is_told_to_every_model() {
+    let Some(text) = document() else { return };
+    let import = read(&text, &Options::default()).unwrap();
+    let (mut strictly, mut tokens) = (0, 0);
+    for tool in &import.tools {
+        let name = tool.spec.name.as_str();
+        for (format, place) in [
+            (Format::OpenAiStrict, "/function/parameters"),
+            (Format::OpenAiResponses, "/parameters"),
+            (Format::Anthropic, "/input_schema"),
+            (Format::Gemini, "/parametersJsonSchema"),
+        ] {
+            let told = definition(&tool.spec, &model_name(name), format);
+            let schema = told.value.pointer(place).unwrap();
+            assert!(Schema::compile("told", schema).is_ok(), "{name} {format:?}");
+            let is_strict = told.value.pointer("/function/strict") == Some(&true.into());
+            assert_eq!(told.warnings.is_empty(), is_strict || format != Format::OpenAiStrict, "{name}");
+            strictly += usize::from(is_strict);
+            tokens += if format == Format::OpenAiResponses { told.tokens } else { 0 };
+        }
+    }
+    let all = import.tools.len();
+    assert!(strictly * 10 > all * 8, "{strictly} of {all}");
+    assert!((250 * all..400 * all).contains(&tokens), "{tokens} tokens of {all}");
 }

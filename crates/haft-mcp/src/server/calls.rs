@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use haft_core::name::ToolName;
+use haft_core::name::{BundleSlug, ToolName};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{Labels, Request, Wanted};
@@ -25,11 +25,11 @@ impl McpServer {
     pub(super) async fn run(
         &self,
         name: &str,
-        arguments: Map<String, Value>,
+        mut arguments: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let seat = self.seat(&context.extensions)?;
-        let entry = find(&self.shared.registry.snapshot(), seat, name)?;
+        let entry = self.meant(seat, name, &mut arguments)?;
         if !seat.may_call {
             let error = CallError::new(
                 ErrorCode::Forbidden,
@@ -50,6 +50,23 @@ impl McpServer {
         let definition = entry.definition(seat.mode.into());
         let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
         Ok(content::result(outcome, declared))
+    }
+
+    /// Finds the tool that a client means. The search of a view finds only what is in it.
+    fn meant(
+        &self,
+        seat: &Seat,
+        name: &str,
+        arguments: &mut Map<String, Value>,
+    ) -> Result<Arc<Entry>, ErrorData> {
+        let snapshot = self.shared.registry.snapshot();
+        let found = find(&snapshot, seat, name);
+        let (View::Bundle(slug), Err(_), true) = (&seat.view, &found, name == compact::SEARCH) else {
+            return found;
+        };
+        let Some(search) = self.search_of(&snapshot, seat) else { return found };
+        arguments.insert("bundle".to_owned(), slug.as_str().into());
+        Ok(search)
     }
 
     /// Runs the call; `None` where the client cancelled it or went away. Dropping it makes its record say so.
@@ -127,6 +144,16 @@ pub(super) fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<E
         }
     };
     Ok(Arc::clone(entry))
+}
+
+/// Finds what searches for a client: a tool in view or, for the view of a bundle, the one that comes with haft.
+pub(super) fn search(snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
+    let own = find(snapshot, seat, compact::SEARCH).ok();
+    own.or_else(|| {
+        let reference: ToolRef = format!("{}:{}", BundleSlug::built_in(), compact::SEARCH).parse().ok()?;
+        let entry = snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()?;
+        snapshot.is_runnable(entry, seat.mode).then(|| Arc::clone(entry))
+    })
 }
 
 /// Finds a tool by its bare name in the view of one bundle, where that name means another one elsewhere.

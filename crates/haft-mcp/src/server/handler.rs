@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::{Registry, Snapshot};
+use haft_runtime::registry::{Entry, Registry, Snapshot};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
     ConstString, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -20,7 +20,7 @@ use serde_json::{Map, json};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{find, wants_lines};
+use super::calls::{find, search, wants_lines};
 use super::changes::Changes;
 use super::compact::{self, Found};
 use super::fixtures::{self, Asking};
@@ -100,7 +100,13 @@ impl McpServer {
 
     /// Tells whether a client sees only what finds and calls tools.
     fn is_compact(&self, names: usize, snapshot: &Snapshot, seat: &Seat) -> bool {
-        names > self.shared.settings.compact_above && find(snapshot, seat, compact::SEARCH).is_ok()
+        names > self.shared.settings.compact_above && search(snapshot, seat).is_some()
+    }
+
+    /// Returns what searches for a client, where its list is a short one.
+    pub(super) fn search_of(&self, snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
+        let names = seat.offers(snapshot).len();
+        search(snapshot, seat).filter(|_| self.is_compact(names, snapshot, seat))
     }
 
     fn list(&self, seat: &Seat, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
@@ -111,6 +117,9 @@ impl McpServer {
         }
         let found = self.shared.found.list(seat, &offers);
         let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
+        if let Some(search) = search(&snapshot, seat).filter(|entry| !seat.sees(&entry.tool.bundle)) {
+            tools.insert(0, listing::tool(&snapshot.offer(&search, seat.mode)));
+        }
         tools.insert(0, compact::call_tool());
         listing::page(&tools, cursor, Tool::clone)
     }

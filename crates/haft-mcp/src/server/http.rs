@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::{Method, Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -55,7 +56,11 @@ impl HttpService {
         }
         request.extensions_mut().insert(seat.clone());
         let waits = request.method() == Method::GET;
+        let says_json = is_json(&request);
         let response = seat::with(seat, self.inner.handle(request)).await;
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && says_json {
+            return no_message();
+        }
         if waits { response.map(|body| self.until_stopped(body)) } else { response }
     }
 
@@ -64,6 +69,20 @@ impl HttpService {
         let stopped = self.stopping.clone().cancelled_owned();
         BoxBody::new(StreamBody::new(BodyStream::new(body).take_until(stopped)))
     }
+}
+
+fn is_json<B>(request: &Request<B>) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// What a client hears of a body that is JSON by its header alone, or no message: JSON-RPC has an error for that.
+fn no_message() -> Response<BoxBody<Bytes, Infallible>> {
+    let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the body is not JSON, or not a message of JSON-RPC 2.0"}}"#;
+    let mut response = Response::new(Full::from(text).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// What a client hears of a session that is over, was never there, or is someone else's: open another.

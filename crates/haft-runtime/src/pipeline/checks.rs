@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::coerce::coerce;
+use haft_core::export::{drop_nulls, restore_keys};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::{Policy, Validation};
@@ -33,14 +34,21 @@ pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Checks the arguments, and brings them to their shape first where the definition says so.
+/// Checks the arguments, and brings them to their shape first: back from what models are told, and further where the
+/// definition says so.
 pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
     match plan.spec.execution.validation {
         Validation::None => return Ok(()),
         Validation::Strict => {}
         Validation::Coerce => *args = coerce(&plan.spec.input_schema, std::mem::take(args)),
     }
-    plan.input.check(args).map_err(|violations| {
+    restore_keys(&plan.spec.input_schema, args);
+    let checked = match plan.input.check(args) {
+        // Strict mode makes models send null for what they leave out.
+        Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),
+        checked => checked,
+    };
+    checked.map_err(|violations| {
         let list: Vec<_> = violations
             .iter()
             .map(|v| if v.path.is_empty() { v.message.clone() } else { format!("{}: {}", v.path, v.message) })

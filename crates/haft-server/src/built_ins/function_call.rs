@@ -4,7 +4,6 @@
 //! hold as if the tool had been called. A function without a tool has no such rules, so an elevated caller is needed.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use haft_builtins::{BuiltIn, Describe, describe};
 use haft_core::executor::CallContext;
@@ -15,12 +14,12 @@ use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
 use haft_runtime::function::Functions;
-use haft_runtime::pipeline::{Labels, Request};
 use haft_runtime::registry::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::late::Late;
+use super::through::through_tool;
 use crate::app::App;
 
 const NAME: &str = "function_call";
@@ -79,7 +78,7 @@ impl BuiltIn for FunctionCall {
         }
         let app = self.late.get()?;
         if let Some(tool) = tool_of(&app, call, name)? {
-            return through_tool(&app, call, tool, args.args).await;
+            return through_tool(&app, NAME, call, tool, args.args).await;
         }
         let Some(function) = self.functions.get(name) else {
             let message = format!("no function `{}` is registered in this program", excerpt(name, 100));
@@ -119,25 +118,4 @@ fn tool_of(app: &App, call: &CallContext, name: &str) -> Result<Option<ToolRef>,
     }
     let newest = found.into_iter().max_by_key(|entry| (entry.tool.created_at, entry.tool.id));
     Ok(newest.map(|entry| ToolRef::Id(entry.tool.id)))
-}
-
-async fn through_tool(app: &App, call: &CallContext, tool: ToolRef, args: Map<String, Value>) -> Outcome {
-    let request = Request {
-        tenant: call.tenant.clone(),
-        tool: tool.into(),
-        args,
-        mode: call.mode,
-        caller: call.caller.clone(),
-        surface: NAME,
-        timeout: Some(call.deadline.saturating_duration_since(Instant::now())),
-        idempotency_key: None,
-        events: call.events.clone(),
-        labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
-    };
-    // Boxed: the pipeline is called from within itself.
-    let answer = Box::pin(app.pipeline().call(request)).await?;
-    match &answer.record.error {
-        Some(error) => Err(error.clone()),
-        None => Ok(answer.record.value.clone().unwrap_or(Value::Null)),
-    }
 }

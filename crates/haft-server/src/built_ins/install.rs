@@ -11,6 +11,7 @@ use super::create_tool::{self, CreateTool};
 use super::delete_tool::{self, DeleteTool};
 use super::function_call::{self, FunctionCall};
 use super::late::Late;
+use super::mcp_call::{self, McpCall};
 use super::search_tools::{self, SearchTools};
 
 /// What was installed.
@@ -33,6 +34,7 @@ pub(crate) fn install(
         (create_tool::spec()?, function(CreateTool(late.clone()))),
         (delete_tool::spec()?, function(DeleteTool(late.clone()))),
         (search_tools::spec()?, function(SearchTools(late.clone()))),
+        (mcp_call::spec()?, function(McpCall(late.clone()))),
         (function_call::spec()?, function(FunctionCall::new(late.clone(), functions.clone()))),
     ] {
         standard.insert(spec.name.as_str(), Arc::clone(&made));

@@ -7,7 +7,9 @@ mod delete_tool;
 mod function_call;
 mod install;
 mod late;
+mod mcp_call;
 mod search_tools;
+mod through;
 
 pub(crate) use install::{Installed, install};
 pub(crate) use late::Late;

@@ -30,6 +30,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
             "properties": {
                 "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "Words about what the tool should do, or a part of its name"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools; 10 where it is left out"},
+                "bundle": {"type": "string", "minLength": 1, "maxLength": 100, "description": "Only tools of this bundle"},
             },
             "required": ["query"],
             "additionalProperties": false,
@@ -55,6 +56,7 @@ pub(super) struct SearchTools(pub(super) Late);
 pub(super) struct Args {
     query: String,
     limit: Option<usize>,
+    bundle: Option<String>,
 }
 
 impl BuiltIn for SearchTools {
@@ -63,11 +65,14 @@ impl BuiltIn for SearchTools {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
         let snapshot = app.registry().snapshot();
-        let runnable = |entry: &haft_runtime::registry::Entry| {
+        let wanted = |entry: &haft_runtime::registry::Entry| {
+            if args.bundle.as_deref().is_some_and(|wanted| wanted != entry.tool.bundle.as_str()) {
+                return false;
+            }
             let bundle = snapshot.bundle(entry.tool.bundle_id);
             entry.runnable(bundle.map(|bundle| &**bundle), call.mode).is_ok()
         };
-        let found = search::find(&app, &call.tenant, &args.query, runnable);
+        let found = search::find(&app, &call.tenant, &args.query, wanted);
         let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MOST)).map(|entry| {
             let spec = &entry.tool.spec;
             json!({

@@ -39,6 +39,7 @@ async fn the_catalog_has_them_ready_and_read_only() {
             "http_request",
             "json_transform",
             "list_files",
+            "mcp_call",
             "read_file",
             "search_tools",
             "send_email",
@@ -47,7 +48,7 @@ async fn the_catalog_has_them_ready_and_read_only() {
             "write_file"
         ]
     );
-    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(18), &json!(0)), "{catalog}");
+    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(19), &json!(0)), "{catalog}");
     let (_, listed) = server.get("/api/tools?filter=built-in&page_size=100").await;
     assert_eq!(names(&listed), names(&catalog));
     let (_, tool) = server.get("/api/tools/web_search").await;

@@ -8,6 +8,7 @@ mod built_ins;
 mod bundles;
 mod calls;
 mod crowd;
+mod definitions;
 mod files;
 mod full_disk;
 mod harness;

@@ -80,3 +80,43 @@ async fn what_is_no_server_is_told() {
     let (status, _) = server.get("/api/mcp-servers/none").await;
     assert_eq!(status, 404);
 }
+
+#[tokio::test]
+async fn mcp_call_is_the_call_of_the_imported_tool() {
+    let server = Server::start_whole(|_| {}).await;
+    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM], "prefix": "t"});
+    server.post("/api/mcp-servers", body).await;
+    connected(&server, "test").await;
+    let call = async |tool: &str, arguments: Value| {
+        let args = json!({"server": "test", "tool": tool, "arguments": arguments});
+        server.invoke("mcp_call", args).await.1
+    };
+    // By its name there, or here.
+    for name in ["echo", "t_echo"] {
+        assert_eq!(call(name, json!({"text": "hello"})).await["value"], "hello", "{name}");
+    }
+    let (_, calls) = server.get("/api/calls?limit=2").await;
+    let of = |number: usize| {
+        let call = &calls["data"]["calls"][number];
+        (call["tool"].clone(), call["surface"].clone())
+    };
+    assert_eq!(
+        [of(0), of(1)],
+        [(json!("test:t_echo@1.0.0"), json!("mcp_call")), (json!("builtin:mcp_call@1.0.0"), json!("rest")),]
+    );
+    assert_eq!(call("echo", json!({"text": 7})).await["error"]["code"], "invalid_arguments");
+    assert_eq!(
+        call("ehco", json!({})).await["error"]["message"],
+        "the MCP server `test` has no tool `ehco`; did you mean `echo`?"
+    );
+    // What the policy forbids is forbidden this way, too.
+    let body = json!({"id": "closed", "command": "python3", "args": [PROGRAM], "policy": "deny"});
+    server.post("/api/mcp-servers", body).await;
+    connected(&server, "closed").await;
+    let args = json!({"server": "closed", "tool": "echo", "arguments": {"text": "x"}});
+    let (_, answer) = server.invoke("mcp_call", args).await;
+    assert_eq!(answer["error"]["code"], "policy_denied", "{answer}");
+    let args = json!({"server": "none", "tool": "echo"});
+    let (_, answer) = server.invoke("mcp_call", args).await;
+    assert_eq!(answer["error"]["code"], "not_found", "{answer}");
+}

@@ -88,8 +88,8 @@ async fn bad_messages_are_refused() {
     let call = |params: Value| modern(&server, "/mcp", token, "tools/call", params);
     for (what, request, status, code) in [
         ("too large", list().body(format!("\"{}\"", "x".repeat(20_000))), 413, None),
-        ("no JSON", list().body("{"), 415, None),
-        ("not JSON-RPC", list().body("{\"x\":1}"), 415, None),
+        ("no JSON", list().body("{"), 400, Some(-32700)),
+        ("not JSON-RPC", list().body("{\"x\":1}"), 400, Some(-32700)),
         ("another type", server.request(Method::POST, "/mcp").header("accept", BOTH).body("{}"), 415, None),
         ("unknown method", modern(&server, "/mcp", token, "tools/burn", json!({})), 404, Some(-32601)),
         ("unknown tool", call(json!({"name": "nothing", "arguments": {}})), 200, Some(-32602)),
@@ -173,5 +173,40 @@ async fn many_tools_are_found_and_not_listed() {
     for arguments in [json!({}), json!({"name": 7}), json!({"name": "two", "arguments": []})] {
         let refused = call(json!({"name": "call_tool", "arguments": arguments})).await;
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there() {
+    let server = Server::start_whole(|settings| settings.mcp.compact_above = 2).await;
+    for name in ["red-lamp", "green-lamp", "blue-lamp"] {
+        server.post("/api/tools?bundle=lamps", function_tool(name, "echo")).await;
+    }
+    server.create(function_tool("other-lamp", "echo")).await;
+    let ask = async |method: &str, params: Value| {
+        send(modern(&server, "/mcp/bundles/lamps", &server.token, method, params)).await.last()
+    };
+    assert_eq!(names(&ask("tools/list", json!({})).await), ["call_tool", "search_tools"]);
+    let call = async |name: &str, arguments: Value| {
+        ask("tools/call", json!({"name": name, "arguments": arguments})).await
+    };
+    // Whatever a client says of the bundle, it stays in its view.
+    for arguments in [json!({"query": "lamp"}), json!({"query": "lamp", "bundle": "user-created"})] {
+        let found = call("search_tools", arguments).await;
+        let text = found["result"]["content"][0]["text"].as_str().unwrap();
+        let found: Value = serde_json::from_str(text).unwrap();
+        let mut found: Vec<_> = found.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        found.sort_by_key(Value::to_string);
+        assert_eq!(found, ["blue-lamp", "green-lamp", "red-lamp"]);
+    }
+    assert_eq!(
+        names(&ask("tools/list", json!({})).await),
+        ["call_tool", "search_tools", "blue-lamp", "green-lamp", "red-lamp"]
+    );
+    let through = call("call_tool", json!({"name": "red-lamp", "arguments": {"on": true}})).await;
+    assert_eq!(through["result"]["structuredContent"], json!({"on": true}));
+    for name in ["other-lamp", "user-created:other-lamp", "builtin:http_request", "create_tool"] {
+        let refused = call("call_tool", json!({"name": name, "arguments": {}})).await;
+        assert_eq!(refused["error"]["code"], -32602, "{name} {refused}");
     }
 }

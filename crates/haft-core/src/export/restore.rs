@@ -1,0 +1,185 @@
+//! From the arguments that a model sends back to those that the definition means.
+//!
+//! Strict mode makes a model send every property, and null for one that it would leave out; and some arguments are told
+//! under other names. Neither pass changes arguments that fit their schema as they are.
+
+use serde_json::{Map, Value};
+
+use super::names::told_argument;
+use super::parts::target;
+
+/// How many schemas of one value are looked at, and how deep.
+const MOST_SCHEMAS: usize = 200;
+const DEEPEST: usize = 64;
+
+/// Gives arguments their own names back, where a model was told others.
+pub fn restore_keys(schema: &Value, args: &mut Value) {
+    let Value::Object(args) = args else { return };
+    let Some(Value::Object(declared)) = schema.get("properties") else { return };
+    if args.keys().all(|name| declared.contains_key(name)) {
+        return;
+    }
+    for name in declared.keys() {
+        if let Some(told) = told_argument(name)
+            && !declared.contains_key(&told)
+            && !args.contains_key(name)
+            && let Some(value) = args.shift_remove(&told)
+        {
+            args.insert(name.clone(), value);
+        }
+    }
+}
+
+/// Leaves out every null that stands for a property which may be left out and may not be null; tells whether there
+/// was one.
+pub fn drop_nulls(schema: &Value, args: &mut Value) -> bool {
+    let mut dropping = Dropping { root: schema, dropped: false };
+    dropping.value(&[schema], args, DEEPEST);
+    dropping.dropped
+}
+
+struct Dropping<'a> {
+    root: &'a Value,
+    dropped: bool,
+}
+
+impl<'a> Dropping<'a> {
+    fn value(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        match value {
+            Value::Object(map) => {
+                let schemas = self.same_value(schemas);
+                self.object(&schemas, map, depth);
+            }
+            Value::Array(items) => {
+                let of_items: Vec<&Value> =
+                    self.same_value(schemas).into_iter().filter_map(|schema| schema.get("items")).collect();
+                for item in items {
+                    self.value(&of_items, item, depth);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn object(&mut self, schemas: &[&'a Map<String, Value>], map: &mut Map<String, Value>, depth: usize) {
+        map.retain(|name, value| {
+            let declaring = schemas.iter().filter(|schema| property(schema, name).is_some());
+            let leave_out = value.is_null()
+                && declaring.clone().any(|schema| !requires(schema, name))
+                && !declaring
+                    .clone()
+                    .filter_map(|schema| property(schema, name))
+                    .any(|one| self.takes_null(one, DEEPEST));
+            self.dropped |= leave_out;
+            !leave_out
+        });
+        for (name, value) in map {
+            let inner: Vec<&Value> = schemas.iter().filter_map(|schema| property(schema, name)).collect();
+            self.value(&inner, value, depth);
+        }
+    }
+
+    /// Returns all schemas that may judge the same value, references followed.
+    fn same_value(&self, schemas: &[&'a Value]) -> Vec<&'a Map<String, Value>> {
+        let mut pending: Vec<&Value> = schemas.to_vec();
+        let mut found = Vec::new();
+        while let Some(schema) = pending.pop() {
+            let Value::Object(map) = schema else { continue };
+            if found.len() >= MOST_SCHEMAS {
+                break;
+            }
+            found.push(map);
+            pending
+                .extend(map.get("$ref").and_then(Value::as_str).and_then(|place| target(self.root, place)));
+            for key in ["allOf", "anyOf", "oneOf"] {
+                pending.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Tells whether a schema lets a value be null, as far as that can be told without judging one.
+    fn takes_null(&self, schema: &Value, depth: usize) -> bool {
+        let Value::Object(map) = schema else { return *schema == Value::Bool(true) };
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        let is_null = |value: &Value| value == "null";
+        let of = |key: &str, test: &dyn Fn(&Value) -> bool| map.get(key).is_none_or(test);
+        of("type", &|kind| is_null(kind) || kind.as_array().is_some_and(|all| all.iter().any(is_null)))
+            && of("enum", &|list| list.as_array().is_some_and(|list| list.contains(&Value::Null)))
+            && of("const", &Value::is_null)
+            && of("$ref", &|place| {
+                let found = place.as_str().and_then(|place| target(self.root, place));
+                found.is_none_or(|schema| self.takes_null(schema, depth))
+            })
+            && of("allOf", &|all| {
+                all.as_array().is_none_or(|all| all.iter().all(|one| self.takes_null(one, depth)))
+            })
+            && ["anyOf", "oneOf"].iter().all(|key| {
+                of(key, &|any| {
+                    any.as_array().is_none_or(|any| any.iter().any(|one| self.takes_null(one, depth)))
+                })
+            })
+    }
+}
+
+fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+fn requires(schema: &Map<String, Value>, name: &str) -> bool {
+    schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_null_is_left_out_where_the_property_may_be_left_out_and_not_be_null() {
+        let schema = json!({
+            "properties": {
+                "city": {"type": "string"}, "unit": {"type": "string", "enum": ["C", "F"]},
+                "days": {"type": ["integer", "null"]}, "any": {}, "tree": {"$ref": "#/$defs/tree"},
+                "list": {"type": "array", "items": {"properties": {"a": {"const": 1}, "b": {"anyOf": [{"type": "null"}]}}}},
+                "shape": {"oneOf": [
+                    {"properties": {"kind": {}, "size": {"type": "integer"}}, "required": ["kind"]},
+                    {"properties": {"kind": {}, "size": {"type": "string"}}, "required": ["kind", "size"]},
+                ]},
+            },
+            "required": ["city"],
+            "$defs": {"tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}}}},
+        });
+        let check = |args: Value, expected: Value| {
+            let mut made = args.clone();
+            assert_eq!(drop_nulls(&schema, &mut made), made != args, "{args}");
+            assert_eq!(made, expected, "{args}");
+        };
+        check(json!({"city": null, "unit": null}), json!({"city": null}));
+        check(
+            json!({"days": null, "any": null, "other": null}),
+            json!({"days": null, "any": null, "other": null}),
+        );
+        check(json!({"tree": {"left": {"left": null}}}), json!({"tree": {"left": {}}}));
+        check(json!({"tree": null}), json!({}));
+        check(json!({"list": [{"a": null, "b": null}, null]}), json!({"list": [{"b": null}, null]}));
+        check(json!({"shape": {"kind": 1, "size": null}}), json!({"shape": {"kind": 1}}));
+        check(json!("no object"), json!("no object"));
+    }
+
+    #[test]
+    fn arguments_get_their_own_names_back() {
+        let schema = json!({"properties": {"$top": {}, "b": {}}});
+        let told = told_argument("$top").unwrap();
+        let check = |args: Value, expected: Value| {
+            let mut made = args.clone();
+            restore_keys(&schema, &mut made);
+            assert_eq!(made, expected, "{args}");
+        };
+        check(json!({&told: 1, "b": 2}), json!({"b": 2, "$top": 1}));
+        check(json!({&told: 1, "$top": 2}), json!({&told: 1, "$top": 2}));
+        check(json!({"x": 1}), json!({"x": 1}));
+    }
+}

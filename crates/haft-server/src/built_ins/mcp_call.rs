@@ -1,0 +1,97 @@
+//! `mcp_call`: calls a tool of a configured MCP server by the name that the server gives it.
+//!
+//! It is the imported tool that is called, by the one pipeline: what was agreed to of it, its schema, policy, limits and
+//! record hold as if it had been called itself. What is not imported, or set aside, cannot be called.
+
+use std::sync::Arc;
+
+use haft_builtins::{BuiltIn, Describe, describe};
+use haft_core::executor::CallContext;
+use haft_core::implementation::Implementation;
+use haft_core::name::NameError;
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::{excerpt, nearest};
+use haft_core::reference::ToolRef;
+use haft_core::spec::ToolSpec;
+use haft_runtime::registry::Entry;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::late::Late;
+use super::through::through_tool;
+use crate::app::App;
+
+const NAME: &str = "mcp_call";
+
+pub(super) fn spec() -> Result<ToolSpec, NameError> {
+    let mut spec = describe(Describe {
+        name: NAME,
+        description: "Call a tool of an MCP server that is connected to this one, by the names of both. Prefer the tool itself \
+                      where you have it (search_tools finds it). Returns what the tool returns.",
+        category: "tools",
+        tags: &["mcp", "call"],
+        input: json!({
+            "type": "object",
+            "properties": {
+                "server": {"type": "string", "minLength": 1, "maxLength": 100, "description": "The id of the MCP server"},
+                "tool": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The tool, as the server names it"},
+                "arguments": {"type": "object", "description": "Its arguments"},
+            },
+            "required": ["server", "tool"],
+            "additionalProperties": false,
+        }),
+        output: json!(null),
+    })?;
+    spec.execution.timeout_ms = Some(60_000);
+    Ok(spec)
+}
+
+/// Calls tools of MCP servers.
+pub(super) struct McpCall(pub(super) Late);
+
+#[derive(Deserialize)]
+pub(super) struct Args {
+    server: String,
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl BuiltIn for McpCall {
+    type Args = Args;
+
+    async fn call(&self, call: &CallContext, args: Args) -> Outcome {
+        let app = self.0.get()?;
+        let tool = find(&app, call, &args.server, &args.tool)?;
+        through_tool(&app, NAME, call, tool, args.arguments).await
+    }
+}
+
+/// Finds the tool that stands for one of a server: by its name there, else by its name here.
+fn find(app: &App, call: &CallContext, server: &str, tool: &str) -> Result<ToolRef, CallError> {
+    let snapshot = app.registry().snapshot();
+    let imported = |entry: &Arc<Entry>| match &entry.tool.spec.implementation {
+        Implementation::Mcp(mcp) if mcp.server.as_deref() == Some(server) => Some(mcp.tool_name.clone()),
+        _ => None,
+    };
+    let all: Vec<_> = snapshot
+        .tools(&call.tenant)
+        .filter(|entry| entry.tool.bundle.as_str() == server)
+        .filter_map(|entry| Some((imported(entry)?, entry)))
+        .collect();
+    let by_name_here = || all.iter().find(|(_, entry)| entry.tool.spec.name.as_str() == tool);
+    if let Some((_, entry)) = all.iter().find(|(name, _)| name == tool).or_else(by_name_here) {
+        return Ok(ToolRef::Id(entry.tool.id));
+    }
+    let server = excerpt(server, 100);
+    let message = if all.is_empty() {
+        format!(
+            "there is no MCP server `{server}` with tools; an administrator adds one with `haft mcp-server add`"
+        )
+    } else {
+        let near = nearest(tool, all.iter().map(|(name, _)| name.as_str()));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("the MCP server `{server}` has no tool `{}`{hint}", excerpt(tool, 100))
+    };
+    Err(CallError::new(ErrorCode::NotFound, message))
+}
