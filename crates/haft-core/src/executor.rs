@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
@@ -43,6 +43,22 @@ pub trait Executor: Send + Sync {
 pub trait Prepared: Send + Sync {
     /// Runs it once. Dropping the future cancels the call.
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome>;
+
+    /// Returns what a look at it has found wrong after it was compiled.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the names of the secrets without which it cannot run.
+    fn secrets(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Returns how long it may take, after its deadline, to stop by itself and to tell what it came to. Without any it
+    /// is dropped at the deadline.
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// What a running call tells those who watch it.

@@ -48,7 +48,7 @@ impl Printed<'_> {
         {
             return value;
         }
-        if self.bytes.contains(&0) {
+        if !is_text(self.bytes) {
             // In base64 no one would find a secret any more.
             return in_base64(&without(self.bytes, secrets), self.left_out, most);
         }
@@ -66,6 +66,18 @@ impl Printed<'_> {
         let left_out = self.left_out + (self.bytes.len() - taken + halved) as u64;
         Value::String(format!("{text}\n[output cut here: {left_out} bytes left out]"))
     }
+}
+
+/// Tells text from other bytes: half a character at the end leaves it text, and so does here and there a byte in
+/// another encoding.
+fn is_text(bytes: &[u8]) -> bool {
+    let (mut foreign, mut half) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        half = chunk.invalid().len();
+        foreign += half;
+    }
+    let whole = bytes.len() - half;
+    (whole > 0 || bytes.is_empty()) && (foreign - half) * 10 <= whole && !bytes.contains(&0)
 }
 
 /// Returns the bytes without the secrets that stand in them.
@@ -166,7 +178,10 @@ mod tests {
             (b"null", json!(null)),
             (b"half \xc3", json!("half \u{fffd}")),
             (b"\x1b[31mred\x07", json!("\u{1b}[31mred\u{7}")),
+            (b"caf\xe9 au lait", json!("caf\u{fffd} au lait")),
             (b"a\0b", json!({"encoding": "base64", "bytes": 3, "content": "YQBi"})),
+            (b"\xff\xd8\xff\xe0JFIF", json!({"encoding": "base64", "bytes": 8, "content": "/9j/4EpGSUY="})),
+            (b"\xfe", json!({"encoding": "base64", "bytes": 1, "content": "/g=="})),
         ] {
             let value = printed(bytes, 0).value(1000, &[]);
             assert_eq!(value, expected, "{}", String::from_utf8_lossy(bytes));

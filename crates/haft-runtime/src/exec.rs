@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -14,7 +15,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::template::{CommandTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
-use crate::process::{Environment, Job, Processes, Reading};
+use crate::process::{Environment, Job, Processes, Reading, STOPS_WITHIN, check_size, required};
 
 /// Runs command templates.
 pub struct ExecExecutor {
@@ -79,6 +80,7 @@ impl Ready {
         let command = self.template.render(&values).map_err(CallError::from)?;
         let place = self.processes.place(&self.spec)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
+        check_size(&self.spec, command.env.iter().map(|(_, value)| value.expose().len()).sum())?;
         for (name, value) in &command.env {
             environment.add(name, value.expose())?;
         }
@@ -92,5 +94,13 @@ impl Ready {
 impl Prepared for Ready {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn secrets(&self) -> Vec<&str> {
+        required(self.template.secrets()).collect()
+    }
+
+    fn grace(&self) -> Duration {
+        STOPS_WITHIN
     }
 }

@@ -386,7 +386,7 @@ impl Pipeline {
     async fn outcome(&self, call: &mut Call) -> Outcome {
         let (deadline, cancel) = (call.deadline, call.cancel.clone());
         let allowed = deadline.saturating_duration_since(call.started);
-        let entry = Arc::clone(&call.entry);
+        let (entry, grace) = (Arc::clone(&call.entry), call.plan.prepared.grace());
         let stages = async {
             call.admission.turn().await?;
             Next::new(&self.stages, &self.secrets).run(call).await
@@ -402,7 +402,7 @@ impl Pipeline {
         tokio::select! {
             biased;
             outcome = guarded => caught(outcome),
-            () = tokio::time::sleep_until(deadline.into()) => {
+            () = tokio::time::sleep_until((deadline + grace).into()) => {
                 Err(too_late(entry.tool.spec.name.as_str(), allowed))
             }
             () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => {

@@ -124,6 +124,14 @@ impl Running {
         self.end().await.map(|end| end.ending)
     }
 
+    /// Waits until the process has ended, and cleans nothing up. Who stops waiting may wait again.
+    pub(crate) async fn ended(&mut self) -> Result<(), SandboxError> {
+        let Some(rest) = &mut self.rest else { return Ok(()) };
+        rest.wait().await.map_err(SandboxError::system("wait for a process"))?;
+        Ok(())
+    }
+
+    /// Waits until the process has ended, and cleans up after it.
     pub(crate) async fn end(&mut self) -> Result<End, SandboxError> {
         let engine = self.engine;
         let gone =

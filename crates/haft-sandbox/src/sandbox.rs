@@ -156,17 +156,20 @@ impl Sandbox {
             if flooded || ended.is_err() {
                 running.kill();
             }
-            let end = running.end().await?;
+            running.ended().await?;
             ended.map_err(SandboxError::system("read the output of a process"))?;
-            Ok((end, flooded.then_some(Limit::Output)))
+            Ok(flooded.then_some(Limit::Output))
         };
         let told = if let Ok(told) = tokio::time::timeout(limits.wall, read).await {
             told
         } else {
             running.kill();
-            running.end().await.map(|end| (end, Some(Limit::Wall)))
+            Ok(Some(Limit::Wall))
         };
+        // Outside of its time: what it left may take a while to remove.
+        let end = running.end().await;
         capture.finish();
+        let told: Result<_, SandboxError> = told.and_then(|stopped| Ok((end?, stopped)));
         let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;
         Ok(Finished {
             ending: stopped.map_or(end.ending, Ending::Stopped),

@@ -10,7 +10,7 @@ use haft_core::catalog::{Catalog, ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
 use haft_core::name::{NameError, TenantId};
-use haft_core::secret::{Secret, SecretSource};
+use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
@@ -279,6 +279,12 @@ impl App {
             created_at: self.now(),
             expires_at: None,
         }
+    }
+
+    /// Tells whether `${NAME}` would find a value.
+    pub(crate) async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
+        let from_environment = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
+        Ok(from_environment || self.store.secret(tenant, name).await?.is_some())
     }
 
     /// Follows changes of tokens by other processes, until dropped.

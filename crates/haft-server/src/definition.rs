@@ -6,12 +6,13 @@ use haft_core::catalog::{AuthorText, FileForm, Unreadable};
 use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
-use haft_core::problem::{NOT_CHECKED, Problem};
+use haft_core::problem::{NOT_CHECKED, Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
 use haft_core::{check, redact};
 use haft_runtime::registry::Plan;
+use serde_json::Value;
 
 use crate::app::App;
 use crate::body::Body;
@@ -86,12 +87,13 @@ pub(crate) struct Checked {
 /// Puts masked values back and makes every check that a definition has to pass.
 pub(crate) async fn check(
     app: &App,
+    tenant: &TenantId,
     mut reading: Reading,
     earlier: Option<&ToolSpec>,
     folder: Option<String>,
 ) -> Result<Checked, ApiError> {
     let lost = redact::restore(&mut reading.spec, earlier);
-    let mut verdict = judge(app, &reading.spec, folder).await;
+    let mut verdict = judge(app, tenant, &reading.spec, folder).await;
     verdict.errors.extend(lost.into_iter().map(|field| {
         Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
     }));
@@ -105,7 +107,12 @@ pub(crate) async fn check(
 
 /// Says everything that is wrong or doubtful about a definition, its executor's view included. `folder` is that of
 /// its bundle, relative to the home folder.
-pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) -> check::Checked {
+pub(crate) async fn judge(
+    app: &App,
+    tenant: &TenantId,
+    spec: &ToolSpec,
+    folder: Option<String>,
+) -> check::Checked {
     let mut verdict = check::definition(spec);
     verdict.warnings.extend(shadowed(app, spec));
     let spec = Arc::new(spec.clone());
@@ -113,10 +120,13 @@ pub(crate) async fn judge(app: &App, spec: &ToolSpec, folder: Option<String>) ->
     if let Err(problem) = app.registry().executors().available(&spec) {
         verdict.warnings.push(problem);
     } else {
-        let found = compile(app, &spec, folder).await;
-        verdict
-            .errors
-            .extend(found.into_iter().filter(|found| !verdict.errors.contains(found)).collect::<Vec<_>>());
+        match compile(app, &spec, folder).await {
+            Ok(plan) => verdict.warnings.extend(missing_secrets(app, tenant, &plan).await),
+            Err(mut found) => {
+                found.retain(|found| !verdict.errors.contains(found));
+                verdict.errors.extend(found);
+            }
+        }
     }
     // What is wrong already needs no process to tell.
     if verdict.errors.is_empty() {
@@ -144,18 +154,37 @@ fn shadowed(app: &App, spec: &ToolSpec) -> Option<Problem> {
     })
 }
 
-/// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.
-async fn compile(app: &App, spec: &Arc<ToolSpec>, folder: Option<String>) -> Vec<Problem> {
-    let (spec, executors) = (Arc::clone(spec), app.registry().executors().clone());
-    let compiling =
-        tokio::task::spawn_blocking(move || Plan::compile(&spec, folder.as_deref(), &executors).err());
-    match compiling.await {
-        Ok(found) => found.unwrap_or_default(),
-        Err(error) => {
-            tracing::error!(%error, "a definition could not be compiled");
-            vec![Problem::new("", "not_compiled", "the definition could not be compiled; see the log")]
+/// Warns of what a template names and nobody has: an argument that is misspelled, or a credential to come.
+async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Problem> {
+    let mut names = plan.prepared.secrets();
+    names.sort_unstable();
+    names.dedup();
+    let mut missing = Vec::new();
+    for name in names {
+        // Where the store does not answer, nothing is known.
+        if app.has_secret(tenant, name).await.unwrap_or(true) {
+            continue;
         }
+        let properties = plan.spec.input_schema.get("properties").and_then(Value::as_object);
+        let arguments = properties.into_iter().flat_map(|all| all.keys().map(String::as_str));
+        let meant = match nearest(name, arguments) {
+            Some(argument) => format!("; did you mean the argument `{argument}`?"),
+            None => format!("; store it with `haft secret set {name}`"),
+        };
+        let message = format!("`{name}` is neither an argument of the tool nor a stored credential{meant}");
+        missing.push(Problem::new("implementation", "unknown_name", message));
     }
+    missing
+}
+
+/// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.
+async fn compile(app: &App, spec: &Arc<ToolSpec>, folder: Option<String>) -> Result<Plan, Vec<Problem>> {
+    let (spec, executors) = (Arc::clone(spec), app.registry().executors().clone());
+    let compiling = tokio::task::spawn_blocking(move || Plan::compile(&spec, folder.as_deref(), &executors));
+    compiling.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a definition could not be compiled");
+        Err(vec![Problem::new("", "not_compiled", "the definition could not be compiled; see the log")])
+    })
 }
 
 /// `published` is reached by `POST …/publish` only; writing back what a tool already is changes nothing.

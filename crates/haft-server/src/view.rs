@@ -78,6 +78,9 @@ pub(crate) struct ToolView {
     /// The input schema of a script, once more.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Value>,
+    /// The time limit of a script, once more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_secs: Option<u64>,
     /// Doubts about the definition, on writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
@@ -92,6 +95,7 @@ impl From<&Entry> for ToolView {
             Implementation::Script(script) => (Some(script.body.clone()), Some(spec.input_schema.clone())),
             _ => (None, None),
         };
+        let timeout_secs = body.as_ref().and(spec.execution.timeout_ms).map(|millis| millis.div_ceil(1000));
         Self {
             id: Some(tool.id.to_string()),
             tenant: tool.tenant.to_string(),
@@ -105,7 +109,7 @@ impl From<&Entry> for ToolView {
             tags: spec.tags,
             tool_type: tool.tool_type().as_str(),
             implementation_type: Some(tool.kind().as_str()),
-            runtime: spec.implementation.runtime(),
+            runtime: spec.implementation.runtime().or(tool.built_in.then_some("built-in")),
             implementation: Some(spec.implementation),
             input_schema: spec.input_schema,
             output_schema: spec.output_schema,
@@ -132,6 +136,7 @@ impl From<&Entry> for ToolView {
             published_at: tool.published_at.map(|at| at.to_string()),
             body,
             parameters,
+            timeout_secs,
             warnings: Vec::new(),
         }
     }
@@ -179,6 +184,7 @@ impl From<&Unreadable> for ToolView {
             published_at: None,
             body: None,
             parameters: None,
+            timeout_secs: None,
             warnings: Vec::new(),
         }
     }

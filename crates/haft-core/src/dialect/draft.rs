@@ -98,6 +98,10 @@ impl Draft {
         let scope = fields.text("scope");
         let answered = fields.has("tool_type");
         fields.ignore(&DERIVED);
+        if answered {
+            // It stands in `execution`, too.
+            fields.ignore(&["timeout_secs"]);
+        }
         let name = self.name?;
         // Answers show the name where there is no other title; written back, it is still none.
         if self.display_name == name.as_str() {

@@ -181,7 +181,7 @@ impl Keeper {
         let mut failures: u32 = 0;
         loop {
             self.shared.set(|state| state.phase = Phase::Connecting);
-            self.shared.tail.clear();
+            self.shared.tail.begin();
             let gone = match timeout(READY_WITHIN, self.connect()).await {
                 Ok(Ok(session)) => self.hold(session, &mut failures).await,
                 Ok(Err(gone)) => gone,
@@ -211,8 +211,7 @@ impl Keeper {
             return why;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        let lines = self.shared.tail.lines();
-        let last: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
+        let last = self.shared.tail.last(3);
         if last.is_empty() { why } else { format!("{why}; it wrote: {}", last.join(" / ")) }
     }
 

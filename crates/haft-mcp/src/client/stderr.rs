@@ -1,7 +1,7 @@
 //! The last lines that a program wrote to its standard error.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::problem::excerpt;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -15,7 +15,14 @@ const LENGTH: usize = 500;
 /// The last lines of a stream. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Tail {
-    lines: Arc<Mutex<VecDeque<String>>>,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<String>,
+    /// How many of them are of the program that runs now.
+    recent: usize,
 }
 
 impl Tail {
@@ -43,20 +50,32 @@ impl Tail {
         if text.trim().is_empty() {
             return;
         }
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == LINES {
-            lines.pop_front();
+        let mut kept = self.kept();
+        if kept.lines.len() == LINES {
+            kept.lines.pop_front();
         }
-        lines.push_back(text);
+        kept.lines.push_back(text);
+        kept.recent = (kept.recent + 1).min(LINES);
     }
 
-    /// Forgets what an earlier program wrote.
-    pub(super) fn clear(&self) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Says that another program begins.
+    pub(super) fn begin(&self) {
+        self.kept().recent = 0;
     }
 
     /// Returns the lines.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.kept().lines.iter().cloned().collect()
+    }
+
+    /// Returns the last lines of the program that runs now, or ended last: at most so many.
+    pub(super) fn last(&self, most: usize) -> Vec<String> {
+        let kept = self.kept();
+        let skipped = kept.lines.len() - kept.recent.min(most);
+        kept.lines.iter().skip(skipped).cloned().collect()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

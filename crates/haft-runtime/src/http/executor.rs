@@ -80,6 +80,10 @@ impl Prepared for PreparedHttp {
             }
         })
     }
+
+    fn secrets(&self) -> Vec<&str> {
+        self.plan.secrets.iter().map(String::as_str).collect()
+    }
 }
 
 impl PreparedHttp {

@@ -71,6 +71,7 @@ impl Environment {
         let all: Map<String, Value> =
             declared.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect();
         self.args = Value::Object(all).to_string();
+        check_size(spec, self.args.len())?;
         for (name, value) in declared {
             let text = text_of(value);
             refuse_nul(name, &text)?;
@@ -157,4 +158,19 @@ fn refuse_nul(name: &str, value: &str) -> Result<(), CallError> {
         return Err(CallError::new(ErrorCode::InvalidArguments, message));
     }
     Ok(())
+}
+/// Returns the names of the secrets without which nothing runs.
+pub(crate) fn required(secrets: &[SecretName]) -> impl Iterator<Item = &str> {
+    secrets.iter().filter(|secret| secret.required).map(|secret| secret.name.as_str())
+}
+
+/// Refuses arguments that are more than the definition allows.
+pub(crate) fn check_size(spec: &ToolSpec, bytes: usize) -> Result<(), CallError> {
+    let most = spec.execution.limits.max_request_bytes;
+    if bytes as u64 <= most {
+        return Ok(());
+    }
+    let text = format!("the arguments have {bytes} bytes, more than the {most} that are allowed");
+    let hint = format!("{text}; raise `execution.limits.max_request_bytes` to allow it");
+    Err(CallError::new(ErrorCode::TooLarge, hint).for_model(text))
 }

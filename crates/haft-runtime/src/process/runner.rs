@@ -13,8 +13,8 @@ use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, Sandb
 use super::places::Places;
 use super::{Account, End, Lines, Spoken, Turn, outcome};
 
-/// How much earlier than the call a process has to end, so that there is time to tell what it left.
-const MARGIN: Duration = Duration::from_millis(100);
+/// How long after the deadline of its call a process may take to be gone, so that there is time to tell what it left.
+pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The most time on processors that is asked for on account of many threads; what a warm interpreter has.
 const LONGEST_COMPUTING: Duration = Duration::from_hours(1);
@@ -98,8 +98,7 @@ impl Processes {
 
     /// Returns what a process of a call may use.
     pub(crate) fn limits(&self, spec: &ToolSpec, call: &CallContext) -> Limits {
-        let left = call.deadline.saturating_duration_since(Instant::now());
-        let wall = left.saturating_sub(MARGIN.min(left / 10));
+        let wall = call.deadline.saturating_duration_since(Instant::now());
         let output = usize::try_from(spec.execution.limits.max_response_bytes).unwrap_or(usize::MAX);
         let cpu = computing(wall, self.settings.limits.cpus);
         Limits { wall, cpu, output, ..self.settings.limits.clone() }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -16,7 +17,7 @@ use super::recipe::Source;
 use super::request::{Request, Wanted};
 use super::server::Done;
 use super::toolset::{Entrypoint, Toolset};
-use crate::process::{Account, End, Environment, Spoken, declared, outcome, texts};
+use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, check_size, declared, outcome, texts};
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
 pub struct PythonExecutor {
@@ -80,6 +81,7 @@ impl PythonFunction {
         for (name, value) in declared(&self.spec, args) {
             kwargs.entry(name).or_insert_with(|| value.clone());
         }
+        check_size(&self.spec, serde_json::to_vec(&kwargs).map_or(0, |text| text.len()))?;
         let wanted = Wanted::Function { entry: self.entry.text.clone(), kwargs };
         let request = Request { wanted, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
@@ -128,5 +130,9 @@ impl PythonFunction {
 impl Prepared for PythonFunction {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn grace(&self) -> Duration {
+        STOPS_WITHIN
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Prepared};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 use super::interpreters::{Interpreters, Job};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Request, Wanted};
-use crate::process::{Account, End, Environment, Spoken, outcome, texts};
+use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, outcome, required, texts};
 
 /// Where a warm interpreter puts the arguments for the script: a private folder in memory.
 const ARGS_FILE: &str = "/dev/shm/args.json";
@@ -116,5 +117,13 @@ impl PythonScript {
 impl Prepared for PythonScript {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn secrets(&self) -> Vec<&str> {
+        required(&self.secrets).chain(self.template.secrets()).collect()
+    }
+
+    fn grace(&self) -> Duration {
+        STOPS_WITHIN
     }
 }

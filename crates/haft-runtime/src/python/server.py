@@ -46,6 +46,7 @@ NOT_AHEAD = {"__main__", "antigravity", "idlelib", "test", "this", "tkinter", "t
 MOST_CALLS = 2000
 
 PR_SET_DUMPABLE = 4
+COROUTINE = 0x80  # in the flags of a function's code
 
 # What is rehearsed: a call, and a script that does a little of what scripts do. It prints to nowhere.
 SAMPLE = """{"env": {"PATH": "/usr/bin:/bin", "HOME": "/", "text": "a b", "HAFT_ARGS": "{}"}, "large": {}, "cpu": 60,
@@ -93,7 +94,10 @@ class Tool:
     def import_module(self, name):
         """Imports the module of functions. Where that fails each call fails alike, and tells."""
         try:
-            importlib.import_module(name)
+            module = importlib.import_module(name)
+            functions = [value for value in vars(module).values() if isinstance(value, types.FunctionType)]
+            if any(function.__code__.co_flags & COROUTINE for function in functions):
+                importlib.import_module("asyncio")
         except BaseException:
             self.sound = False
 

@@ -136,6 +136,11 @@ impl Compilation {
         }
     }
 
+    /// Returns what was found wrong after the compilation.
+    fn found_later(&self) -> Option<String> {
+        self.plan.get()?.as_ref().ok()?.prepared.fault()
+    }
+
     /// Keeps what was found of a definition: for good, unless a file may be at fault.
     fn keep(&self, spec: &ToolSpec, found: Compiled) -> Compiled {
         match &found {
@@ -293,12 +298,15 @@ impl Entry {
         if let Some(reason) = &self.unavailable {
             return Some(reason.clone());
         }
-        self.head.problems().map(|problems| join(&problems))
+        self.head.problems().map(|problems| join(&problems)).or_else(|| self.head.found_later())
     }
 
     /// Tells whether the newest definition can run.
     pub fn ready(&self) -> bool {
-        self.tool.fault.is_none() && self.unavailable.is_none() && self.head.problems().is_none()
+        self.tool.fault.is_none()
+            && self.unavailable.is_none()
+            && self.head.problems().is_none()
+            && self.head.found_later().is_none()
     }
 
     /// Applies the one rule to this tool.

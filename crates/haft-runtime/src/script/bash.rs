@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haft_core::Work;
@@ -16,7 +16,7 @@ use haft_sandbox::File;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use crate::process::{Account, Environment, Job, Processes, Reading};
+use crate::process::{Account, Environment, Job, Processes, Reading, STOPS_WITHIN, required};
 
 /// The file in which bash finds the body.
 const SCRIPT: &str = "script";
@@ -84,6 +84,18 @@ impl Bash {
 impl Prepared for Bash {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         Box::pin(self.call(call, args))
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.wrong.get().filter(|problems| !problems.is_empty()).map(|problems| problem::join(problems))
+    }
+
+    fn secrets(&self) -> Vec<&str> {
+        required(&self.secrets).collect()
+    }
+
+    fn grace(&self) -> Duration {
+        STOPS_WITHIN
     }
 }
 

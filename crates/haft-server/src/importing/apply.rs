@@ -189,7 +189,7 @@ impl Plan<'_> {
     /// Stores one tool, new or in place of an earlier state; the inner error says why this one could not be.
     async fn store(&self, earlier: Option<&Tool>, spec: ToolSpec) -> Result<Result<(), String>, ApiError> {
         let folder = self.app.store().bundle_folder(&self.identity.tenant, &self.bundle);
-        let verdict = definition::judge(self.app, &spec, folder).await;
+        let verdict = definition::judge(self.app, &self.identity.tenant, &spec, folder).await;
         if !verdict.errors.is_empty() {
             return Ok(Err(join(&verdict.errors)));
         }

@@ -77,8 +77,14 @@ pub(crate) async fn put(
     definition::same_identity(&reading.spec, &tool.spec)?;
     definition::refuse_published(reading.status, Some(tool.status))?;
     let (status, text) = (reading.status, definition::author_text(&body, &reading));
-    let checked =
-        definition::check(&app, reading, Some(&tool.spec), tool.folder().map(str::to_owned)).await?;
+    let checked = definition::check(
+        &app,
+        &identity.tenant,
+        reading,
+        Some(&tool.spec),
+        tool.folder().map(str::to_owned),
+    )
+    .await?;
     let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
     let updated = app.catalog().update_tool(tool.id, change).await?;
     app.audit(&identity, "tool.update", &updated.qualified());

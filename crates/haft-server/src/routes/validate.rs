@@ -78,7 +78,7 @@ pub(crate) async fn run(
         Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
         Some(Ok(reading)) => {
             let folder = folder(&app, &identity, &reference, reading.bundle.as_deref());
-            let found = definition::judge(&app, &reading.spec, folder).await;
+            let found = definition::judge(&app, &identity.tenant, &reading.spec, folder).await;
             verdict(found, reading.warnings, &wanted)
         }
         None => stored(&app, &identity, &reference, &wanted).await?,
@@ -102,7 +102,8 @@ async fn stored(
 ) -> Result<Verdict, ApiError> {
     let entry = super::tool::find(app, identity, reference)?;
     let mut verdict = verdict(
-        definition::judge(app, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await,
+        definition::judge(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))
+            .await,
         Vec::new(),
         wanted,
     );

@@ -252,27 +252,52 @@ async fn a_file_that_does_not_parse_runs_not_even_its_beginning() {
         let (_, answer) = server.invoke("dropped", json!({})).await;
         assert_eq!(code(&answer), "not_ready", "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("`implementation.body`: bash: syntax error"), "{message}");
+        assert!(message.contains("`implementation.body`: bash: syntax error"), "{message}");
         assert!(message.ends_with("of the body)"), "{message}");
     }
+    // Once it is known, it is also shown.
+    let (_, shown) = server.get("/api/tools/dropped").await;
+    let why = shown["data"]["error"].as_str().unwrap_or_default();
+    assert!(shown["data"]["ready"] == false && why.contains("bash: syntax error"), "{shown}");
 }
 
 #[tokio::test]
 async fn an_output_that_is_too_long_is_cut_and_marked() {
     let server = Server::start().await;
-    for (body, start) in [
-        ("head -c 5000000 /dev/zero | tr '\\0' x", "xxx"),
-        ("head -c 5000000 /dev/zero | tr '\\0' '\\377'", "\u{fffd}"),
-    ] {
+    let answer = call(&server, "head -c 5000000 /dev/zero | tr '\\0' x", json!({})).await;
+    let value = answer["value"].as_str().unwrap_or_default();
+    assert!(value.starts_with("xxx"), "{}", answer["error"]);
+    let (_, mark) = value.rsplit_once('\n').unwrap();
+    assert!(mark.starts_with("[output cut here: ") && mark.ends_with(" bytes left out]"), "{mark}");
+    // What is no text keeps its bytes.
+    for body in ["head -c 5000000 /dev/zero", "head -c 5000000 /dev/zero | tr '\\0' '\\377'"] {
         let answer = call(&server, body, json!({})).await;
-        let value = answer["value"].as_str().unwrap_or_default();
-        assert!(value.starts_with(start), "{}", answer["error"]);
-        let (_, mark) = value.rsplit_once('\n').unwrap();
-        assert!(mark.starts_with("[output cut here: ") && mark.ends_with(" bytes left out]"), "{mark}");
+        let (bytes, left_out) = (answer["value"]["bytes"].as_u64(), answer["value"]["left_out"].as_u64());
+        let all = bytes.zip(left_out).map(|(bytes, rest)| bytes + rest);
+        assert_eq!(all, Some(5_000_000), "{}", answer["error"]);
     }
-    let answer = call(&server, "head -c 5000000 /dev/zero", json!({})).await;
-    let (bytes, left_out) = (answer["value"]["bytes"].as_u64(), answer["value"]["left_out"].as_u64());
-    assert_eq!(bytes.zip(left_out).map(|(bytes, rest)| bytes + rest), Some(5_000_000), "{}", answer["error"]);
+}
+
+#[tokio::test]
+async fn arguments_are_bounded_as_the_definition_says() {
+    let server = Server::start().await;
+    let answer = call(&server, "wc -c < $HAFT_ARGS_FILE", json!({"x": "x".repeat(2 << 20)})).await;
+    let expected = "the arguments have 2097160 bytes, more than the 1048576 that are allowed; raise \
+                    `execution.limits.max_request_bytes` to allow it";
+    assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
+}
+
+/// The time that it takes to remove what a script left is not the script's.
+#[tokio::test]
+async fn a_tree_that_is_slow_to_end_still_tells_what_it_did() {
+    let server = Server::start().await;
+    let mut bomb = bash("bomb", &[], "echo begun; f() { f | f & }; f; sleep 100");
+    bomb["timeout_secs"] = json!(1);
+    server.create(bomb).await;
+    let (_, answer) = server.invoke("bomb", json!({})).await;
+    assert_eq!(answer["error"]["details"]["limit"], "wall_time", "{answer}");
+    let (_, shown) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
+    assert_eq!(shown["data"]["process"]["stdout"], "begun\n", "{shown}");
 }
 
 #[tokio::test]

@@ -216,6 +216,36 @@ async fn a_literal_secret_is_masked_and_the_mask_means_unchanged() {
 }
 
 #[tokio::test]
+async fn a_name_that_nothing_has_is_doubted() {
+    let server = Server::start().await;
+    let doubts = async |url: &str| {
+        let definition = json!({
+            "name": "get-weather", "description": "Gets the weather of a city",
+            "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+            "implementation": {"type": "http", "url": url},
+        });
+        let (_, answer) = server.post("/api/tools/x/validate", json!({"definition": definition})).await;
+        answer["data"]["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["message"].clone())
+            .collect::<Value>()
+    };
+    let missing = "is neither an argument of the tool nor a stored credential";
+    assert_eq!(
+        doubts("https://a.example/${cty}").await,
+        json!([format!("`cty` {missing}; did you mean the argument `city`?")])
+    );
+    let keyed = "https://a.example/${city}?key=${WEATHER_KEY}";
+    let expected = json!([format!("`WEATHER_KEY` {missing}; store it with `haft secret set WEATHER_KEY`")]);
+    assert_eq!(doubts(keyed).await, expected);
+    let (status, answer) = server.put("/api/credentials/WEATHER_KEY", json!({"value": "k"})).await;
+    assert!(status < 300, "{answer}");
+    assert_eq!(doubts(keyed).await, json!([]));
+}
+
+#[tokio::test]
 async fn validate_says_everything_without_storing() {
     let server = Server::start().await;
     let (status, answer) = server
