@@ -1,6 +1,7 @@
 //! All servers that are configured.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,6 +14,7 @@ use haft_core::secret::SecretSource;
 use haft_runtime::egress::Egress;
 use haft_sandbox::Sandbox;
 
+use super::addresses::Addresses;
 use super::connection::Connection;
 
 /// Where servers are configured, and what they list is kept.
@@ -40,6 +42,7 @@ type Key = (TenantId, BundleSlug);
 /// All servers that are configured, each kept connected. Dropping it ends them all.
 pub struct McpClients {
     parts: Arc<ClientParts>,
+    pub(super) addresses: Addresses,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
     /// Held from the reading of the configuration to its being followed: an older one never comes last.
     reloading: tokio::sync::Mutex<()>,
@@ -51,6 +54,7 @@ impl McpClients {
     /// Starts without any.
     pub fn new(parts: ClientParts) -> Self {
         Self {
+            addresses: Addresses::new(&parts),
             parts: Arc::new(parts),
             connections: RwLock::default(),
             reloading: tokio::sync::Mutex::default(),
@@ -132,7 +136,7 @@ impl McpClients {
     }
 }
 
-pub(super) fn not_connected(id: &BundleSlug, why: &str) -> CallError {
+pub(super) fn not_connected(id: &dyn Display, why: &str) -> CallError {
     CallError::new(ErrorCode::Network, format!("the MCP server `{id}` is not connected: {why}"))
         .for_model("the server of this tool cannot be reached at present")
 }

@@ -1,5 +1,6 @@
 //! The `mcp` executor: tools of servers that are configured.
 
+use std::fmt::{self, Display};
 use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::Work;
@@ -17,8 +18,9 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 
+use super::addresses::Address;
 use super::clients::{McpClients, not_connected};
-use super::connection::Link;
+use super::connection::{Connection, Link};
 use super::value;
 
 /// Runs tools of MCP servers. It is made before the store from which the servers are known, which is told later.
@@ -50,21 +52,60 @@ impl Executor for McpExecutor {
         let Implementation::Mcp(mcp) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `mcp`")]);
         };
-        let Some(server) = &mcp.server else {
-            let message = "name a configured server in `server`; add one with `haft mcp-server add`";
-            return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
+        let server = match (&mcp.server, &mcp.server_url) {
+            (Some(id), _) => Server::Configured(BundleSlug::new(id).map_err(|error| {
+                vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
+            })?),
+            (None, Some(url)) => Server::At(Address { url: url.clone(), headers: mcp.headers.clone() }),
+            (None, None) => {
+                let message = "name a configured server in `server`, or say its address in `server_url`";
+                return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
+            }
         };
-        let server = BundleSlug::new(server).map_err(|error| {
-            vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
-        })?;
         Ok(Arc::new(Ready { clients: Arc::clone(&self.clients), server, tool: mcp.tool_name.clone() }))
     }
 }
 
 struct Ready {
     clients: Told,
-    server: BundleSlug,
+    server: Server,
     tool: String,
+}
+
+/// Which server a tool is of.
+enum Server {
+    Configured(BundleSlug),
+    At(Address),
+}
+
+impl Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Server::Configured(id) => id.fmt(f),
+            // The rest of an address may hold what nobody else is to read.
+            Server::At(address) => {
+                let rest = address.url.split_once("://").map_or(address.url.as_str(), |(_, rest)| rest);
+                let host = rest.split(['/', '?', '#']).next().and_then(|host| host.rsplit('@').next());
+                f.write_str(host.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn connection(
+        &self,
+        clients: &McpClients,
+        call: &CallContext,
+    ) -> Result<Arc<Connection>, CallError> {
+        match self {
+            Server::Configured(id) => clients.for_call(&call.tenant, id).await,
+            Server::At(address) => {
+                let made = clients.addresses.connection(&call.tenant, address);
+                made.map_err(|error| CallError::internal(error.to_string()))
+            }
+        }
+    }
 }
 
 impl Prepared for Ready {
@@ -75,7 +116,7 @@ impl Prepared for Ready {
                 .get()
                 .and_then(Weak::upgrade)
                 .ok_or_else(|| not_connected(&self.server, "the program is not serving"))?;
-            let connection = clients.for_call(&call.tenant, &self.server).await?;
+            let connection = self.server.connection(&clients, call).await?;
             let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
             link.scrubber.secrets().iter().for_each(|secret| call.hide(secret.clone()));
             let answer = ask(&link, &self.tool, call, args).await;
@@ -123,7 +164,7 @@ impl Drop for Abandoned {
     }
 }
 
-fn failed(server: &BundleSlug, error: ServiceError) -> CallError {
+fn failed(server: &Server, error: ServiceError) -> CallError {
     match error {
         ServiceError::McpError(error) => {
             CallError::new(ErrorCode::ExecutionFailed, format!("{}", error.message))

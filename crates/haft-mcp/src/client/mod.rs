@@ -1,5 +1,6 @@
 //! haft as an MCP client: the servers that are configured, kept connected, and called as tools.
 
+mod addresses;
 mod clients;
 mod connection;
 mod executor;

@@ -120,3 +120,36 @@ async fn mcp_call_is_the_call_of_the_imported_tool() {
     let (_, answer) = server.invoke("mcp_call", args).await;
     assert_eq!(answer["error"]["code"], "not_found", "{answer}");
 }
+
+/// As the third document has it: an address, a name and headers, and no server that was added before.
+#[tokio::test]
+async fn a_tool_names_its_server_by_the_address() {
+    let server = Server::start().await;
+    server.create(crate::harness::function_tool("there", "echo")).await;
+    let tool = |name: &str, url: String, token: &str| {
+        json!({
+            "slug": name, "name": "Far away", "description": "Called over MCP", "implementation_type": "mcp",
+            "implementation_config": {"server_url": url, "tool_name": "there", "headers": {"Authorization": token}},
+            "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        })
+    };
+    let token = format!("Bearer {}", server.token);
+    server.create(tool("far", server.url("/mcp"), &token)).await;
+    for number in [1, 2] {
+        let (_, answer) = server.invoke("far", json!({"n": number})).await;
+        assert_eq!(answer["value"], json!({"n": number}), "{answer}");
+    }
+    let (status, answer) = server.invoke("far", json!({"n": "one"})).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_arguments"));
+    let (_, shown) = server.get("/api/tools/far").await;
+    assert!(!shown.to_string().contains(&server.token), "{shown}");
+
+    // Nobody listens there; and the guard lets no tool to hosts that the configuration does not name.
+    server.create(tool("gone", "http://127.0.0.1:9/mcp".to_owned(), &token)).await;
+    server.create(tool("private", "http://192.168.0.1/mcp".to_owned(), &token)).await;
+    let (gone, private) = tokio::join!(server.invoke("gone", json!({})), server.invoke("private", json!({})));
+    for (_, answer) in [gone, private] {
+        assert_eq!(answer["error"]["code"], "network", "{answer}");
+        assert!(!answer.to_string().contains(&server.token), "{answer}");
+    }
+}
