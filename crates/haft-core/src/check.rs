@@ -235,11 +235,9 @@ fn implementation(spec: &ToolSpec, checked: &mut Checked) {
         }
         Implementation::Wasm(wasm) => {
             if wasm.file.is_none() == wasm.base64.is_none() {
-                checked.error(
-                    "implementation.file",
-                    "missing_field",
-                    "give the module as `file` or as `base64`, not both",
-                );
+                let both = if wasm.file.is_some() { ", not both" } else { "" };
+                let message = format!("give the module as `file` or as `base64`{both}");
+                checked.error("implementation.file", "missing_field", message);
             }
             variables(&wasm.env, checked);
             for (name, text) in &wasm.env {

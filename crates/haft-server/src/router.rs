@@ -43,7 +43,8 @@ impl App {
         let (tools, _) = tool_routes(self).with_state(Arc::clone(self)).split_for_parts();
         let (operation, _) = root_routes(self).split_for_parts();
         let routes = Router::new()
-            .nest("/api", api.route("/openapi.json", serve_document))
+            .nest("/api", api.route("/openapi.json", serve_document.clone()))
+            .route("/openapi.json", serve_document)
             .merge(tools)
             .merge(operation)
             .route("/", get(docs::page))

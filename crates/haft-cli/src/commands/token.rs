@@ -87,11 +87,12 @@ async fn list(context: &Context) -> Result<(), CliError> {
                 view::text(token, "id"),
                 view::text(token, "name"),
                 view::text(token, "role"),
+                if view::is(token, "elevated") { "yes" } else { "no" }.to_owned(),
                 view::time(token, "created_at"),
                 view::time(token, "expires_at"),
             ]
         });
-        output.table(&["ID", "NAME", "ROLE", "CREATED", "EXPIRES"], rows.collect())
+        output.table(&["ID", "NAME", "ROLE", "ELEVATED", "CREATED", "EXPIRES"], rows.collect())
     })
 }
 

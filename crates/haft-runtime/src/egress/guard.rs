@@ -90,11 +90,16 @@ impl fmt::Display for Refused {
                 "`{host}` (port {port}) is not on the allow-list: add it to `egress.allowed_hosts` to allow it"
             ),
             Reason::Special { address, range } if *host == address.to_string() => {
-                write!(f, "`{host}` is a {range} address: add it to `egress.private_hosts` to allow it")
+                write!(
+                    f,
+                    "`{host}` is {} {range} address: add it to `egress.private_hosts` to allow it",
+                    article(range)
+                )
             }
             Reason::Special { address, range } => write!(
                 f,
-                "`{host}` resolves to {address}, a {range} address: add `{host}` or the address to `egress.private_hosts` to allow it"
+                "`{host}` resolves to {address}, {} {range} address: add `{host}` or the address to `egress.private_hosts` to allow it",
+                article(range)
             ),
             Reason::Body => write!(
                 f,
@@ -255,6 +260,10 @@ impl Rules {
             Target::Any | Target::Name(_) | Target::Below(_) => false,
         })
     }
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u', 'I']) { "an" } else { "a" }
 }
 
 #[cfg(test)]
