@@ -15,8 +15,10 @@ pub(super) fn plain_root(schema: &Value) -> (Map<String, Value>, Vec<Problem>) {
     for key in ["not", "enum", "const", "if", "then", "else"] {
         map.shift_remove(key);
     }
-    map.shift_remove("type");
-    map.shift_insert(0, "type".to_owned(), json!("object"));
+    match map.get_mut("type") {
+        Some(kind) => *kind = json!("object"),
+        None => drop(map.shift_insert(0, "type".to_owned(), json!("object"))),
+    }
     rename(&mut map, &mut warnings);
     (map, warnings)
 }
@@ -95,16 +97,17 @@ fn add(properties: &mut Map<String, Value>, name: &str, schema: &Value) {
 
 /// Gives names to the arguments that every model takes.
 fn rename(map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
-    let Some(Value::Object(properties)) = map.shift_remove("properties") else {
-        map.insert("properties".to_owned(), json!({}));
+    // What stands there stays in its place: a text that is always the same can be cached by whoever reads it.
+    let entry = map.entry("properties").or_insert_with(|| json!({}));
+    let Value::Object(properties) = entry else {
+        *entry = json!({});
         return;
     };
     if !properties.keys().any(|name| told_argument(name).is_some()) {
-        map.insert("properties".to_owned(), Value::Object(properties));
         return;
     }
     let mut told = Map::new();
-    for (name, schema) in properties {
+    for (name, schema) in std::mem::take(properties) {
         match told_argument(&name) {
             Some(other) => {
                 let shown = excerpt(&name, 60);
@@ -117,7 +120,7 @@ fn rename(map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
             None => drop(told.insert(name, schema)),
         }
     }
-    map.insert("properties".to_owned(), Value::Object(told));
+    *properties = told;
     if let Some(Value::Array(required)) = map.get_mut("required") {
         for name in required {
             if let Some(other) = name.as_str().and_then(told_argument) {
