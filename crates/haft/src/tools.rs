@@ -211,26 +211,18 @@ impl Tools {
     /// a tool that strict mode cannot describe is there without it, and a warning names the place.
     ///
     /// ```
-    /// # use haft::{Format, Tools, tool};
-    /// /// Search files.
-    /// #[tool]
-    /// async fn search(
-    ///     /// Words to look for
-    ///     query: String,
-    ///     /// How many to return
-    ///     limit: Option<u32>,
-    /// ) -> String {
-    /// #   let _ = limit;
-    ///     query
-    /// }
-    ///
-    /// let tools = Tools::new();
-    /// tools.register(search)?;
-    /// let [definition] = &tools.definitions(Format::OpenAiStrict)[..] else { panic!() };
+    /// # use haft::{Format, Param, Params, ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # let tools = Tools::new();
+    /// tools.register(
+    ///     ToolDef::new("read_file", |args: Value| async move { args })
+    ///         .params(Params::new().with("path", Param::string().required()).with("encoding", Param::string())),
+    /// )?;
+    /// let definitions = tools.definitions(Format::OpenAiStrict);
+    /// let definition = &definitions[0];
     /// assert!(definition.warnings.is_empty() && definition.tokens < 100);
-    /// let function = &definition.value["function"];
-    /// assert_eq!(function["strict"], true);
-    /// assert_eq!(function["parameters"]["required"], serde_json::json!(["query", "limit"]));
+    /// assert_eq!(definition.value["function"]["strict"], true);
+    /// assert_eq!(definition.value["function"]["parameters"]["required"], json!(["path", "encoding"]));
     /// # Ok::<(), haft::RegisterError>(())
     /// ```
     pub fn definitions(&self, format: Format) -> Vec<Definition> {
