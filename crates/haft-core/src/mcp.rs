@@ -81,6 +81,38 @@ pub struct StreamableHttp {
     /// Headers of every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// How haft shows itself where the server wants a login; without it, it registers by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OAuthClient>,
+}
+
+/// How haft shows itself to the authorisation server of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuthClient {
+    /// The client that was registered there; nothing means that haft registers one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret, as `${NAME}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// What to ask for; nothing means what the server says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Who agrees: a person, or nobody.
+    #[serde(default)]
+    pub grant: OAuthGrant,
+}
+
+/// Who agrees that haft uses a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OAuthGrant {
+    /// A person, in a browser.
+    #[default]
+    AuthorizationCode,
+    /// Nobody: the client acts for itself.
+    ClientCredentials,
 }
 
 /// A tool as a server lists it.
@@ -150,4 +182,9 @@ pub struct ServerState {
     pub tools: usize,
     /// How often it failed in a row.
     pub failures: u32,
+}
+
+/// Returns the name under which the login to a server is kept. No credential can have it.
+pub fn login_key(id: &BundleSlug) -> String {
+    format!("mcp:{id}")
 }

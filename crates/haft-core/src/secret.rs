@@ -109,6 +109,8 @@ pub struct RefreshTurn {
 /// Keeps the refresh tokens that servers give out in place of the configured ones, beyond the process. A token
 /// that was used once may be worth nothing: whoever uses one waits for its turn.
 pub trait RefreshTokens: Send + Sync {
+    /// Returns the token that was kept last, without a turn to use it up.
+    fn read<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<Option<Secret>, SecretError>>;
     /// Waits for the turn.
     fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>>;
     /// Keeps what is the newest token now, or forgets that there was one, and ends the turn.

@@ -16,6 +16,7 @@ use haft_core::Timestamp;
 use haft_core::audit::AuditRecord;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
+use haft_mcp::client::LoggedIn;
 use haft_store::Store;
 use uuid::Uuid;
 
@@ -72,6 +73,25 @@ impl App {
             tracing::error!(%error, "a change could not be handled");
             Err(ApiError::new(ErrorCode::Internal, "the change could not be made"))
         })
+    }
+}
+
+impl App {
+    /// Records a login to an MCP server that came to its end: it is the work of whoever began it.
+    pub(crate) async fn record_login(&self, done: &LoggedIn) {
+        let record = self.store().new_record(AuditRecord {
+            // The store gives both.
+            id: Uuid::nil(),
+            at: Timestamp::UNIX_EPOCH,
+            tenant: done.tenant.clone(),
+            actor: done.by.clone(),
+            actor_id: None,
+            action: "mcp_server.logged_in".to_owned(),
+            target: done.id.to_string(),
+            outcome: SUCCESS.to_owned(),
+            request_id: request_id::current().unwrap_or_default(),
+        });
+        write(self, record, None, SUCCESS).await;
     }
 }
 

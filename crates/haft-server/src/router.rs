@@ -18,7 +18,7 @@ use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
     bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle,
-    mcp_servers, revisions, search, test, tokens, tool, tools, validate,
+    mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs};
 
@@ -146,8 +146,11 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_servers::refresh))
         .routes(routes!(mcp_servers::changes))
         .routes(routes!(mcp_servers::accept))
+        .routes(routes!(mcp_logins::login))
+        .routes(routes!(mcp_logins::logout))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
         .routes(routes!(changes::list))
+        .routes(routes!(mcp_logins::callback))
 }
 
 /// What stands at the root, beside the API.

@@ -1,5 +1,7 @@
 //! `haft mcp-server`: the MCP servers whose tools are used.
 
+use std::time::{Duration, Instant};
+
 use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -23,6 +25,19 @@ pub(crate) enum Command {
     List,
     /// Read the list of a server again, or try again to connect to it
     Refresh {
+        /// Its id
+        id: String,
+    },
+    /// Log in to a server that wants it: prints the address to open in a browser, and waits until you did
+    Login {
+        /// Its id
+        id: String,
+        /// Print the address and do not wait
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Forget the login to a server
+    Logout {
         /// Its id
         id: String,
     },
@@ -69,6 +84,18 @@ pub(crate) struct Add {
     /// A header of every request; the value may name secrets as `${NAME}`
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     headers: Vec<(String, String)>,
+    /// The client that was registered at its authorisation server; without it, haft registers by itself
+    #[arg(long, requires = "url")]
+    client_id: Option<String>,
+    /// The secret of that client, as `${NAME}`
+    #[arg(long, value_name = "REFERENCE", requires = "client_id")]
+    client_secret: Option<String>,
+    /// What to ask for at a login; without any, what the server says
+    #[arg(long = "scope", value_name = "SCOPE", requires = "url")]
+    scopes: Vec<String>,
+    /// Who agrees to a login: you in a browser, or nobody
+    #[arg(long, value_parser = ["authorization_code", "client_credentials"], requires = "url")]
+    grant: Option<String>,
     /// A variable of the program; the value may name secrets as `${NAME}`
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
@@ -105,6 +132,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Add(add) => self::add(*add, context).await,
         Command::List => list(context).await,
         Command::Refresh { id } => refresh(&id, context).await,
+        Command::Login { id, no_wait } => login(&id, no_wait, context).await,
+        Command::Logout { id } => logout(&id, context).await,
         Command::Changes { id } => changes(&id, context).await,
         Command::Accept { id, tools } => accept(&id, tools, context).await,
         Command::Enable { id } => switch(&id, true, context).await,
@@ -119,10 +148,24 @@ fn path(id: &str) -> String {
 
 impl Add {
     fn body(self) -> Value {
-        let Self { id, command, url, headers, env, cwd, network, sandbox, prefix, policy, accept_changes } =
-            self;
+        let oauth = self.oauth();
+        let Self {
+            id,
+            command,
+            url,
+            headers,
+            env,
+            cwd,
+            network,
+            sandbox,
+            prefix,
+            policy,
+            accept_changes,
+            ..
+        } = self;
         let mut body = Map::new();
         body.insert("id".to_owned(), json!(id));
+        oauth.map(|oauth| body.insert("oauth".to_owned(), oauth));
         let map = |pairs: Vec<(String, String)>| {
             Value::Object(pairs.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
         };
@@ -142,6 +185,22 @@ impl Add {
         body.insert("policy".to_owned(), json!(policy));
         body.insert("accept_changes".to_owned(), json!(accept_changes));
         Value::Object(body)
+    }
+}
+
+impl Add {
+    /// What is said about logins, where something is.
+    fn oauth(&self) -> Option<Value> {
+        let mut oauth = Map::new();
+        for (name, text) in
+            [("client_id", &self.client_id), ("client_secret", &self.client_secret), ("grant", &self.grant)]
+        {
+            text.as_ref().map(|text| oauth.insert(name.to_owned(), json!(text)));
+        }
+        if !self.scopes.is_empty() {
+            oauth.insert("scopes".to_owned(), json!(self.scopes));
+        }
+        (!oauth.is_empty()).then_some(Value::Object(oauth))
     }
 }
 
@@ -178,6 +237,50 @@ async fn refresh(id: &str, context: &Context) -> Result<(), CliError> {
     context
         .output
         .data(&data, |output| output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], vec![row(&data)]))
+}
+
+/// How long a person may take.
+const LOGIN_WITHIN: Duration = Duration::from_mins(10);
+
+async fn login(id: &str, no_wait: bool, context: &Context) -> Result<(), CliError> {
+    let client = context.client().await?;
+    if client.engine().is_some() {
+        client.close().await;
+        let message =
+            "a login needs a server that people can be sent back to: run `haft serve`, then try again";
+        return Err(CliError::Usage(message.to_owned()));
+    }
+    let is_connected =
+        |server: &Value| server.pointer("/state/phase").and_then(Value::as_str) == Some("connected");
+    // Of a server that is connected already it cannot be seen when the login is over.
+    let no_wait = no_wait || is_connected(&client.data(Request::get(path(id))).await?);
+    let begun = client.data(Request::post(format!("{}/login", path(id)), json!({}))).await?;
+    if no_wait {
+        return context.output.data(&begun, |output| output.line(&view::text(&begun, "authorization_url")));
+    }
+    context
+        .output
+        .note(&format!("open this address, and agree:\n\n{}\n", view::text(&begun, "authorization_url")));
+    let started = Instant::now();
+    while started.elapsed() < LOGIN_WITHIN {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let server = client.data(Request::get(path(id))).await?;
+        if is_connected(&server) {
+            return context.output.data(&server, |output| {
+                output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], vec![row(&server)])
+            });
+        }
+    }
+    let message = format!("nobody agreed to the login to `{id}` in time; try again");
+    Err(CliError::Usage(message))
+}
+
+async fn logout(id: &str, context: &Context) -> Result<(), CliError> {
+    let data = context.ask(Request::post(format!("{}/logout", path(id)), json!({}))).await?;
+    context.output.data(&data, |output| {
+        output.note(&format!("logged out of the MCP server `{id}`"));
+        Ok(())
+    })
 }
 
 async fn changes(id: &str, context: &Context) -> Result<(), CliError> {

@@ -34,7 +34,7 @@ impl Address {
         Ok(McpServer {
             id: BundleSlug::new(&format!("address-{digest}"))?,
             tenant: tenant.clone(),
-            transport: Transport::Http(StreamableHttp { url, headers }),
+            transport: Transport::Http(StreamableHttp { url, headers, oauth: None }),
             enabled: true,
             accept_changes: true,
             policy: Policy::Allow,

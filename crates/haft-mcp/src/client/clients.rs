@@ -16,6 +16,7 @@ use haft_sandbox::Sandbox;
 
 use super::addresses::Addresses;
 use super::connection::Connection;
+use super::oauth::Pending;
 
 /// Where servers are configured, and what they list is kept.
 pub trait McpHome: Send + Sync {
@@ -41,8 +42,9 @@ type Key = (TenantId, BundleSlug);
 
 /// All servers that are configured, each kept connected. Dropping it ends them all.
 pub struct McpClients {
-    parts: Arc<ClientParts>,
+    pub(super) parts: Arc<ClientParts>,
     pub(super) addresses: Addresses,
+    pub(super) pending: Pending,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
     /// Held from the reading of the configuration to its being followed: an older one never comes last.
     reloading: tokio::sync::Mutex<()>,
@@ -56,6 +58,7 @@ impl McpClients {
         Self {
             addresses: Addresses::new(&parts),
             parts: Arc::new(parts),
+            pending: Pending::default(),
             connections: RwLock::default(),
             reloading: tokio::sync::Mutex::default(),
             follows: AtomicBool::new(false),
@@ -66,7 +69,8 @@ impl McpClients {
     pub fn set(&self, server: McpServer) {
         let key = (server.tenant.clone(), server.id.clone());
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
-        if connections.get(&key).is_some_and(|connection| connection.server == server) {
+        let known = connections.get(&key).filter(|_| server.enabled);
+        if known.is_some_and(|connection| connection.follow(&server)) {
             return;
         }
         if server.enabled {
@@ -80,6 +84,15 @@ impl McpClients {
     pub fn remove(&self, tenant: &TenantId, id: &BundleSlug) {
         let key = (tenant.clone(), id.clone());
         self.connections.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+
+    /// Connects to a server anew, where it is connected to.
+    pub(super) fn restart(&self, tenant: &TenantId, id: &BundleSlug) {
+        let key = (tenant.clone(), id.clone());
+        let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = connections.get_mut(&key) {
+            *connection = Arc::new(Connection::open(connection.server(), &self.parts));
+        }
     }
 
     /// Returns how a server is doing; nothing where it is not connected to.

@@ -3,11 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use haft_core::mcp::{Listed, MOST_TOOLS, McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
-use haft_core::template::Place;
 use haft_sandbox::Running;
-use http::{HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientRequest, ListToolsRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult,
@@ -26,7 +25,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::clients::ClientParts;
 use super::filled::{Filler, Scrubber};
 use super::handler::Listener;
-use super::http::Guarded;
+use super::oauth::Auth;
+use super::opening::{self, Opened};
 use super::stderr::Tail;
 use super::stdio;
 
@@ -53,12 +53,13 @@ pub(super) struct Link {
 
 /// One server. Dropping it ends the connection, and the program where there is one.
 pub(super) struct Connection {
-    pub(super) server: McpServer,
     shared: Arc<Shared>,
     _task: AbortOnDropHandle<()>,
 }
 
 struct Shared {
+    /// As it is configured now; how it is reached stays the same.
+    server: Mutex<McpServer>,
     state: Mutex<ServerState>,
     tail: Tail,
     link: watch::Sender<Option<Link>>,
@@ -66,11 +67,26 @@ struct Shared {
     lists: watch::Sender<u64>,
     /// Asks to try again, or to read the list again, now.
     wake: Notify,
+    /// Who gets its tokens.
+    auth: Mutex<Option<Arc<Auth>>>,
 }
 
 impl Shared {
+    fn server(&self) -> McpServer {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn set(&self, change: impl FnOnce(&mut ServerState)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes who gets the tokens from here on; what the server wants is still what it wanted.
+    fn follow(&self, auth: Option<Arc<Auth>>) {
+        let mut place = self.auth.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(before), Some(auth)) = (&*place, &auth) {
+            auth.wants(before.challenge());
+        }
+        *place = auth;
     }
 }
 
@@ -90,6 +106,7 @@ impl Gone {
 struct Session {
     service: RunningService<RoleClient, Listener>,
     link: Link,
+    auth: Option<Arc<Auth>>,
     /// The program, which ends when this is dropped.
     _program: Option<Running>,
 }
@@ -107,15 +124,49 @@ impl Connection {
             failures: 0,
         };
         let shared = Arc::new(Shared {
+            server: Mutex::new(server.clone()),
             state: Mutex::new(state),
             tail: Tail::default(),
             link: watch::Sender::new(None),
             lists: watch::Sender::new(0),
             wake: Notify::new(),
+            auth: Mutex::default(),
         });
-        let keeper = Keeper { server: server.clone(), parts: Arc::clone(parts), shared: Arc::clone(&shared) };
+        let keeper = Keeper { server, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
         let task = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
-        Self { server, shared, _task: task }
+        Self { shared, _task: task }
+    }
+
+    /// Returns its configuration.
+    pub(super) fn server(&self) -> McpServer {
+        self.shared.server()
+    }
+
+    /// Takes a configuration that does not change how it is reached; tells whether it is one. What it says of tools
+    /// holds as soon as the list was read again.
+    pub(super) fn follow(&self, server: &McpServer) -> bool {
+        let mut known = self.shared.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.transport != server.transport {
+            return false;
+        }
+        let of_tools = |server: &McpServer| (server.accept_changes, server.policy, server.prefix.clone());
+        if of_tools(&known) != of_tools(server) {
+            self.shared.wake.notify_one();
+        }
+        known.clone_from(server);
+        true
+    }
+
+    /// Returns who gets its tokens, once it was spoken to; nobody where it takes none of them.
+    pub(super) async fn auth(&self) -> Option<Arc<Auth>> {
+        let mut link = self.shared.link.subscribe();
+        loop {
+            link.borrow_and_update();
+            if self.state().phase != Phase::Connecting {
+                return self.shared.auth.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            }
+            link.changed().await.ok()?;
+        }
     }
 
     /// Returns how it is doing.
@@ -216,7 +267,6 @@ impl Keeper {
     }
 
     async fn connect(&self) -> Result<Session, Gone> {
-        let filler = Filler::new(&self.server.tenant, &self.parts.secrets);
         let listener = Listener::default();
         let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -224,38 +274,41 @@ impl Keeper {
         };
         match &self.server.transport {
             Transport::Stdio(stdio) => {
+                let filler = Filler::new(&self.server.tenant, &self.parts.secrets);
                 let started = stdio::start(&self.parts.sandbox, stdio, filler, &self.shared.tail).await;
                 let (program, scrubber) = started.map_err(Gone::new)?;
                 let served = serve_client_with_lifecycle(listener.clone(), program.transport, mode).await;
-                let service = served.map_err(|error| not_begun(&error, &scrubber))?;
+                let service = served.map_err(|error| self.not_begun(&error, &scrubber))?;
                 Ok(session(service, listener, scrubber, Some(program.running)))
             }
             Transport::Http(http) => {
-                let mut filler = filler;
-                let url = filler.fill("url", &http.url, Place::Url).await.map_err(Gone::new)?;
-                let mut headers = HeaderMap::new();
-                for (name, text) in &http.headers {
-                    let value = filler.fill(&format!("headers.{name}"), text, Place::Header(name)).await;
-                    let (name, mut value) = header(name, &value.map_err(Gone::new)?)?;
-                    value.set_sensitive(true);
-                    headers.insert(name, value);
-                }
-                let scrubber = filler.scrubber();
-                let client = Guarded { egress: self.parts.egress.clone(), headers };
+                let Opened { client, url, scrubber } =
+                    opening::open(&self.parts, &self.server, http).await.map_err(Gone::new)?;
+                let auth = client.auth.clone();
+                self.shared.follow(auth.clone());
                 let config = StreamableHttpClientTransportConfig::with_uri(url);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let served = serve_client_with_lifecycle(listener.clone(), transport, mode).await;
-                let service = served.map_err(|error| not_begun(&error, &scrubber))?;
-                Ok(session(service, listener, scrubber, None))
+                let service = served.map_err(|error| self.not_begun(&error, &scrubber))?;
+                Ok(Session { auth, ..session(service, listener, scrubber, None) })
             }
         }
     }
 
     /// Reads the list and stays until the server is gone.
     async fn hold(&self, session: Session, failures: &mut u32) -> Gone {
-        let Session { service, link, _program } = session;
+        let Session { service, link, auth, _program } = session;
         let info = link.peer.peer_info();
-        let clean = |error: ServiceError| Gone::new(link.scrubber.clean(error.to_string()));
+        let refused = async || match &auth {
+            Some(auth) => auth.refused.notified().await,
+            None => std::future::pending().await,
+        };
+        let clean = |error: ServiceError| {
+            // Some servers want a login only once they are asked for something.
+            let needs_auth = auth.is_some() && refused().now_or_never().is_some();
+            let why = if needs_auth { self.wants_login() } else { link.scrubber.clean(error.to_string()) };
+            Gone { why, needs_auth }
+        };
         if let Err(error) = self.list(&link).await {
             return clean(error);
         }
@@ -278,6 +331,8 @@ impl Keeper {
         let mut ask = tokio::time::interval_at(tokio::time::Instant::now() + ASK_EVERY, ASK_EVERY);
         loop {
             tokio::select! {
+                biased;
+                () = refused() => return Gone { why: self.wants_login(), needs_auth: true },
                 _ = &mut over => return Gone::new("the connection ended"),
                 () = link.listener.list_changed.notified() => {}
                 () = self.shared.wake.notified() => {}
@@ -293,6 +348,23 @@ impl Keeper {
             }
             self.shared.lists.send_modify(|count| *count += 1);
             tokio::time::sleep(LIST_EVERY).await;
+        }
+    }
+
+    fn not_begun(&self, error: &ClientInitializeError, scrubber: &Scrubber) -> Gone {
+        let needs_auth = error.is_authorization_required();
+        let why = if needs_auth { self.wants_login() } else { excerpt(&scrubber.clean(deepest(error)), 500) };
+        Gone { why, needs_auth }
+    }
+
+    fn wants_login(&self) -> String {
+        let id = &self.server.id;
+        if self.shared.auth.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            format!(
+                "the server wants a login: run `haft mcp-server login {id}`, or put a token into its headers"
+            )
+        } else {
+            "the server does not take the `Authorization` header that is configured".to_owned()
         }
     }
 
@@ -318,7 +390,7 @@ impl Keeper {
             }
         }
         let count = listed.len();
-        if let Err(error) = self.parts.home.listed(&self.server, listed).await {
+        if let Err(error) = self.parts.home.listed(&self.shared.server(), listed).await {
             tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
         }
         self.shared.set(|state| state.tools = count);
@@ -333,7 +405,7 @@ fn session(
     program: Option<Running>,
 ) -> Session {
     let link = Link { peer: service.peer().clone(), listener, scrubber };
-    Session { service, link, _program: program }
+    Session { service, link, auth: None, _program: program }
 }
 
 /// Hears of changes as servers of the newer kind tell them.
@@ -367,17 +439,6 @@ fn taken(tool: rmcp::model::Tool) -> Listed {
     }
 }
 
-fn not_begun(error: &ClientInitializeError, scrubber: &Scrubber) -> Gone {
-    let needs_auth = error.is_authorization_required();
-    let why = if needs_auth {
-        "the server wants a login: put a token into its headers, such as `Authorization: Bearer ${TOKEN}`"
-            .to_owned()
-    } else {
-        excerpt(&scrubber.clean(deepest(error)), 500)
-    };
-    Gone { why, needs_auth }
-}
-
 /// The outer layers of these errors say only that something failed.
 fn deepest(error: &ClientInitializeError) -> String {
     use std::error::Error as _;
@@ -395,15 +456,6 @@ fn deepest(error: &ClientInitializeError) -> String {
         at = inner.source();
     }
     text
-}
-
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Gone> {
-    let wrong = |why: String| Gone::new(format!("`headers.{name}`: {why}"));
-    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(error.to_string()))?;
-    // The value may be secret.
-    let value = HeaderValue::from_str(value)
-        .map_err(|_| wrong("the value has characters that HTTP does not allow".to_owned()))?;
-    Ok((parsed, value))
 }
 
 /// A second after the first failure, then twice as long each time; spread, so that many do not come at once.

@@ -118,8 +118,11 @@ impl Prepared for Ready {
                 .ok_or_else(|| not_connected(&self.server, "the program is not serving"))?;
             let connection = self.server.connection(&clients, call).await?;
             let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
-            link.scrubber.secrets().iter().for_each(|secret| call.hide(secret.clone()));
+            let hide = || link.scrubber.secrets().into_iter().for_each(|secret| call.hide(secret));
+            hide();
             let answer = ask(&link, &self.tool, call, args).await;
+            // A token may have been renewed meanwhile.
+            hide();
             answer.map_err(|error| failed(&self.server, error)).and_then(value::outcome)
         })
     }

@@ -1,7 +1,7 @@
 //! The configuration of a server with its secrets put in.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_core::implementation::Notation;
 use haft_core::name::TenantId;
@@ -46,21 +46,41 @@ impl<'a> Filler<'a> {
 
     /// Returns what takes every secret that was used out of texts.
     pub(super) fn scrubber(self) -> Scrubber {
-        Scrubber(self.used.into())
+        Scrubber { fixed: self.used.into(), moving: Arc::default() }
     }
 }
 
+/// The most tokens that are remembered: those of answers that may still be on their way.
+const MOST_MOVING: usize = 8;
+
 /// Takes the secrets of a server out of texts that people and models read.
 #[derive(Clone)]
-pub(super) struct Scrubber(Arc<[Secret]>);
+pub(super) struct Scrubber {
+    fixed: Arc<[Secret]>,
+    /// Tokens, which change while a server is connected to.
+    moving: Arc<Mutex<Vec<Secret>>>,
+}
 
 impl Scrubber {
     pub(super) fn clean(&self, mut text: String) -> String {
-        scrub_text(&mut text, &self.0);
+        scrub_text(&mut text, &self.secrets());
         text
     }
 
-    pub(super) fn secrets(&self) -> &[Secret] {
-        &self.0
+    /// Remembers a token that is about to be used.
+    pub(super) fn add(&self, token: &Secret) {
+        let mut moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        if moving.contains(token) {
+            return;
+        }
+        if moving.len() >= MOST_MOVING {
+            moving.remove(0);
+        }
+        moving.push(token.clone());
+    }
+
+    pub(super) fn secrets(&self) -> Vec<Secret> {
+        let moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        self.fixed.iter().chain(moving.iter()).cloned().collect()
     }
 }

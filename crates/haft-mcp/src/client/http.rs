@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use haft_core::secret::Secret;
 use haft_runtime::egress::{Egress, Outgoing, SendError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -18,6 +19,8 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 use url::Url;
 
+use super::filled::Scrubber;
+use super::oauth::{Auth, Challenge};
 use super::stdio::LONGEST_MESSAGE;
 
 /// The longest text that is shown of an answer that is no message.
@@ -40,9 +43,13 @@ pub(super) struct Guarded {
     pub(super) egress: Egress,
     /// What the configuration adds to every request.
     pub(super) headers: HeaderMap,
+    /// Who gets the tokens; nobody where the configuration says a token itself.
+    pub(super) auth: Option<Arc<Auth>>,
+    pub(super) scrubber: Scrubber,
 }
 
 /// What every kind of request has.
+#[derive(Clone)]
 struct Asked {
     uri: Arc<str>,
     session: Option<Arc<str>>,
@@ -51,7 +58,41 @@ struct Asked {
 }
 
 impl Guarded {
+    /// Sends a request with a good token, and once more with another one where the server does not take it.
     async fn send(
+        &self,
+        method: Method,
+        asked: Asked,
+        more: &[(HeaderName, String)],
+        body: Option<Bytes>,
+    ) -> Result<reqwest::Response, Error> {
+        let Some(auth) = &self.auth else { return self.once(method, asked, more, body).await };
+        let no_token = |error: super::oauth::OAuthError| failed(format!("no token: {error}"));
+        let used = auth.token().await.map_err(no_token)?;
+        let with = |token: Option<&Secret>| {
+            if let Some(token) = token {
+                self.scrubber.add(token);
+            }
+            Asked { auth: token.map(|token| token.expose().to_owned()), ..asked.clone() }
+        };
+        let response = self.once(method.clone(), with(used.as_ref()), more, body.clone()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        auth.wants(challenge(&response));
+        let Some(fresh) = auth.renew(used.as_ref()).await.map_err(no_token)? else {
+            auth.refused.notify_one();
+            return Ok(response);
+        };
+        let response = self.once(method, with(Some(&fresh)), more, body).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            auth.wants(challenge(&response));
+            auth.refused.notify_one();
+        }
+        Ok(response)
+    }
+
+    async fn once(
         &self,
         method: Method,
         asked: Asked,
@@ -63,9 +104,11 @@ impl Guarded {
         let mut headers = self.headers.clone();
         headers.extend(asked.headers);
         let mut put = |name: HeaderName, value: &str| {
-            HeaderValue::from_str(value)
-                .map(|value| drop(headers.insert(name, value)))
-                .map_err(|_| failed("a header has characters that HTTP does not allow"))
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| failed("a header has characters that HTTP does not allow"))?;
+            value.set_sensitive(name == AUTHORIZATION);
+            headers.insert(name, value);
+            Ok::<_, Error>(())
         };
         if let Some(session) = &asked.session {
             put(
@@ -112,6 +155,9 @@ impl StreamableHttpClient for Guarded {
         let response = self.send(Method::POST, asked, &more, Some(body.into())).await?;
         let status = response.status();
         unauthorised(&response)?;
+        if let Some(answer) = self.wants_more(&message, &response) {
+            return Ok(answer);
+        }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -198,8 +244,37 @@ fn refused(
     Ok(StreamableHttpPostResponse::Json(answer, None))
 }
 
+impl Guarded {
+    /// A server that takes the token, but wants another one for this, fails the call alone.
+    fn wants_more(
+        &self,
+        message: &ClientJsonRpcMessage,
+        response: &reqwest::Response,
+    ) -> Option<StreamableHttpPostResponse> {
+        let (auth, ClientJsonRpcMessage::Request(request)) = (self.auth.as_ref()?, message) else {
+            return None;
+        };
+        let challenge = challenge(response);
+        if response.status() != StatusCode::FORBIDDEN || !challenge.wants_more() {
+            return None;
+        }
+        let scope = haft_core::problem::excerpt(challenge.scope.as_deref().unwrap_or("more"), SHOWN);
+        auth.wants(challenge);
+        let why = format!("the server wants a login that covers `{scope}`: log in to it again");
+        let answer =
+            ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(request.id.clone()));
+        Some(StreamableHttpPostResponse::Json(answer, None))
+    }
+}
+
+fn challenge(response: &reqwest::Response) -> Challenge {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    Challenge::parse(&texts.join(", "))
+}
+
 fn unauthorised(response: &reqwest::Response) -> Result<(), Error> {
-    if !matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+    if response.status() != StatusCode::UNAUTHORIZED {
         return Ok(());
     }
     let challenge = header(response, WWW_AUTHENTICATE.as_str()).unwrap_or_default();

@@ -7,6 +7,9 @@ mod executor;
 mod filled;
 mod handler;
 mod http;
+mod logins;
+mod oauth;
+mod opening;
 mod patient;
 mod stderr;
 mod stdio;
@@ -14,3 +17,7 @@ mod value;
 
 pub use clients::{ClientParts, McpClients, McpHome};
 pub use executor::McpExecutor;
+pub use oauth::{Callback, LoggedIn, OAuthError};
+
+/// The newest version of the protocol that is spoken.
+const NEWEST_PROTOCOL: &str = "2026-07-28";

@@ -185,9 +185,14 @@ fn own_authority(app: &App) -> Option<Authority> {
 
 /// Returns the address of this server, as its clients know it.
 fn base(app: &App, request: &Request) -> String {
+    own_address(app, authority(request).as_ref())
+}
+
+/// Returns the address of this server, as the settings say it, or else as a request names it.
+pub(crate) fn own_address(app: &App, named: Option<&Authority>) -> String {
     match &app.settings().mcp.public_url {
         Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!("http://{}", authority(request).as_ref().map_or("localhost", Authority::as_str)),
+        None => format!("http://{}", named.map_or("localhost", Authority::as_str)),
     }
 }
 

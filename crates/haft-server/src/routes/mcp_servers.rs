@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::mcp::{McpServer, Phase, Stdio, StreamableHttp, Transport};
+use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Phase, Stdio, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::outcome::ErrorCode;
 use haft_core::secret::MASK;
@@ -49,6 +49,8 @@ pub(crate) struct NewServer {
     /// Headers of every request.
     #[serde(default)]
     headers: std::collections::BTreeMap<String, String>,
+    /// How haft shows itself where the server wants a login.
+    oauth: Option<NewOAuth>,
     /// What stands before the names of its tools.
     #[serde(default)]
     prefix: String,
@@ -60,6 +62,48 @@ pub(crate) struct NewServer {
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
+}
+
+/// How haft shows itself to the authorisation server; without it, it registers by itself.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewOAuth {
+    /// The client that was registered there.
+    client_id: Option<String>,
+    /// Its secret, as `${NAME}`.
+    client_secret: Option<String>,
+    /// What to ask for; nothing means what the server says.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// Who agrees: `authorization_code` (a person, the default) or `client_credentials` (nobody).
+    grant: Option<String>,
+}
+
+impl NewOAuth {
+    fn read(self) -> Result<OAuthClient, ApiError> {
+        let grant = match self.grant.as_deref() {
+            None | Some("authorization_code") => OAuthGrant::AuthorizationCode,
+            Some("client_credentials") => OAuthGrant::ClientCredentials,
+            Some(_) => {
+                let message = "`oauth.grant` must be `authorization_code` or `client_credentials`";
+                return Err(ApiError::bad_request(message));
+            }
+        };
+        if self.client_id.is_none()
+            && (self.client_secret.is_some() || grant == OAuthGrant::ClientCredentials)
+        {
+            return Err(ApiError::bad_request("`oauth.client_id` is missing"));
+        }
+        if self.client_secret.as_deref().is_some_and(|text| !text.contains("${")) {
+            let message = "`oauth.client_secret`: store it with `haft secret set NAME`, and write `${NAME}`";
+            return Err(ApiError::bad_request(message));
+        }
+        let Self { client_id, client_secret, scopes, .. } = self;
+        if scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
+            return Err(ApiError::bad_request("`oauth.scopes` must be words without spaces"));
+        }
+        Ok(OAuthClient { client_id, client_secret, scopes, grant })
+    }
 }
 
 fn yes() -> bool {
@@ -111,7 +155,8 @@ impl NewServer {
                 sandbox: self.sandbox,
             }),
             (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-                Transport::Http(StreamableHttp { url, headers: self.headers })
+                let oauth = self.oauth.map(NewOAuth::read).transpose()?;
+                Transport::Http(StreamableHttp { url, headers: self.headers, oauth })
             }
             (None, Some(_)) => {
                 return Err(ApiError::bad_request("`url` must begin with http:// or https://"));
@@ -302,7 +347,7 @@ pub(crate) async fn accept(
     Ok(success(json!({"accepted": accepted})).into_response())
 }
 
-async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {
+pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {
     let all = app.store().mcp_servers().await?;
     let found = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
     found.ok_or_else(|| ApiError::not_found("MCP server", id))

@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod invoke;
 pub(crate) mod lifecycle;
 pub(crate) mod mcp;
+pub(crate) mod mcp_logins;
 pub(crate) mod mcp_servers;
 pub(crate) mod revisions;
 pub(crate) mod search;

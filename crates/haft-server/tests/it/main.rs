@@ -16,6 +16,7 @@ mod hostile;
 mod import;
 mod life_cycle;
 mod mcp;
+mod mcp_login;
 mod mcp_servers;
 mod oauth;
 mod operation;

@@ -17,6 +17,7 @@ use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
+use crate::vault::refresh;
 
 const STORE: &str = "store the MCP server";
 const TOOLS: &str = "store the tools of an MCP server";
@@ -129,6 +130,8 @@ impl Inner {
         if !session.remove_mcp_server(tenant, id).await.map_err(fault(doing))? {
             return Err(StoreError::not_found("MCP server", id));
         }
+        let login = haft_core::mcp::login_key(id);
+        refresh::forget(&mut session.tx, tenant, &login).await.map_err(fault(doing))?;
         if let Some(bundle) = session.bundle_by_slug(tenant, id).await.map_err(fault(doing))? {
             for tool in session.tools_in(bundle.id).await.map_err(fault(doing))? {
                 session.remove_tool(tool.id).await.map_err(fault(doing))?;

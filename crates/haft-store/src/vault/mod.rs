@@ -3,7 +3,7 @@
 mod api;
 mod cipher;
 mod key;
-mod refresh;
+pub(crate) mod refresh;
 
 pub use api::CredentialInfo;
 pub(crate) use api::Vault;

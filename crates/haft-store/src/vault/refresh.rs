@@ -27,6 +27,10 @@ const KEEP: SignedDuration = SignedDuration::from_hours(24 * 400);
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 impl RefreshTokens for Store {
+    fn read<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        Box::pin(async move { self.inner.kept_token(grant).await.map_err(named(grant)) })
+    }
+
     fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>> {
         Box::pin(async move { self.inner.begin_turn(grant).await.map_err(named(grant)) })
     }
@@ -77,17 +81,20 @@ impl Inner {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         };
+        Ok(RefreshTurn { token: self.kept_token(grant).await?, number })
+    }
+
+    async fn kept_token(&self, grant: &GrantId) -> Result<Option<Secret>, Fault> {
         let row = sqlx::query("SELECT sealed FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2")
             .bind(grant.tenant.as_str())
             .bind(&grant.key)
             .fetch_optional(&self.engine.pool)
             .await?;
         let sealed: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
-        let token = match sealed {
+        Ok(match sealed {
             Some(sealed) => self.unseal(grant, &sealed).await,
             None => None,
-        };
-        Ok(RefreshTurn { token, number })
+        })
     }
 
     /// Opens a kept token. One that does not open is as good as none: the configured one is tried.
@@ -141,7 +148,7 @@ impl Inner {
 }
 
 /// Forgets what came of a credential that is replaced or deleted.
-pub(super) async fn forget(
+pub(crate) async fn forget(
     tx: &mut Transaction<'static, Any>,
     tenant: &TenantId,
     name: &str,

@@ -1,0 +1,121 @@
+//! What a server says when it wants a login: the header `WWW-Authenticate` (RFC 9110, 6750, 9728).
+
+/// The longest header that is looked at.
+const LONGEST: usize = 8 * 1024;
+
+/// What a server wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::client) struct Challenge {
+    /// Where it says more about itself.
+    pub(in crate::client) resource_metadata: Option<String>,
+    /// What a token has to be good for.
+    pub(in crate::client) scope: Option<String>,
+    /// What was wrong with the token that came.
+    pub(in crate::client) error: Option<String>,
+}
+
+impl Challenge {
+    /// Reads the header. What is no challenge for bearer tokens says nothing.
+    pub(in crate::client) fn parse(header: &str) -> Self {
+        let mut found = Self::default();
+        let mut rest = header.get(..LONGEST).unwrap_or(header);
+        let mut bearer = false;
+        while !rest.is_empty() {
+            rest = rest.trim_start_matches([' ', '\t', ',']);
+            let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            let Some(value) = after.trim_start().strip_prefix('=').filter(|_| !word.is_empty()) else {
+                // A word alone is the name of a scheme.
+                bearer = word.eq_ignore_ascii_case("bearer");
+                rest = after.trim_start_matches('=');
+                continue;
+            };
+            let (value, after) = value_of(value.trim_start());
+            rest = after;
+            if bearer {
+                found.take(word, value);
+            }
+        }
+        found
+    }
+
+    fn take(&mut self, name: &str, value: String) {
+        let place = match name.to_ascii_lowercase().as_str() {
+            "resource_metadata" => &mut self.resource_metadata,
+            "scope" => &mut self.scope,
+            "error" => &mut self.error,
+            _ => return,
+        };
+        if !value.trim().is_empty() {
+            place.get_or_insert(value);
+        }
+    }
+
+    /// Tells whether a token came that is good, but not for this.
+    pub(in crate::client) fn wants_more(&self) -> bool {
+        self.error.as_deref() == Some("insufficient_scope")
+    }
+}
+
+/// Reads a value, quoted or not, and returns what follows it.
+fn value_of(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
+        let (value, rest) = text.split_at(end);
+        return (value.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut letters = quoted.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return (value, quoted.get(at + 1..).unwrap_or_default()),
+            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+            other => value.push(other),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(header: &str, expected: [Option<&str>; 3]) {
+        let [resource_metadata, scope, error] = expected.map(|text| text.map(str::to_owned));
+        assert_eq!(Challenge::parse(header), Challenge { resource_metadata, scope, error }, "{header}");
+    }
+
+    #[test]
+    fn headers() {
+        check("", [None; 3]);
+        check("Bearer", [None; 3]);
+        check("Basic realm=\"x\", scope=\"no\"", [None; 3]);
+        check(
+            "Bearer resource_metadata=\"https://a.test/x?y=1,2\", scope=\"one two\"",
+            [Some("https://a.test/x?y=1,2"), Some("one two"), None],
+        );
+        check(
+            "Basic realm=\"a, Bearer scope=b\", bearer error=insufficient_scope,scope = \"w\"",
+            [None, Some("w"), Some("insufficient_scope")],
+        );
+        check("Bearer error=\"a\\\"b\", error=\"second\"", [None, None, Some("a\"b")]);
+        check("Bearer scope=\"never ends", [None, Some("never ends"), None]);
+        check("Bearer scope=\"\", =, ==", [None; 3]);
+        check("Bearer abc==, Bearer scope=s", [None, Some("s"), None]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_read(header in "[ -~é]{0,60}") {
+            Challenge::parse(&header);
+        }
+
+        #[test]
+        fn a_value_comes_back(scope in "[a-z:/]{1,10}( [a-z:/]{1,10}){0,3}") {
+            let read = Challenge::parse(&format!("Bearer realm=\"x\", scope=\"{scope}\""));
+            prop_assert_eq!(read.scope, Some(scope));
+        }
+    }
+}
