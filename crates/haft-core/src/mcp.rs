@@ -35,6 +35,9 @@ pub struct McpServer {
     /// What stands before the names of its tools; nothing keeps them as they are.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
+    /// The file that declares it; what is declared there is changed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared_in: Option<String>,
     /// When it was configured.
     pub created_at: Timestamp,
     /// When that was last changed.

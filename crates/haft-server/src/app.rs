@@ -161,6 +161,7 @@ impl App {
         });
         late.set(&app);
         app.reload_tokens().await?;
+        app.declare_mcp_servers().await?;
         Ok(app)
     }
 

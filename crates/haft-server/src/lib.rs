@@ -33,6 +33,7 @@ mod identity;
 mod importing;
 mod local_token;
 mod mcp;
+mod mcp_definition;
 mod mcp_home;
 mod means;
 mod metrics;

@@ -52,6 +52,38 @@ impl McpHome for StoredServers {
 }
 
 impl App {
+    /// Takes the servers that the configuration declares, and forgets those that it no longer does.
+    pub(crate) async fn declare_mcp_servers(&self) -> Result<(), StoreError> {
+        let settings = &self.settings().mcp;
+        let Some(declared) = settings.servers.as_ref().filter(|_| !settings.fixtures) else { return Ok(()) };
+        let file = declared.file.display().to_string();
+        let mut known = self.store().mcp_servers().await?;
+        for server in &declared.servers {
+            let at = known.iter().position(|old| old.tenant == server.tenant && old.id == server.id);
+            let old = at.map(|at| known.swap_remove(at));
+            let now = self.now();
+            let (created_at, modified_at) =
+                old.as_ref().map_or((now, now), |old| (old.created_at, old.modified_at));
+            let server =
+                McpServer { declared_in: Some(file.clone()), created_at, modified_at, ..server.clone() };
+            if old.as_ref() == Some(&server) {
+                continue;
+            }
+            let server = McpServer { modified_at: now, ..server };
+            match self.store().put_mcp_server(server).await {
+                // One that cannot be used keeps nothing else from starting.
+                Err(StoreError::Conflict(why)) => {
+                    tracing::error!(file, why, "a declared MCP server is left out")
+                }
+                other => other?,
+            }
+        }
+        for gone in known.into_iter().filter(|old| old.declared_in.as_ref() == Some(&file)) {
+            self.store().delete_mcp_server(gone.tenant, gone.id).await?;
+        }
+        Ok(())
+    }
+
     /// Keeps the servers connected as they are configured, until dropped.
     pub(crate) async fn keep_mcp_servers(&self) {
         self.mcp_clients().follow();

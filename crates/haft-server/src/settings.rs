@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use haft_builtins::VARIABLES as BUILT_IN_VARIABLES;
+use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
 pub use haft_runtime::egress::check_host;
@@ -12,6 +13,8 @@ pub use haft_runtime::process::ProcessSettings;
 pub use haft_sandbox::EngineName;
 pub use haft_store::Retention;
 pub use haft_wasm::WasmLimits;
+
+pub use crate::mcp_definition::declared as declared_mcp_server;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -90,11 +93,28 @@ pub struct McpSettings {
     pub compact_above: usize,
     /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
     pub fixtures: bool,
+    /// The MCP servers that a file declares; `None` where no file was read, which leaves what is known of it.
+    pub servers: Option<DeclaredServers>,
+}
+
+/// The MCP servers that a file declares.
+#[derive(Debug, Clone)]
+pub struct DeclaredServers {
+    /// The file.
+    pub file: PathBuf,
+    /// The servers, as [`declared_mcp_server`] reads them.
+    pub servers: Vec<McpServer>,
 }
 
 impl Default for McpSettings {
     fn default() -> Self {
-        Self { allowed_hosts: Vec::new(), public_url: None, compact_above: 100, fixtures: false }
+        Self {
+            allowed_hosts: Vec::new(),
+            public_url: None,
+            compact_above: 100,
+            fixtures: false,
+            servers: None,
+        }
     }
 }
 

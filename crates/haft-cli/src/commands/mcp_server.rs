@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use super::mcp_import;
 use crate::client::{Body, Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
                       haft mcp-server add docs --url https://mcp.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
     )]
     Add(Box<Add>),
+    /// Use the servers that another client has in its configuration
+    Import(mcp_import::Import),
     /// List the servers and how they are doing
     #[command(visible_alias = "ls")]
     List,
@@ -130,6 +133,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
         Command::Add(add) => self::add(*add, context).await,
+        Command::Import(import) => mcp_import::run(import, context).await,
         Command::List => list(context).await,
         Command::Refresh { id } => refresh(&id, context).await,
         Command::Login { id, no_wait } => login(&id, no_wait, context).await,

@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod mcp;
+mod mcp_import;
 pub(crate) mod mcp_server;
 pub(crate) mod reindex;
 pub(crate) mod secret;

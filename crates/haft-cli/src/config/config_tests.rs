@@ -52,6 +52,37 @@ fn the_sample_uncommented_equals_the_defaults() {
 }
 
 #[test]
+fn mcp_servers_are_declared_in_tables() {
+    let home = home_with(
+        "[mcp]\ncompact_above = 7\n[mcp.servers.time]\ncommand = \"mcp-server-time\"\nargs = [\"--utc\"]\n\
+         env = { KEY = \"${API_KEY}\" }\n[mcp.servers.docs]\nurl = \"https://x.test/mcp\"\n\
+         oauth = { client_id = \"me\", scopes = [\"read\"] }\nenabled = false\n",
+    );
+    let resolved = resolve(&flags(home.path()), &Environment::default()).unwrap();
+    assert_eq!(resolved.settings.mcp.compact_above, 7);
+    let declared = resolved.settings.mcp.servers.unwrap();
+    assert_eq!(declared.file, home.path().join("haft.toml"));
+    let shown: Vec<_> = declared.servers.iter().map(|server| serde_json::to_value(server).unwrap()).collect();
+    assert_eq!((&shown[0]["oauth"]["scopes"][0], &shown[0]["enabled"]), (&"read".into(), &false.into()));
+    assert_eq!(shown[1]["env"]["KEY"], "${API_KEY}");
+    assert_eq!((&shown[1]["id"], &shown[1]["args"][0]), (&"time".into(), &"--utc".into()));
+    for (toml, expected) in [
+        (
+            "[mcp.servers.a]\nurl = \"ftp://x\"",
+            "line 1: `mcp.servers` has `a`: `url` must begin with http:// or https://",
+        ),
+        ("\n[mcp.servers.a]\ncomand = \"x\"", "line 2: `mcp.servers` has `a`: unknown field `comand`"),
+        ("[mcp]\nservers = 7", "line 2: unknown key `mcp.servers`"),
+        ("[mcp.servers]\na = 7", "line 2: `mcp.servers` has `a`: invalid type"),
+        ("[mcp.servers.\"a b\"]\ncommand = \"x\"", "line 1: `mcp.servers` has `a b`: `id`"),
+    ] {
+        let home = home_with(toml);
+        let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn later_layers_win() {
     let home = home_with("addr = \"127.0.0.1:1\"\nmode = \"production\"\n[server]\nmax_body_bytes = 2_048\n");
     let environment =

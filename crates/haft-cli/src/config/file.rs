@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use haft_server::settings::declared_mcp_server;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Place};
 use super::keys::{KEYS, Key, Resolved};
-use super::value::Value;
+use super::value::{Value, Wrong};
+
+/// Where MCP servers are declared; no other key is a table of tables.
+const SERVERS: &str = "mcp.servers";
 
 /// The largest configuration that is read.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -57,6 +61,10 @@ fn apply_table(
             apply_table(&full, inner, to, place)?;
             continue;
         }
+        if let (SERVERS, DeValue::Table(servers)) = (full.as_str(), value.get_ref()) {
+            declare(servers, to, place)?;
+            continue;
+        }
         let place = place(name.span().start);
         let Some(key) = KEYS.iter().find(|key| key.full == full) else {
             return Err(ConfigError::UnknownKey { place, nearest: nearest(&full), key: full });
@@ -64,6 +72,42 @@ fn apply_table(
         (key.set)(to, &read(value)).map_err(|wrong| ConfigError::Value { place, key: key.full, wrong })?;
     }
     Ok(())
+}
+
+/// Enters the MCP servers, each a table of its own.
+fn declare(
+    servers: &DeTable<'_>,
+    to: &mut Resolved,
+    place: &dyn Fn(usize) -> Place,
+) -> Result<(), ConfigError> {
+    for (name, said) in servers {
+        let id = name.get_ref();
+        let server = declared_mcp_server(id, json(said)).map_err(|why| ConfigError::Value {
+            place: place(name.span().start),
+            key: SERVERS,
+            wrong: Wrong(format!("has `{id}`: {why}")),
+        })?;
+        to.mcp_servers.push(server);
+    }
+    Ok(())
+}
+
+/// A value that is more than a key takes.
+fn json(value: &Spanned<DeValue<'_>>) -> serde_json::Value {
+    match value.get_ref() {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Boolean(on) => (*on).into(),
+        DeValue::Integer(number) => {
+            number.as_str().parse::<i64>().map_or(serde_json::Value::Null, Into::into)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(serde_json::Value::Null, Into::into),
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Array(items) => items.iter().map(json).collect(),
+        DeValue::Table(table) => {
+            let pairs = table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value)));
+            serde_json::Value::Object(pairs.collect())
+        }
+    }
 }
 
 fn read(value: &Spanned<DeValue<'_>>) -> Value {

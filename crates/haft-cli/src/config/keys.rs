@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use haft_core::mcp::McpServer;
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
 use haft_server::settings::{EngineName, Settings, check_host};
@@ -19,6 +20,8 @@ pub(crate) struct Resolved {
     pub(crate) log: LogSettings,
     /// Names of variables that `${NAME}` may read.
     pub(super) secret_names: Vec<String>,
+    /// The MCP servers that the file declares.
+    pub(super) mcp_servers: Vec<McpServer>,
     /// What is odd, but no error.
     pub(crate) warnings: Vec<String>,
 }
@@ -45,7 +48,7 @@ impl Resolved {
     /// Returns the settings where nothing is configured.
     pub(super) fn new(settings: Settings) -> Self {
         let log = LogSettings { level: "info".to_owned(), format: LogFormat::Text };
-        Self { settings, log, secret_names: Vec::new(), warnings: Vec::new() }
+        Self { settings, log, secret_names: Vec::new(), mcp_servers: Vec::new(), warnings: Vec::new() }
     }
 }
 

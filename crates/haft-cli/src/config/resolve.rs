@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
-use haft_server::settings::{BUILT_IN_VARIABLES, Settings};
+use haft_server::settings::{BUILT_IN_VARIABLES, DeclaredServers, Settings};
 
 use super::error::{ConfigError, Place};
 use super::file;
@@ -47,6 +47,8 @@ pub(crate) fn resolve(flags: &Flags, environment: &Environment) -> Result<Resolv
     apply_environment(environment, &mut to)?;
     apply_flags(flags, &mut to)?;
     read_secrets(environment, &mut to);
+    let servers = std::mem::take(&mut to.mcp_servers);
+    to.settings.mcp.servers = Some(DeclaredServers { file: config, servers });
     Ok(to)
 }
 

@@ -42,6 +42,43 @@ fn a_server_lives_without_haft_that_serves() {
     a_life(&Haft::new());
 }
 
+#[test]
+fn a_server_of_the_configuration_is_there_and_changed_there() {
+    let haft = Haft::new();
+    std::fs::create_dir_all(haft.home()).unwrap();
+    let file = haft.home().join("haft.toml");
+    let toml = format!(
+        "[mcp.servers.echoes]\ncommand = \"python3\"\nargs = [{PROGRAM:?}]\nenv = {{ KEY = \"${{KEY}}\" }}\n"
+    );
+    std::fs::write(&file, toml).unwrap();
+    let listed = haft.json(&["mcp-server", "list"]);
+    assert_eq!(listed.pointer("/mcp_servers/0/id"), Some(&json!("echoes")), "{listed}");
+    assert_eq!(listed.pointer("/mcp_servers/0/env/KEY"), Some(&json!("${KEY}")), "{listed}");
+    for arguments in [["rm", "echoes"], ["disable", "echoes"]] {
+        let shown = haft.run(&[&["mcp-server"][..], &arguments].concat()).shown();
+        assert!(
+            shown.contains("is declared in `") && shown.contains("haft.toml`: change it there"),
+            "{shown}"
+        );
+    }
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(haft.json(&["mcp-server", "list"]).pointer("/mcp_servers"), Some(&json!([])));
+}
+
+#[test]
+fn servers_of_another_client_are_taken_over() {
+    let haft = Haft::new();
+    let document = json!({"mcpServers": {
+        "echoes": {"command": "python3", "args": [PROGRAM]},
+        "old": {"type": "sse", "url": "https://x.test"},
+    }});
+    let file = haft.write("other.json", &document.to_string());
+    let run = haft.run(&["mcp-server", "import", &file, "--json"]);
+    assert_eq!(run.code, 2, "{}", run.shown());
+    let said = haft.json(&["tool", "call", "echoes:echo", "--args", r#"{"text": "hello"}"#]);
+    assert_eq!(said.pointer("/value"), Some(&json!("hello")), "{said}");
+}
+
 /// Every request has a number of its own.
 fn without_request(shown: &str) -> String {
     shown.lines().flat_map(|line| [line.split(" (request ").next().unwrap_or(line), "\n"]).collect()

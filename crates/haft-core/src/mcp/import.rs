@@ -142,6 +142,7 @@ mod tests {
             accept_changes: false,
             policy: Policy::Allow,
             prefix: prefix.to_owned(),
+            declared_in: None,
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
         }

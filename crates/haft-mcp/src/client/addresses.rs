@@ -39,6 +39,7 @@ impl Address {
             accept_changes: true,
             policy: Policy::Allow,
             prefix: String::new(),
+            declared_in: None,
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
         })

@@ -11,7 +11,7 @@ use haft_runtime::egress::{Egress, Outgoing, SendError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -175,6 +175,10 @@ impl StreamableHttpClient for Guarded {
         }
         let parsed: Result<ServerJsonRpcMessage, _> = serde_json::from_slice(&body);
         match (status.is_success(), parsed) {
+            // Some servers of the older kind answer everything that they do not know with an empty result.
+            (true, Ok(answer)) if discovers(&message) && !describes(&answer) => {
+                refused(&message, None, status, &body)
+            }
             (true, Ok(answer)) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             (false, parsed) if !in_session && status.is_client_error() => {
                 let error = match parsed {
@@ -234,14 +238,25 @@ fn refused(
     body: &[u8],
 ) -> Result<StreamableHttpPostResponse, Error> {
     let ClientJsonRpcMessage::Request(request) = message else { return Err(unexpected(status, body)) };
-    let discovers = matches!(request.request, ClientRequest::DiscoverRequest(_));
     let error = match error {
         Some(error) => error,
-        None if discovers => ErrorData::invalid_request(format!("HTTP status {status}"), None),
+        None if discovers(message) => ErrorData::invalid_request(format!("HTTP status {status}"), None),
         None => return Err(unexpected(status, body)),
     };
     let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
     Ok(StreamableHttpPostResponse::Json(answer, None))
+}
+
+fn discovers(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)))
+}
+
+/// Tells whether an answer is what a server of the newer kind says of itself, or why it does not.
+fn describes(answer: &ServerJsonRpcMessage) -> bool {
+    match answer {
+        JsonRpcMessage::Response(response) => matches!(response.result, ServerResult::DiscoverResult(_)),
+        _ => true,
+    }
 }
 
 impl Guarded {

@@ -136,6 +136,7 @@ fn server(command: &str, args: &[&str]) -> McpServer {
         accept_changes: false,
         policy: Policy::Allow,
         prefix: String::new(),
+        declared_in: None,
         created_at: Timestamp::UNIX_EPOCH,
         modified_at: Timestamp::UNIX_EPOCH,
     }

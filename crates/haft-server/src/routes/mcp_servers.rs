@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Phase, Stdio, StreamableHttp, Transport};
-use haft_core::name::{BundleSlug, ToolName};
+use haft_core::mcp::{McpServer, Phase};
 use haft_core::outcome::ErrorCode;
 use haft_core::secret::MASK;
-use haft_core::spec::Policy;
 use haft_core::token::Role;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,97 +16,9 @@ use crate::app::App;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
+use crate::mcp_definition::{NewServer, policy};
 use crate::params::Params;
 use crate::reply::{created, success};
-
-/// A server to use: a program (`command`) or an address (`url`). Texts may name secrets as `${NAME}`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the request")]
-pub(crate) struct NewServer {
-    /// Its name, and that of the bundle that holds its tools.
-    id: String,
-    /// The program.
-    command: Option<String>,
-    /// Its arguments.
-    #[serde(default)]
-    args: Vec<String>,
-    /// Its environment, besides PATH, HOME and LANG.
-    #[serde(default)]
-    env: std::collections::BTreeMap<String, String>,
-    /// The folder that it starts in.
-    cwd: Option<String>,
-    /// Whether the program may use the network.
-    #[serde(default)]
-    network: bool,
-    /// Whether the program sees nothing of the machine but its system folders and `cwd`.
-    #[serde(default)]
-    sandbox: bool,
-    /// The address.
-    url: Option<String>,
-    /// Headers of every request.
-    #[serde(default)]
-    headers: std::collections::BTreeMap<String, String>,
-    /// How haft shows itself where the server wants a login.
-    oauth: Option<NewOAuth>,
-    /// What stands before the names of its tools.
-    #[serde(default)]
-    prefix: String,
-    /// Whether it is connected to.
-    #[serde(default = "yes")]
-    enabled: bool,
-    /// Whether a tool that changes on the server is taken over without being asked.
-    #[serde(default)]
-    accept_changes: bool,
-    /// Who may call its tools: `allow`, `elevated` or `deny`.
-    policy: Option<String>,
-}
-
-/// How haft shows itself to the authorisation server; without it, it registers by itself.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct NewOAuth {
-    /// The client that was registered there.
-    client_id: Option<String>,
-    /// Its secret, as `${NAME}`.
-    client_secret: Option<String>,
-    /// What to ask for; nothing means what the server says.
-    #[serde(default)]
-    scopes: Vec<String>,
-    /// Who agrees: `authorization_code` (a person, the default) or `client_credentials` (nobody).
-    grant: Option<String>,
-}
-
-impl NewOAuth {
-    fn read(self) -> Result<OAuthClient, ApiError> {
-        let grant = match self.grant.as_deref() {
-            None | Some("authorization_code") => OAuthGrant::AuthorizationCode,
-            Some("client_credentials") => OAuthGrant::ClientCredentials,
-            Some(_) => {
-                let message = "`oauth.grant` must be `authorization_code` or `client_credentials`";
-                return Err(ApiError::bad_request(message));
-            }
-        };
-        if self.client_id.is_none()
-            && (self.client_secret.is_some() || grant == OAuthGrant::ClientCredentials)
-        {
-            return Err(ApiError::bad_request("`oauth.client_id` is missing"));
-        }
-        if self.client_secret.as_deref().is_some_and(|text| !text.contains("${")) {
-            let message = "`oauth.client_secret`: store it with `haft secret set NAME`, and write `${NAME}`";
-            return Err(ApiError::bad_request(message));
-        }
-        let Self { client_id, client_secret, scopes, .. } = self;
-        if scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
-            return Err(ApiError::bad_request("`oauth.scopes` must be words without spaces"));
-        }
-        Ok(OAuthClient { client_id, client_secret, scopes, grant })
-    }
-}
-
-fn yes() -> bool {
-    true
-}
 
 /// What of a server is changed.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -118,6 +28,8 @@ pub(crate) struct ServerPatch {
     enabled: Option<bool>,
     /// Whether a tool that changes on the server is taken over without being asked.
     accept_changes: Option<bool>,
+    /// Who may call its tools: `allow`, `elevated` or `deny`.
+    policy: Option<String>,
 }
 
 /// Which of the changed tools are agreed to.
@@ -126,56 +38,6 @@ pub(crate) struct ServerPatch {
 pub(crate) struct Accepted {
     /// Their names; all that changed where none is said.
     tools: Option<Vec<String>>,
-}
-
-impl NewServer {
-    fn read(self, app: &App, identity: &Identity) -> Result<McpServer, ApiError> {
-        let id =
-            BundleSlug::new(&self.id).map_err(|error| ApiError::bad_request(format!("`id`: {error}")))?;
-        if !self.prefix.is_empty() {
-            ToolName::new(&self.prefix)
-                .map_err(|error| ApiError::bad_request(format!("`prefix`: {error}")))?;
-        }
-        let policy = match self.policy.as_deref() {
-            None | Some("allow") => Policy::Allow,
-            Some("elevated") => Policy::Elevated,
-            Some("deny") => Policy::Deny,
-            Some(_) => return Err(ApiError::bad_request("`policy` must be `allow`, `elevated` or `deny`")),
-        };
-        if self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
-            return Err(ApiError::bad_request("`***` stands for a value that is not shown; write the value"));
-        }
-        let transport = match (self.command, self.url) {
-            (Some(command), None) if !command.trim().is_empty() => Transport::Stdio(Stdio {
-                command,
-                args: self.args,
-                env: self.env,
-                cwd: self.cwd,
-                network: self.network,
-                sandbox: self.sandbox,
-            }),
-            (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-                let oauth = self.oauth.map(NewOAuth::read).transpose()?;
-                Transport::Http(StreamableHttp { url, headers: self.headers, oauth })
-            }
-            (None, Some(_)) => {
-                return Err(ApiError::bad_request("`url` must begin with http:// or https://"));
-            }
-            _ => return Err(ApiError::bad_request("say either `command` or `url`")),
-        };
-        let now = app.now();
-        Ok(McpServer {
-            id,
-            tenant: identity.tenant.clone(),
-            transport,
-            enabled: self.enabled,
-            accept_changes: self.accept_changes,
-            policy,
-            prefix: self.prefix,
-            created_at: now,
-            modified_at: now,
-        })
-    }
 }
 
 /// List the MCP servers and how they are doing.
@@ -207,8 +69,10 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     // It may be any program.
     identity.require(Role::Admin)?;
-    let server = body.json::<NewServer>()?.read(&app, &identity)?;
-    if find(&app, &identity, server.id.as_str()).await.is_ok() {
+    let server = body.json::<NewServer>()?.read(identity.tenant.clone(), app.now());
+    let server = server.map_err(ApiError::bad_request)?;
+    if let Ok(known) = find(&app, &identity, server.id.as_str()).await {
+        changeable(&known)?;
         let message = format!("there is an MCP server `{}` already; delete it first", server.id);
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
@@ -246,7 +110,11 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let mut server = find(&app, &identity, &id).await?;
+    changeable(&server)?;
     let patch: ServerPatch = body.json()?;
+    if let Some(said) = &patch.policy {
+        server.policy = policy(Some(said)).map_err(ApiError::bad_request)?;
+    }
     server.enabled = patch.enabled.unwrap_or(server.enabled);
     server.accept_changes = patch.accept_changes.unwrap_or(server.accept_changes);
     server.modified_at = app.now();
@@ -268,6 +136,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
+    changeable(&server)?;
     app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
     app.mcp_clients().reload().await?;
     app.audit(&identity, "mcp_server.delete", &id);
@@ -345,6 +214,16 @@ pub(crate) async fn accept(
     }
     app.audit(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
     Ok(success(json!({"accepted": accepted})).into_response())
+}
+
+/// What a file declares is changed there, or it would be as before after the next start.
+fn changeable(server: &McpServer) -> Result<(), ApiError> {
+    let Some(file) = &server.declared_in else { return Ok(()) };
+    let message = format!(
+        "the MCP server `{}` is declared in `{file}`: change it there, and start haft again",
+        server.id
+    );
+    Err(ApiError::new(ErrorCode::ReadOnly, message))
 }
 
 pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {

@@ -63,6 +63,30 @@ async fn a_server_that_is_off_takes_no_calls() {
 }
 
 #[tokio::test]
+async fn what_does_not_change_how_a_server_is_reached_does_not_reconnect_it() {
+    let server = Server::start().await;
+    server.post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM]})).await;
+    connected(&server, "test").await;
+    // The program forgets this when it ends.
+    server.invoke("test:grow", json!({})).await;
+    server.post("/api/mcp-servers/test/refresh", json!({})).await;
+    let (status, answer) =
+        server.patch("/api/mcp-servers/test", json!({"policy": "deny", "accept_changes": true})).await;
+    assert_eq!((status, &answer["data"]["state"]["phase"]), (200, &json!("connected")), "{answer}");
+    loop {
+        let (_, tool) = server.get("/api/tools/test:echo").await;
+        if tool["data"]["policy"] == "deny" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let state = connected(&server, "test").await;
+    assert_eq!(state["state"]["tools"], 6, "{state}");
+    let (status, _) = server.patch("/api/mcp-servers/test", json!({"policy": "maybe"})).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
 async fn what_is_no_server_is_told() {
     let server = Server::start().await;
     for (body, expected) in [

@@ -7,8 +7,9 @@ use haft_core::catalog::StoreError;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::mcp::{Imported, McpServer};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
-use haft_core::spec::ToolSpec;
+use haft_core::spec::{Policy, ToolSpec};
 use haft_core::tool::{Source, Status, Tool};
+use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::queries::{Filed, Fresh};
@@ -23,6 +24,13 @@ const STORE: &str = "store the MCP server";
 const TOOLS: &str = "store the tools of an MCP server";
 const GONE: &str = "the MCP server does not list it any more";
 const CHANGED: &str = "the MCP server changed it: look at the difference, then accept it";
+
+const TOO_OFTEN: &str =
+    "the MCP server changes it too often to be followed by itself: look at the difference, then accept it";
+
+/// How many changes of one tool are taken over without being asked, within [`FOLLOWED_WITHIN`].
+const MOST_FOLLOWED: i64 = 10;
+const FOLLOWED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// A tool that a server changed, and that waits for someone to agree.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +101,7 @@ impl Inner {
     async fn put_mcp_server(&self, server: &McpServer) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(fault(STORE))?;
-        let known = session.has_mcp_server(server).await.map_err(fault(STORE))?;
+        let known = session.has_mcp_server(&server.tenant, &server.id).await.map_err(fault(STORE))?;
         match bundle {
             // A change that touches nothing is not stored.
             Some(bundle) if known => session.touch_bundle(bundle.id),
@@ -193,13 +201,18 @@ impl Inner {
 }
 
 impl Session<'_> {
-    async fn has_mcp_server(&mut self, server: &McpServer) -> Result<bool, sqlx::Error> {
+    async fn has_mcp_server(&mut self, tenant: &TenantId, id: &BundleSlug) -> Result<bool, sqlx::Error> {
         let found = sqlx::query("SELECT 1 FROM mcp_servers WHERE tenant = $1 AND id = $2")
-            .bind(server.tenant.as_str())
-            .bind(server.id.as_str())
+            .bind(tenant.as_str())
+            .bind(id.as_str())
             .fetch_optional(&mut *self.tx)
             .await?;
         Ok(found.is_some())
+    }
+
+    /// Tells whether a bundle is that of a server: its content comes from there alone.
+    pub(crate) async fn is_mcp_bundle(&mut self, bundle: &Bundle) -> Result<bool, sqlx::Error> {
+        Ok(bundle.built_in && self.has_mcp_server(&bundle.tenant, &bundle.slug).await?)
     }
 
     async fn save_mcp_server(&mut self, server: &McpServer) -> Result<(), sqlx::Error> {
@@ -245,9 +258,14 @@ impl Session<'_> {
                 continue;
             };
             match pins.remove(&tool.id.to_string()) {
-                Some(pin) if pin.digest == digest => self.as_agreed(&tool, &pin).await?,
+                Some(pin) if pin.digest == digest => self.as_agreed(&tool, &pin, spec.policy).await?,
                 Some(pin) if !server.accept_changes => {
-                    self.set_aside(&tool, &pin, &spec, &digest).await?;
+                    self.set_aside(&tool, &pin, (&spec, &digest), CHANGED).await?;
+                }
+                // Each change is a revision that is kept: a server that always says something else may not fill the
+                // store.
+                Some(pin) if self.revised_lately(tool.id).await? >= MOST_FOLLOWED => {
+                    self.set_aside(&tool, &pin, (&spec, &digest), TOO_OFTEN).await?;
                 }
                 _ => self.replace_mcp_tool(&tool, &spec, &digest).await?,
             }
@@ -279,8 +297,24 @@ impl Session<'_> {
         self.pin(id, digest).await
     }
 
-    /// The server lists what was agreed to, perhaps again.
-    async fn as_agreed(&mut self, tool: &Tool, pin: &Pin) -> Result<(), sqlx::Error> {
+    async fn revised_lately(&mut self, id: ToolId) -> Result<i64, sqlx::Error> {
+        let since = self.inner.now() - FOLLOWED_WITHIN;
+        // The first one is not a change.
+        let sql = "SELECT COUNT(*) FROM revisions WHERE tool_id = $1 AND created_at > $2 AND number > 1";
+        let row = sqlx::query(sql)
+            .bind(id.to_string())
+            .bind(since.as_microsecond())
+            .fetch_one(&mut *self.tx)
+            .await?;
+        row.try_get(0)
+    }
+
+    /// The server lists what was agreed to, perhaps again. Who may call it is not the server's to say.
+    async fn as_agreed(&mut self, tool: &Tool, pin: &Pin, policy: Policy) -> Result<(), sqlx::Error> {
+        if tool.spec.policy != policy {
+            let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
+            return self.replace_mcp_tool(tool, &spec, &pin.digest).await;
+        }
         if pin.offered_digest.is_some() {
             self.pin(tool.id, &pin.digest).await?;
         }
@@ -291,8 +325,8 @@ impl Session<'_> {
         &mut self,
         tool: &Tool,
         pin: &Pin,
-        spec: &ToolSpec,
-        digest: &str,
+        (spec, digest): (&ToolSpec, &str),
+        why: &str,
     ) -> Result<(), sqlx::Error> {
         if pin.offered_digest.as_deref() != Some(digest) {
             sqlx::query("UPDATE mcp_pins SET offered_digest = $1, offered = $2 WHERE tool_id = $3")
@@ -303,7 +337,7 @@ impl Session<'_> {
                 .await?;
             self.touch_tool(tool.id);
         }
-        self.set_mcp_fault(tool, Some(CHANGED)).await
+        self.set_mcp_fault(tool, Some(why)).await
     }
 
     async fn replace_mcp_tool(

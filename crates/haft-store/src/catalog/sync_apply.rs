@@ -119,6 +119,13 @@ impl Session<'_> {
         definition: Definition,
     ) -> Result<(), StoreError> {
         let bundle = self.bundle_of(pass, found).await?;
+        if self.is_mcp_bundle(&bundle).await.map_err(fault(DOING))? {
+            let why = format!(
+                "`{}` is an MCP server, and its bundle holds only what that server lists; move the file to another folder",
+                bundle.slug
+            );
+            return self.apply_fault(pass, found, &why).await;
+        }
         let spec = &definition.spec;
         let holder = if pass.may_hold(&bundle, spec) {
             self.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(DOING))?

@@ -34,6 +34,8 @@ impl Session<'_> {
             None => self.enter_bundle(&found.tenant, &found.slug, said).await?,
             // Nothing is read from a file that cannot be read, also not that the bundle is alive.
             Some(old) if why.is_some() => old,
+            // A folder cannot say anything about the bundle of an MCP server.
+            Some(old) if self.is_mcp_bundle(&old).await.map_err(fault(DOING))? => old,
             Some(old) => {
                 let bundle = merged(&old, said, self.inner.now());
                 if bundle != old {
@@ -108,6 +110,7 @@ impl Session<'_> {
     ) -> Result<(), StoreError> {
         if let Some(bundle) = self.bundle_by_slug(tenant, slug).await.map_err(fault(DOING))?
             && self.count_in(&bundle).await.map_err(fault(DOING))? == 0
+            && !self.is_mcp_bundle(&bundle).await.map_err(fault(DOING))?
         {
             self.remove_bundle(bundle.id).await.map_err(fault(DOING))?;
         }

@@ -8,13 +8,15 @@ use haft_core::spec::Policy;
 use haft_core::tool::Source;
 use serde_json::json;
 
-use crate::harness::{Harness, new_tool, on_both, spec};
+use crate::harness::{Harness, eventually, new_tool, on_both, spec, text};
 
 on_both![
     a_server_and_its_tools_outlive_a_restart,
     what_changes_is_set_aside_until_someone_agrees,
     what_is_accepted_beforehand_is_taken_over,
     what_a_server_brings_is_not_the_users_to_change,
+    a_server_that_always_changes_is_not_followed_for_ever,
+    who_may_call_is_ours_to_say,
 ];
 
 fn server(id: &str) -> McpServer {
@@ -26,6 +28,7 @@ fn server(id: &str) -> McpServer {
         accept_changes: false,
         policy: Policy::Allow,
         prefix: String::new(),
+        declared_in: None,
         created_at: Timestamp::UNIX_EPOCH,
         modified_at: Timestamp::UNIX_EPOCH,
     }
@@ -102,6 +105,55 @@ async fn what_is_accepted_beforehand_is_taken_over(harness: Harness) {
     lists(&harness, &files, &[listed("read", "Reads more")]).await;
     let tool = harness.mirror().named("read").cloned().unwrap();
     assert_eq!((tool.fault, tool.spec.description.as_str()), (None, "Reads more"));
+}
+
+async fn a_server_that_always_changes_is_not_followed_for_ever(harness: Harness) {
+    let files = McpServer { accept_changes: true, ..server("files") };
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    for number in 0..50 {
+        lists(&harness, &files, &[listed("read", &format!("Reads {number}"))]).await;
+    }
+    let tool = harness.mirror().named("read").cloned().unwrap();
+    assert_eq!((tool.revision, tool.spec.description.as_str()), (11, "Reads 10"));
+    assert!(tool.fault.as_deref().unwrap().contains("too often"), "{tool:?}");
+    let accepted = harness.store.accept_mcp_tool(tool.id).await.unwrap();
+    assert_eq!((accepted.fault.as_deref(), accepted.spec.description.as_str()), (None, "Reads 49"));
+    // An hour later it is followed again.
+    harness.clock.advance(2);
+    lists(&harness, &files, &[listed("read", "Reads calmly")]).await;
+    let tool = harness.mirror().named("read").cloned().unwrap();
+    assert_eq!((tool.fault, tool.spec.description.as_str()), (None, "Reads calmly"));
+}
+
+async fn who_may_call_is_ours_to_say(harness: Harness) {
+    let files = server("files");
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    lists(&harness, &files, &[listed("read", "Reads")]).await;
+    let files = McpServer { policy: Policy::Elevated, ..files };
+    lists(&harness, &files, &[listed("read", "Reads")]).await;
+    let tool = harness.mirror().named("read").cloned().unwrap();
+    assert_eq!((tool.spec.policy, tool.fault.as_deref(), tool.revision), (Policy::Elevated, None, 2));
+    // What was agreed to is still that.
+    lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
+    assert!(harness.mirror().named("read").unwrap().fault.is_some());
+}
+
+#[tokio::test]
+async fn a_folder_cannot_put_anything_into_the_bundle_of_a_server() {
+    let harness = Harness::sqlite().await;
+    let _watching = harness.store.watch();
+    let files = server("files");
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.write("skills/files/read.json", &text("read", "not the server's"));
+    let path = "skills/files/read.json";
+    eventually(path, || harness.mirror().unreadable.contains_key(path)).await;
+    let error = harness.mirror().unreadable[path].error.clone();
+    assert!(error.contains("is an MCP server"), "{error}");
+    // Neither does its end take the bundle along.
+    std::fs::remove_dir_all(harness.path("skills/files")).unwrap();
+    eventually("the file is gone", || harness.mirror().unreadable.is_empty()).await;
+    lists(&harness, &files, &[listed("read", "Reads")]).await;
+    assert_eq!(harness.mirror().named("read").unwrap().source, Source::Mcp);
 }
 
 async fn what_a_server_brings_is_not_the_users_to_change(harness: Harness) {
