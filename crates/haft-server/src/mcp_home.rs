@@ -73,7 +73,7 @@ impl App {
             match self.store().put_mcp_server(server).await {
                 // One that cannot be used keeps nothing else from starting.
                 Err(StoreError::Conflict(why)) => {
-                    tracing::error!(file, why, "a declared MCP server is left out")
+                    tracing::error!(file, why, "a declared MCP server is left out");
                 }
                 other => other?,
             }

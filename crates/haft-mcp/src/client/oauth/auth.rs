@@ -125,6 +125,11 @@ impl Auth {
 
     /// Asks with the refresh token; the next one is kept before anybody else may ask.
     async fn refreshed(&self, used: Option<&Secret>) -> Result<Option<Login>, OAuthError> {
+        // Where nobody has logged in, there is nothing to wait for.
+        let there = self.kept.read().await?;
+        if !there.is_some_and(|login| login.tokens.is_some() && self.is_for(&login)) {
+            return Ok(None);
+        }
         let turn = self.kept.begin().await?;
         let Some(mut login) = turn.login.clone().filter(|login| self.is_for(login)) else {
             return self.kept.end(turn, None).await.map(|()| None);
@@ -134,7 +139,7 @@ impl Auth {
             return self.kept.end(turn, Some(&login)).await.map(|()| None);
         };
         // Another process may have renewed it.
-        if tokens.are_good() && used.is_some_and(|used| *used != tokens.access) {
+        if tokens.are_good() && used != Some(&tokens.access) {
             return self.kept.end(turn, Some(&login)).await.map(|()| Some(login));
         }
         let asked = match &tokens.refresh {
