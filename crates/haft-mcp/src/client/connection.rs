@@ -270,7 +270,8 @@ impl Keeper {
         let listener = Listener::default();
         let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            legacy_version: None,
+            // The newest version that begins in the older way.
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         match &self.server.transport {
             Transport::Stdio(stdio) => {
