@@ -84,11 +84,12 @@ pub(crate) struct Checked {
     pub(crate) warnings: Vec<Problem>,
 }
 
-/// Puts masked values back and makes every check that a definition has to pass.
+/// Puts masked values back and makes every check that a definition has to pass. What is wrong is told with the lines of
+/// the text, where there is one.
 pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
-    mut reading: Reading,
+    (mut reading, text): (Reading, Option<&AuthorText>),
     earlier: Option<&ToolSpec>,
     folder: Option<String>,
 ) -> Result<Checked, ApiError> {
@@ -97,9 +98,16 @@ pub(crate) async fn check(
     verdict.errors.extend(lost.into_iter().map(|field| {
         Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
     }));
+    let placed = |problems: &mut Vec<Problem>| {
+        if let Some(AuthorText { form, text }) = text.filter(|_| !problems.is_empty()) {
+            dialect::place(text, *form, problems);
+        }
+    };
     if !verdict.errors.is_empty() {
+        placed(&mut verdict.errors);
         return Err(ApiError::invalid_definition(&verdict.errors));
     }
+    placed(&mut verdict.warnings);
     let mut warnings = reading.warnings;
     warnings.extend(verdict.warnings);
     Ok(Checked { spec: reading.spec, form: reading.form, enabled: reading.enabled, warnings })

@@ -176,8 +176,12 @@ pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
         None => (stem, None),
     };
     let reading = dialect::read(&text, file.form, &Defaults { name: Some(name.to_owned()), version })?;
-    let faults = check::definition(&reading.spec).errors;
-    if faults.is_empty() { Ok(reading) } else { Err(faults) }
+    let mut faults = check::definition(&reading.spec).errors;
+    if faults.is_empty() {
+        return Ok(reading);
+    }
+    dialect::place(&text, file.form, &mut faults);
+    Err(faults)
 }
 
 /// Reads a regular file, never waiting for a pipe.

@@ -54,7 +54,7 @@ pub(crate) async fn put(
     definition::refuse_published(reading.status, None)?;
     let text = definition::author_text(body, &reading);
     let folder = app.store().bundle_folder(&file.tenant, &file.bundle);
-    let checked = definition::check(app, &identity.tenant, reading, None, folder).await?;
+    let checked = definition::check(app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
     let mended = app.store().mend_file(file.path.clone(), change).await?;
     app.audit(identity, "tool.create", &mended.qualified());

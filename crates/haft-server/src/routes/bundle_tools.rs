@@ -92,7 +92,7 @@ pub(crate) async fn put(
     definition::refuse_published(reading.status, None)?;
     let text = definition::author_text(&body, &reading);
     let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(&app, &identity.tenant, reading, None, folder).await?;
+    let checked = definition::check(&app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

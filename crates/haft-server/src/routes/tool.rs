@@ -80,7 +80,7 @@ pub(crate) async fn put(
     let checked = definition::check(
         &app,
         &identity.tenant,
-        reading,
+        (reading, text.as_ref()),
         Some(&tool.spec),
         tool.folder().map(str::to_owned),
     )

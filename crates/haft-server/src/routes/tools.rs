@@ -125,7 +125,7 @@ pub(crate) async fn store(
         super::bundles::refuse_disabled(&existing)?;
     }
     let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(app, &identity.tenant, reading, None, folder).await?;
+    let checked = definition::check(app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,

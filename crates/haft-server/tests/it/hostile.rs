@@ -16,7 +16,7 @@ fn http_tool(name: &str, url: &str) -> Value {
 #[tokio::test]
 async fn malformed_definitions_are_told_where() {
     let server = Server::start().await;
-    let cases: [(&str, &str, &str); 9] = [
+    let cases: [(&str, &str, &str); 11] = [
         ("application/json", "{\"name\": \"a\",}", "line 1"),
         ("application/json", "[1, 2]", ""),
         ("application/json", "", ""),
@@ -37,6 +37,18 @@ async fn malformed_definitions_are_told_where() {
             "application/json",
             r#"{"name":"a","description":"d","implementation":{"type":"http","url":"ftp://x"}}"#,
             "http",
+        ),
+        (
+            "application/yaml",
+            "name: a\ndescription: d\nparams: []\nexecution:\n  max_concurrency: 0\n\
+             implementation: {type: http, url: https://a.example}\n",
+            "line 5, column 3: `execution.max_concurrency`",
+        ),
+        (
+            "application/json",
+            "{\n\"name\": \"a\", \"description\": \"d\",\n\"execution\": {\"max_concurrency\": 0},\n\
+             \"implementation\": {\"type\": \"http\", \"url\": \"https://a.example\"}}",
+            "line 3",
         ),
     ];
     for (media, text, part) in cases {

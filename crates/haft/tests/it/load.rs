@@ -38,6 +38,11 @@ async fn everything_good_is_loaded_and_everything_else_is_told() {
     write(at, "tabs.yaml", "name: tabs\n\tdescription: x\n");
     write(at, "twice.yaml", "name: twice\nname: again\n");
     write(at, "types.yaml", "name: types\ndescription: x\nparams: 7\nimplementation: {type: http, url: 1}\n");
+    write(
+        at,
+        "never.yaml",
+        "name: never\ndescription: x\nparams: []\nexecution:\n  max_concurrency: 0\nimplementation: {type: http, url: https://a.example}\n",
+    );
     write(at, "zz.yaml", &of_function("good", "work"));
     write(at, "million.yaml", &"x\n".repeat(1_000_000));
     write(at, "latin.yaml", "name: x\n");
