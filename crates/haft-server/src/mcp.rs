@@ -42,6 +42,7 @@ impl Mcp {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
+            compact_above_tokens: settings.mcp.compact_above_tokens,
             fixtures: settings.mcp.fixtures,
             stopping: stopping.clone(),
         };

@@ -91,6 +91,8 @@ pub struct McpSettings {
     pub public_url: Option<String>,
     /// With more tools than this, a list holds only what finds and calls them.
     pub compact_above: usize,
+    /// So does one with tools of more tokens than this, as far as that can be estimated.
+    pub compact_above_tokens: usize,
     /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
     pub fixtures: bool,
     /// The MCP servers that a file declares; `None` where no file was read, which leaves what is known of it.
@@ -112,6 +114,7 @@ impl Default for McpSettings {
             allowed_hosts: Vec::new(),
             public_url: None,
             compact_above: 100,
+            compact_above_tokens: 32_000,
             fixtures: false,
             servers: None,
         }

@@ -167,6 +167,12 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.size(1..=1_000_000).map(|most| to.settings.mcp.compact_above = most),
     ),
     key(
+        "mcp.compact_above_tokens",
+        "32000",
+        "So are they with definitions of more tokens than this, as far as that can be estimated.",
+        |to, value| value.size(1..=1_000_000_000).map(|most| to.settings.mcp.compact_above_tokens = most),
+    ),
+    key(
         "egress.allowed_hosts",
         "[]",
         "Hosts that tools may connect to, as in `api.example.com` or `*.example.com`; empty means every public host.",

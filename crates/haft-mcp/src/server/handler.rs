@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::{Entry, Registry, Snapshot};
+use haft_runtime::registry::{Entry, Offer, Registry, Snapshot};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
     ConstString, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -32,6 +32,8 @@ use super::seat::{self, Owner, Seat};
 pub struct Settings {
     /// With more tools than this in view, a list holds only what finds and calls them, and what was found.
     pub compact_above: usize,
+    /// So does one with tools of more tokens than this, as far as that can be estimated.
+    pub compact_above_tokens: usize,
     /// Whether to offer what the conformance suite calls, besides.
     pub fixtures: bool,
     /// Cancelled when the server begins to stop: whoever waits for news is sent home.
@@ -40,7 +42,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { compact_above: 100, fixtures: false, stopping: CancellationToken::new() }
+        Self {
+            compact_above: 100,
+            compact_above_tokens: 32_000,
+            fixtures: false,
+            stopping: CancellationToken::new(),
+        }
     }
 }
 
@@ -99,20 +106,23 @@ impl McpServer {
     }
 
     /// Tells whether a client sees only what finds and calls tools.
-    fn is_compact(&self, names: usize, snapshot: &Snapshot, seat: &Seat) -> bool {
-        names > self.shared.settings.compact_above && search(snapshot, seat).is_some()
+    fn is_compact(&self, offers: &[Offer<'_>], snapshot: &Snapshot, seat: &Seat) -> bool {
+        let Settings { compact_above, compact_above_tokens, .. } = &self.shared.settings;
+        let is_long = offers.len() > *compact_above
+            || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
+        is_long && search(snapshot, seat).is_some()
     }
 
     /// Returns what searches for a client, where its list is a short one.
     pub(super) fn search_of(&self, snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
-        let names = seat.offers(snapshot).len();
-        search(snapshot, seat).filter(|_| self.is_compact(names, snapshot, seat))
+        let offers = seat.offers(snapshot);
+        search(snapshot, seat).filter(|_| self.is_compact(&offers, snapshot, seat))
     }
 
     fn list(&self, seat: &Seat, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
         let offers = seat.offers(&snapshot);
-        if !self.is_compact(offers.len(), &snapshot, seat) {
+        if !self.is_compact(&offers, &snapshot, seat) {
             return listing::page(&offers, cursor, listing::tool);
         }
         let found = self.shared.found.list(seat, &offers);

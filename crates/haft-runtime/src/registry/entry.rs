@@ -8,6 +8,7 @@ use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::check;
 use haft_core::executor::Prepared;
+use haft_core::export::{Format, definition};
 use haft_core::implementation::Implementation;
 use haft_core::problem::{Problem, join};
 use haft_core::redact;
@@ -188,6 +189,8 @@ pub struct Entry {
     pub(crate) turns: Option<Arc<Turns>>,
     /// The calls of late, where a definition has a rate. They stay counted when that changes.
     pub(crate) window: Option<Arc<Window>>,
+    /// How many tokens the newest definition is to a model, once someone asked.
+    tokens: OnceLock<usize>,
 }
 
 impl Entry {
@@ -227,6 +230,7 @@ impl Entry {
             counter,
             turns,
             window,
+            tokens: OnceLock::new(),
         }
     }
 
@@ -288,6 +292,12 @@ impl Entry {
             Which::Head => Some((self.tool.revision, &self.tool.spec)),
             Which::Published => self.tool.published.as_ref().map(|(number, spec)| (*number, spec)),
         }
+    }
+
+    /// Estimates how many tokens a model reads where the tool is listed.
+    pub fn tokens(&self) -> usize {
+        let spec = &self.tool.spec;
+        *self.tokens.get_or_init(|| definition(spec, spec.name.as_str(), Format::Mcp).tokens)
     }
 
     /// Returns why the newest definition cannot run, or `None` where it can.

@@ -177,6 +177,21 @@ async fn many_tools_are_found_and_not_listed() {
 }
 
 #[tokio::test]
+async fn tools_that_would_fill_a_context_are_found_and_not_listed() {
+    let server = Server::start_whole(|settings| settings.mcp.compact_above_tokens = 20_000).await;
+    let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
+    server.create(function_tool("small", "echo")).await;
+    assert!(names(&list().await).contains(&"small"));
+    let mut large = function_tool("large", "echo");
+    large["description"] = "word ".repeat(1500).into();
+    for at in 0..12 {
+        large["name"] = format!("large-{at}").into();
+        server.create(large.clone()).await;
+    }
+    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
+}
+
+#[tokio::test]
 async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there() {
     let server = Server::start_whole(|settings| settings.mcp.compact_above = 2).await;
     for name in ["red-lamp", "green-lamp", "blue-lamp"] {
