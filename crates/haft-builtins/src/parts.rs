@@ -19,13 +19,18 @@ use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch
 pub struct Parts {
     /// The way to other hosts.
     pub egress: Egress,
-    /// The folders of file tools.
-    pub files: Files,
+    /// The folders of file tools; without any, there are no file tools.
+    pub files: Option<Files>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// What the platform says about mail and search, where a tenant says nothing.
     pub platform: PlatformSettings,
+    /// How many messages `send_email` sends in a minute at most; 0 is as many as one likes.
+    pub emails_per_minute: u32,
 }
+
+/// How many messages are sent in a minute, unless it is said.
+pub const EMAILS_PER_MINUTE: u32 = 10;
 
 /// The tools and the functions that they name.
 pub struct BuiltIns {
@@ -37,18 +42,23 @@ pub struct BuiltIns {
 
 /// Makes all built-in tools. The error is that of a name that is none; no such name is here.
 pub fn built_ins(parts: &Parts) -> Result<BuiltIns, NameError> {
-    let Parts { egress, files, clock, platform } = parts;
+    let Parts { egress, files, clock, platform, emails_per_minute } = parts;
     let functions = Functions::default();
-    let specs = vec![
-        files::read_file()?,
-        files::write_file()?,
-        add(&functions, files::append_file()?, function(files::AppendFile(files.clone()))),
-        add(&functions, files::list_files()?, function(files::ListFiles(files.clone()))),
+    let mut specs = Vec::new();
+    if let Some(files) = files {
+        specs.extend([
+            files::read_file()?,
+            files::write_file()?,
+            add(&functions, files::append_file()?, function(files::AppendFile(files.clone()))),
+            add(&functions, files::list_files()?, function(files::ListFiles(files.clone()))),
+        ]);
+    }
+    specs.extend([
         bash::exec()?,
         bash::bash()?,
         add(
             &functions,
-            mail::send_email()?,
+            mail::send_email(*emails_per_minute)?,
             function(mail::SendEmail::new(egress.clone(), platform.clone())),
         ),
         add(&functions, http_request::spec()?, function(http_request::HttpRequest(egress.clone()))),
@@ -60,7 +70,7 @@ pub fn built_ins(parts: &Parts) -> Result<BuiltIns, NameError> {
         ),
         add(&functions, json_transform::spec()?, blocking(json_transform::run)),
         add(&functions, datetime::spec()?, function(datetime::DatetimeUtils(Arc::clone(clock)))),
-    ];
+    ]);
     Ok(BuiltIns { specs, functions })
 }
 

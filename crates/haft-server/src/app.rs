@@ -112,8 +112,10 @@ impl App {
         let Extensions { functions, built_ins, stages: own_stages } = extensions;
         let Installed { specs, late } = if settings.built_ins.enabled && !settings.mcp.fixtures {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
-            let (egress, files) = (means.egress.clone(), means.files.clone());
-            let parts = haft_builtins::Parts { egress, files, clock: Arc::clone(&clock), platform };
+            let (egress, files) = (means.egress.clone(), Some(means.files.clone()));
+            let emails_per_minute = settings.built_ins.emails_per_minute;
+            let clock = Arc::clone(&clock);
+            let parts = haft_builtins::Parts { egress, files, clock, platform, emails_per_minute };
             install(&parts, &functions, built_ins)?
         } else {
             Installed { specs: built_ins, late: Late::default() }

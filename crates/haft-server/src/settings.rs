@@ -154,11 +154,13 @@ pub struct BuiltInSettings {
     /// What the platform says about mail and search, by the names of [`BUILT_IN_VARIABLES`]; no definition can name
     /// these values.
     pub platform: Vec<(String, Secret)>,
+    /// How many messages `send_email` sends in a minute at most; 0 is as many as one likes.
+    pub emails_per_minute: u32,
 }
 
 impl Default for BuiltInSettings {
     fn default() -> Self {
-        Self { enabled: true, platform: Vec::new() }
+        Self { enabled: true, platform: Vec::new(), emails_per_minute: haft_builtins::EMAILS_PER_MINUTE }
     }
 }
 

@@ -24,6 +24,10 @@ pub enum Manner {
     Plain,
     /// Takes connections and never says a word.
     Silent,
+    /// Begins a line in clear and never ends it.
+    Endless,
+    /// Speaks TLS from the start, begins a line and never ends it.
+    EndlessTls,
     /// Refuses every recipient.
     NoRecipients,
     /// Refuses every login.
@@ -125,9 +129,12 @@ async fn talk(stream: TcpStream, manner: Manner, acceptor: TlsAcceptor, shared: 
             let _open = stream;
             return std::future::pending().await;
         }
-        Manner::Tls => Box::new(acceptor.accept(stream).await?),
+        Manner::Tls | Manner::EndlessTls => Box::new(acceptor.accept(stream).await?),
         _ => Box::new(stream),
     };
+    if matches!(manner, Manner::Endless | Manner::EndlessTls) {
+        return go_on(stream).await;
+    }
     let encrypted = manner == Manner::Tls;
     let stream = BufReader::new(stream);
     let mut talk = Talk { stream, shared, encrypted, login: None, from: String::new(), to: Vec::new() };
@@ -148,6 +155,14 @@ async fn talk(stream: TcpStream, manner: Manner, acceptor: TlsAcceptor, shared: 
         }
     }
     Ok(())
+}
+
+/// Writes one line for as long as somebody reads it.
+async fn go_on(mut stream: Box<dyn Stream>) -> io::Result<()> {
+    stream.write_all(b"220 ").await?;
+    loop {
+        stream.write_all(&[b'x'; 16 * 1024]).await?;
+    }
 }
 
 impl Talk<'_> {

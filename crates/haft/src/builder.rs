@@ -58,6 +58,8 @@ pub struct Builder {
     elevated: bool,
     layers: Vec<Arc<dyn Stage>>,
     tools: Vec<ToolDef>,
+    #[cfg(feature = "builtins")]
+    built_ins: bool,
 }
 
 impl Default for Builder {
@@ -72,6 +74,8 @@ impl Default for Builder {
             elevated: true,
             layers: Vec::new(),
             tools: Vec::new(),
+            #[cfg(feature = "builtins")]
+            built_ins: false,
         }
     }
 }
@@ -164,6 +168,33 @@ impl Builder {
         self
     }
 
+    /// Adds the tools that come with haft: `read_file`, `write_file`, `append_file` and `list_files` where there is a
+    /// sandbox; `exec`, `bash`, `send_email`, `http_request`, `web_fetch`, `web_search`, `json_transform`,
+    /// `datetime_utils`. A tool of the program wins over one of the same name; [`Tools::filter`] chooses among them.
+    ///
+    /// Mail and search find their settings (`SMTP_HOST`, `SERPER_API_KEY`, …) among the secrets, and in the environment
+    /// only where [`Builder::env`] names them. `exec` and `bash` are elevated: [`Builder::refuse_elevated`] holds for
+    /// them. Needs the feature `builtins`.
+    ///
+    /// ```
+    /// use haft::Tools;
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// let tools = Tools::builder().sandbox(folder.path()).built_ins().build()?;
+    /// tools.execute("write_file", json!({"path": "notes/a.txt", "content": "hello"})).await?;
+    /// assert_eq!(tools.execute("read_file", json!({"path": "notes/a.txt"})).await?, "hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "builtins")]
+    pub fn built_ins(mut self) -> Self {
+        self.built_ins = true;
+        self
+    }
+
     /// Makes the set.
     pub fn build(mut self) -> Result<Tools, BuildError> {
         for (what, zero) in
@@ -178,17 +209,23 @@ impl Builder {
         let workspace = roots.first().map(|root| Arc::from(root.path.as_path()));
         let files = if roots.is_empty() { None } else { Some(Files::new(roots)?) };
         let defs = std::mem::take(&mut self.tools);
-        let tools = self.assemble(files, workspace);
+        let resources = Resources::new(std::mem::take(&mut self.egress), files);
+        #[cfg(feature = "builtins")]
+        let built_ins = self.built_ins;
+        let tools = self.assemble(&resources, workspace);
         for def in defs {
             tools.register(def)?;
+        }
+        #[cfg(feature = "builtins")]
+        if built_ins {
+            tools.set().add_built_ins(haft_builtins::built_ins(&resources.of_built_ins()?)?);
         }
         Ok(tools)
     }
 
     /// Puts together what was checked.
-    pub(crate) fn assemble(self, files: Option<Files>, workspace: Option<Arc<Path>>) -> Tools {
-        let resources = Resources::new(self.egress, files);
-        let set = ToolSet::new(&resources, self.max_value_bytes, self.elevated);
+    pub(crate) fn assemble(self, resources: &Resources, workspace: Option<Arc<Path>>) -> Tools {
+        let set = ToolSet::new(resources, self.max_value_bytes, self.elevated);
         let mut stages: Vec<Arc<dyn Stage>> = self.layers;
         stages.reverse();
         let pipeline = Pipeline::new(Parts {

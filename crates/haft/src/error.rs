@@ -80,4 +80,8 @@ pub enum BuildError {
     /// A tool cannot be registered.
     #[error(transparent)]
     Tool(#[from] RegisterError),
+    /// A built-in tool has no name; none of them is so.
+    #[cfg(feature = "builtins")]
+    #[error("make the built-in tools")]
+    BuiltIns(#[from] NameError),
 }

@@ -14,7 +14,7 @@ use haft_runtime::clock::SystemClock;
 
 use crate::files::{self, FileState, Found, Walk};
 use crate::report::{Fault, LoadError, LoadReport};
-use crate::set::{Members, Origin, ToolSet};
+use crate::set::{Member, Members, Origin, ToolSet};
 
 impl ToolSet {
     /// Brings the set up to date with everything beneath a folder, which has to be there.
@@ -153,7 +153,7 @@ impl Update<'_> {
         let (name, origin) = (reading.spec.name.clone(), Origin::File(file.path.clone()));
         let earlier = self.members.tools.get(&name);
         if let Some(other) = earlier.filter(|member| member.origin != origin) {
-            let message = format!("the name `{name}` is taken by {}; choose another", told(&other.origin));
+            let message = format!("the name `{name}` is taken by {}; choose another", told(other));
             return self.refuse(file, vec![Problem::new("name", "duplicate", message)], true, report);
         }
         for warning in &reading.warnings {
@@ -227,8 +227,9 @@ impl Update<'_> {
     }
 }
 
-fn told(origin: &Origin) -> String {
-    match origin {
+fn told(member: &Member) -> String {
+    match &member.origin {
+        Origin::Program if member.tool.built_in => "a built-in tool".to_owned(),
         Origin::Program => "a function of the program".to_owned(),
         Origin::Text => "a definition that the program gave as a text".to_owned(),
         Origin::File(path) => format!("`{}`", path.display()),

@@ -9,7 +9,7 @@ use haft_core::implementation::Kind;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_runtime::clock::SystemClock;
-use haft_runtime::egress::{Egress, EgressRules};
+use haft_runtime::egress::{Egress, EgressRules, RulesError};
 use haft_runtime::exec::ExecExecutor;
 use haft_runtime::executors::Executors;
 use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files};
@@ -58,7 +58,10 @@ impl Resources {
         }));
         executors
             .with(Later::new(Kind::Http, self, |resources| {
-                Ok(Arc::new(HttpExecutor::new(resources.egress()?, Arc::new(SystemClock))))
+                let no_client =
+                    |error: RulesError| Problem::new("implementation.type", "no_client", error.to_string());
+                let egress = resources.egress().map_err(no_client)?;
+                Ok(Arc::new(HttpExecutor::new(egress, Arc::new(SystemClock))))
             }))
             .with(Later::new(Kind::Exec, self, |resources| {
                 Ok(Arc::new(ExecExecutor::new(resources.confined()?.processes.clone())))
@@ -88,13 +91,21 @@ impl Resources {
         })
     }
 
-    fn egress(&self) -> Result<Egress, Problem> {
+    pub(crate) fn egress(&self) -> Result<Egress, RulesError> {
         let shared = &self.shared;
-        once(&shared.guard, &shared.making, || {
-            Egress::new(&shared.egress)
-                .map_err(|error| Problem::new("implementation.type", "no_client", error.to_string()))
+        once(&shared.guard, &shared.making, || Egress::new(&shared.egress)).cloned()
+    }
+
+    /// Returns what built-in tools may use. Settings of a platform there are none: a program names its own.
+    #[cfg(feature = "builtins")]
+    pub(crate) fn of_built_ins(&self) -> Result<haft_builtins::Parts, RulesError> {
+        Ok(haft_builtins::Parts {
+            egress: self.egress()?,
+            files: self.shared.files.clone(),
+            clock: Arc::new(SystemClock),
+            platform: haft_builtins::PlatformSettings::default(),
+            emails_per_minute: haft_builtins::EMAILS_PER_MINUTE,
         })
-        .cloned()
     }
 
     fn confined(&self) -> Result<&Confined, Problem> {
@@ -116,11 +127,11 @@ impl Confined {
 }
 
 /// Makes a thing the first time; a failure is told, and the next one tries again.
-fn once<'a, T>(
+fn once<'a, T, E>(
     cell: &'a OnceLock<T>,
     making: &Mutex<()>,
-    make: impl FnOnce() -> Result<T, Problem>,
-) -> Result<&'a T, Problem> {
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<&'a T, E> {
     if let Some(ready) = cell.get() {
         return Ok(ready);
     }

@@ -98,6 +98,24 @@ impl ToolSet {
         Ok(())
     }
 
+    /// Adds tools that come with haft, where their names are free.
+    #[cfg(feature = "builtins")]
+    pub(crate) fn add_built_ins(&self, built_ins: haft_builtins::BuiltIns) {
+        let mut members = self.members();
+        let mut changes = Vec::new();
+        for spec in built_ins.specs {
+            if members.tools.contains_key(&spec.name) {
+                continue;
+            }
+            if let Some(function) = built_ins.functions.get(spec.name.as_str()) {
+                self.functions.insert(spec.name.as_str(), function);
+            }
+            let tool = Tool { built_in: true, source: Source::BuiltIn, ..self.new_tool(spec, None) };
+            changes.push(members.insert(tool, Origin::Program));
+        }
+        self.registry.apply(changes);
+    }
+
     /// Adds a function that definitions may name, without a tool of its own.
     pub(crate) fn register_function(&self, def: ToolDef) -> Result<(), RegisterError> {
         let refused = |reason| RegisterError { tool: def.name.clone(), reason };

@@ -13,6 +13,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
+use haft_runtime::egress::EgressRules;
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::{Entry, Snapshot};
 use haft_runtime::stages::Stage;
@@ -22,6 +23,7 @@ use crate::builder::Builder;
 use crate::def::ToolDef;
 use crate::error::{FilterError, Reason, RegisterError};
 use crate::report::{Fault, LoadError, LoadReport};
+use crate::resources::Resources;
 use crate::set::ToolSet;
 use crate::watch::Watch;
 
@@ -75,7 +77,7 @@ impl Default for Tools {
 impl Tools {
     /// Starts without any tool, with the usual limits, and with no folder and no secret for tools.
     pub fn new() -> Self {
-        Builder::default().assemble(None, None)
+        Builder::default().assemble(&Resources::new(EgressRules::default(), None), None)
     }
 
     /// Starts with what tools may use.
@@ -150,7 +152,10 @@ impl Tools {
             tracing::warn!(tool = name, %warning, "doubtful definition");
         }
         self.set.add(reading).map_err(|reason| match reason {
-            Reason::Definition(problems) => refuse(problems),
+            Reason::Definition(mut problems) => {
+                dialect::place(text, form, &mut problems);
+                refuse(problems)
+            }
             other => refuse(vec![Problem::new("name", "duplicate", format!("`{name}`: {other}"))]),
         })?;
         Ok(name)

@@ -1,6 +1,7 @@
 //! What goes wrong between here and the mail server.
 
 use std::error::Error as _;
+use std::io;
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
@@ -18,6 +19,16 @@ pub(super) fn unresolved(error: SendError) -> CallError {
                 .for_model("the mail server cannot be reached")
         }
     }
+}
+
+/// No address of the server answers.
+pub(super) fn unreachable(error: &io::Error) -> CallError {
+    let (code, for_model) = match error.kind() {
+        io::ErrorKind::TimedOut => (ErrorCode::Timeout, "the mail server did not answer in time"),
+        _ => (ErrorCode::Network, "the connection to the mail server failed"),
+    };
+    let message = format!("could not connect to the mail server: {error}");
+    CallError::new(code, message).for_model(for_model).retryable(true)
 }
 
 /// A step of the conversation failed.

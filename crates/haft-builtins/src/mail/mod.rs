@@ -3,6 +3,7 @@
 mod account;
 mod failure;
 mod message;
+mod stream;
 mod tool;
 
 pub(crate) use tool::{SendEmail, send_email};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::spec::{Retry, ToolSpec};
+use haft_core::spec::{RateLimit, Retry, ToolSpec};
 use haft_runtime::egress::Egress;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
@@ -15,15 +15,14 @@ use serde_json::json;
 use super::account::{self, Account, Privacy};
 use super::failure;
 use super::message::{self, Args, LONGEST_SUBJECT, MOST_RECIPIENTS};
+use super::stream;
 use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, failed};
 
-/// How long one address of the server may take to answer.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long a polite end may take.
 const QUIT_TIME: Duration = Duration::from_secs(1);
 
-pub(crate) fn send_email() -> Result<ToolSpec, NameError> {
+pub(crate) fn send_email(per_minute: u32) -> Result<ToolSpec, NameError> {
     let addresses = json!({"anyOf": [
         {"type": "string", "minLength": 3, "maxLength": 5000},
         {"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 500}, "minItems": 1, "maxItems": MOST_RECIPIENTS},
@@ -68,6 +67,9 @@ pub(crate) fn send_email() -> Result<ToolSpec, NameError> {
     spec.execution.timeout_ms = Some(60_000);
     // A message that may have been accepted is never sent again.
     spec.execution.retry = Some(Retry { attempts: 0, backoff_ms: 0 });
+    // A model that goes round in circles must not fill anybody's mailbox.
+    spec.execution.rate_limit =
+        (per_minute > 0).then(|| RateLimit { calls: per_minute, per: "1m".to_owned() });
     Ok(spec)
 }
 
@@ -91,16 +93,13 @@ impl SendEmail {
             Privacy::None => None,
             Privacy::Tls | Privacy::StartTls => Some(tls(account)?),
         };
-        let at_once = tls.clone().filter(|_| account.privacy == Privacy::Tls);
-        let connecting = AsyncSmtpConnection::connect_tokio1(
-            addresses.as_slice(),
-            Some(CONNECT_TIME),
-            &name,
-            at_once,
-            None,
-        );
+        let failed = |error| failure::of_step("connect to the mail server", &error);
+        let mut stream = stream::connect(&addresses).await.map_err(|error| failure::unreachable(&error))?;
+        if let (Privacy::Tls, Some(tls)) = (account.privacy, &tls) {
+            stream = stream::encrypted(stream, tls.clone()).await.map_err(failed)?;
+        }
         let mut connection =
-            connecting.await.map_err(|error| failure::of_step("connect to the mail server", &error))?;
+            AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(failed)?;
         if let (Privacy::StartTls, Some(tls)) = (account.privacy, tls) {
             if !connection.can_starttls() {
                 return Err(failure::no_tls(&account.host));

@@ -61,8 +61,9 @@ impl Rig {
         let root = Root { read_only: setup.read_only, ..Root::new("workspace", folder.path().to_owned()) };
         let parts = Parts {
             egress: Egress::new(&EgressRules { allowed_hosts: vec![], private_hosts }).unwrap(),
-            files: Files::new(vec![root]).unwrap(),
+            files: Some(Files::new(vec![root]).unwrap()),
             clock: Arc::new(SystemClock),
+            emails_per_minute: haft_builtins::EMAILS_PER_MINUTE,
             platform: PlatformSettings::new(
                 own(setup.platform).into_iter().map(|(name, value)| (name, Secret::new(value))),
             ),

@@ -149,6 +149,19 @@ async fn a_server_that_hangs_or_is_gone_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_server_that_never_ends_is_not_listened_to() {
+    for (manner, tls) in
+        [(Manner::Endless, "none"), (Manner::Endless, "starttls"), (Manner::EndlessTls, "tls")]
+    {
+        let server = SmtpServer::start(manner).await.unwrap();
+        let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
+        let (code, message) = rig.fail("send_email", letter()).await;
+        let expected = "could not connect to the mail server: it sent more than 1 MiB";
+        assert_eq!((code, message.as_str()), (ErrorCode::Network, expected), "{tls}");
+    }
+}
+
+#[tokio::test]
 async fn the_guard_holds_for_mail_too() {
     let server = SmtpServer::start(Manner::StartTls).await.unwrap();
     let all = settings(&server, &[]);

@@ -126,6 +126,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("files.read_only", "[\"data\"]"),
         ("secrets.environment", "[\"WEATHER_KEY\"]"),
         ("built_ins.enabled", "false"),
+        ("built_ins.emails_per_minute", "3"),
         ("ledger.sync", "\"os\""),
         ("ledger.keep_days", "0"),
         ("ledger.keep_calls", "1"),

@@ -206,6 +206,16 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| value.switch().map(|on| to.settings.built_ins.enabled = on),
     ),
     key(
+        "built_ins.emails_per_minute",
+        "10",
+        "How many messages the tool `send_email` sends in a minute at most; 0 is as many as one likes.",
+        |to, value| {
+            let most = value.number(0..=1_000_000)?;
+            to.settings.built_ins.emails_per_minute = u32::try_from(most).unwrap_or(u32::MAX);
+            Ok(())
+        },
+    ),
+    key(
         "ledger.sync",
         "\"disk\"",
         "When a call counts as recorded: `disk` waits for the disk, `os` for the operating system only.",

@@ -1,6 +1,8 @@
 //! The library as a program uses it.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[cfg(feature = "builtins")]
+mod built_ins;
 mod calls;
 mod definitions;
 mod execute;

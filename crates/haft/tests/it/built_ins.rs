@@ -1,0 +1,126 @@
+//! The tools that come with haft, in the set of a program.
+
+use haft::{ErrorCode, Tools};
+use haft_testkit::upstream::Upstream;
+use haft_testkit::upstream::axum::Router;
+use haft_testkit::upstream::axum::response::Html;
+use haft_testkit::upstream::axum::routing::get;
+use serde_json::{Value, json};
+
+use crate::support::write;
+
+const WITHOUT_FOLDER: [&str; 8] = [
+    "bash",
+    "datetime_utils",
+    "exec",
+    "http_request",
+    "json_transform",
+    "send_email",
+    "web_fetch",
+    "web_search",
+];
+
+async fn check(tools: &Tools, name: &str, args: Value, expected: Value) {
+    assert_eq!(tools.execute(name, args).await.map_err(|error| error.message), Ok(expected), "{name}");
+}
+
+#[tokio::test]
+async fn they_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = "<html><head><title>Page</title></head><body><h1>Hello</h1></body></html>";
+    let router = Router::new().route("/", get(move || async move { Html(page) }));
+    let upstream = Upstream::serve(router).await.unwrap();
+    let tools =
+        Tools::builder().sandbox(folder.path()).private_hosts(["127.0.0.1"]).built_ins().build().unwrap();
+    for (name, args, expected) in [
+        (
+            "write_file",
+            json!({"path": "a/b.txt", "content": "one"}),
+            json!({"path": "a/b.txt", "size": 3, "created": true}),
+        ),
+        (
+            "append_file",
+            json!({"path": "a/b.txt", "content": " two"}),
+            json!({"path": "a/b.txt", "size": 7, "appended": 4, "created": false}),
+        ),
+        ("read_file", json!({"path": "a/b.txt"}), json!("one two")),
+        ("json_transform", json!({"data": {"a": [1, 2]}, "query": "$.a[1]"}), json!(2)),
+        ("bash", json!({"script": "echo '[1, 2]'"}), json!([1, 2])),
+    ] {
+        check(&tools, name, args, expected).await;
+    }
+    let listed = tools.execute("list_files", json!({"path": "a"})).await.unwrap();
+    assert_eq!(listed[0]["name"], "b.txt");
+    let time = json!({"operation": "convert", "time": "2026-03-28T12:00:00Z", "timezone": "Europe/Berlin"});
+    assert_eq!(tools.execute("datetime_utils", time).await.unwrap()["iso"], "2026-03-28T13:00:00+01:00");
+    let fetched = tools.execute("web_fetch", json!({"url": upstream.url("/")})).await.unwrap();
+    assert_eq!((&fetched["title"], &fetched["content"]), (&json!("Page"), &json!("# Hello")));
+    let answered = tools.execute("http_request", json!({"url": upstream.url("/")})).await.unwrap();
+    assert_eq!((&answered["status"], &answered["body"]), (&json!(200), &json!(page)));
+}
+
+#[tokio::test]
+async fn what_they_may_not_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let builder = Tools::builder().sandbox(folder.path()).built_ins();
+    let tools = builder.refuse_elevated().build().unwrap();
+    for (name, args, code) in [
+        ("read_file", json!({"path": "../../etc/passwd"}), ErrorCode::PathEscapes),
+        ("read_file", json!({}), ErrorCode::InvalidArguments),
+        ("http_request", json!({"url": "http://127.0.0.1:1/"}), ErrorCode::EgressRefused),
+        ("exec", json!({"command": "true"}), ErrorCode::ApprovalRequired),
+        ("send_email", json!({"to": "a@example.com", "subject": "x", "body": "y"}), ErrorCode::SecretMissing),
+        ("web_search", json!({"query": "x"}), ErrorCode::SecretMissing),
+    ] {
+        let error = tools.execute(name, args).await.unwrap_err();
+        assert_eq!(error.code, code, "{name}: {}", error.message);
+    }
+}
+
+#[test]
+fn without_a_folder_there_are_no_file_tools() {
+    let tools = Tools::builder().built_ins().build().unwrap();
+    assert_eq!(tools.names(), WITHOUT_FOLDER);
+    assert_eq!(Tools::new().names(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_tool_of_the_program_wins() {
+    let own = haft::ToolDef::new("web_search", |_: Value| async { "mine" });
+    let tools = Tools::builder().tool(own).built_ins().build().unwrap();
+    assert_eq!(tools.names(), WITHOUT_FOLDER);
+    check(&tools, "web_search", json!({}), json!("mine")).await;
+
+    let again = haft::ToolDef::new("web_fetch", |_: Value| async { "mine" });
+    assert!(tools.register(again.clone()).is_err());
+    assert!(tools.remove("web_fetch"));
+    tools.register(again).unwrap();
+    check(&tools, "web_fetch", json!({}), json!("mine")).await;
+}
+
+#[tokio::test]
+async fn a_definition_may_run_their_functions_and_not_take_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = Tools::builder().built_ins().build().unwrap();
+    let of = |name: &str| {
+        format!(
+            "name: {name}\ndescription: Picks\nparams: [{{name: data, type: object, required: true}}, {{name: query, type: string}}]\n\
+             implementation: {{type: builtin, function: json_transform}}\n"
+        )
+    };
+    write(folder.path(), "pick.yaml", &of("pick"));
+    write(folder.path(), "exec.yaml", &of("exec"));
+    let report = tools.load_directory(folder.path()).unwrap();
+    assert_eq!(report.loaded, ["pick"]);
+    let refused = report.refused[0].to_string();
+    assert!(refused.ends_with("the name `exec` is taken by a built-in tool; choose another"), "{refused}");
+    check(&tools, "pick", json!({"data": {"a": 1}, "query": "$.a"}), json!(1)).await;
+}
+
+#[tokio::test]
+async fn a_filter_holds_for_them() {
+    let tools = Tools::builder().built_ins().build().unwrap();
+    let view = tools.filter(["json_transform"]).unwrap();
+    assert_eq!(view.names(), ["json_transform"]);
+    assert_eq!(view.execute("exec", json!({"command": "true"})).await.unwrap_err().code, ErrorCode::NotFound);
+}
