@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test conformance bench fmt lint
+.PHONY: help run test conformance bench peers fmt lint
 
 # Prints a heading between the parts of a verb.
 heading = @printf '\n== %s\n' "$(1)"
@@ -44,6 +44,12 @@ conformance: ## the public conformance suites of MCP: server and client
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build
 	cargo run --locked --profile quick --package haft-bench
+	@$(MAKE) --no-print-directory peers
+
+peers: ## measure a call in one process next to rmcp, rig, LangChain and Pydantic-AI (make bench does, too)
+	@tools/setup build
+	@tools/setup peers library
+	cargo run --locked --release --manifest-path bench/peers/Cargo.toml --target-dir target/bench-peers/build
 
 fmt: ## format the sources
 	cargo fmt --all

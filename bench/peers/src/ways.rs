@@ -1,0 +1,137 @@
+//! One function, and the ways to call it.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+
+use anyhow::{Context as _, Result, ensure};
+use haft::{ToolDef, Tools};
+use rig_agent::tool::{Tool, ToolContext, ToolSet};
+use rmcp::handler::server::tool::{ToolCallContext, ToolRoute, ToolRouter};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolRequestParams, NumberOrString};
+use rmcp::service::{Peer, RequestContext, RunningService, serve_directly};
+use rmcp::{RoleServer, ServerHandler};
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The row that all others are compared with.
+pub const HAFT: &str = "haft, `Tools::execute`";
+const NAME: &str = "forecast";
+const TEXT: &str = r#"{"city": "Berlin", "days": 3}"#;
+
+#[derive(Deserialize, JsonSchema)]
+struct Forecast {
+    city: String,
+    days: u8,
+}
+
+#[expect(clippy::unused_async, reason = "the same function for all")]
+async fn forecast(args: Forecast) -> usize {
+    args.city.len() + usize::from(args.days)
+}
+
+/// All ways, ready to be called.
+pub struct Ways {
+    tools: Tools,
+    router: ToolRouter<Server>,
+    peer: Peer<RoleServer>,
+    set: ToolSet,
+    // The peer of a request belongs to a running service.
+    _service: RunningService<RoleServer, Server>,
+}
+
+impl Ways {
+    /// The name, the form of the arguments, and what is checked, in the order of [`Ways::call`].
+    pub const ROWS: [(&str, &str, &str); 6] = [
+        ("the function itself", "values", "nothing"),
+        ("the function, its arguments read from JSON", "JSON object", "types (serde)"),
+        (HAFT, "JSON object", "JSON Schema, types (serde), bounds, deadline"),
+        ("haft, the same from text", "JSON text", "JSON Schema, types (serde), bounds, deadline"),
+        ("rmcp, `ToolRouter::call`", "JSON object", "types (serde)"),
+        ("rig, `ToolSet::execute`", "JSON text", "types (serde)"),
+    ];
+
+    pub fn new() -> Result<Self> {
+        let schema = schema_for!(Forecast).as_value().as_object().cloned().context("an object")?;
+        let route = ToolRoute::new(
+            rmcp::model::Tool::new(NAME, "Counts letters and days.", schema),
+            |Parameters(args): Parameters<Forecast>| async { forecast(args).await.to_string() },
+        );
+        let mut set = ToolSet::default();
+        set.add_tool(RigTool);
+        let (transport, _) = tokio::io::duplex(64);
+        let service = serve_directly::<RoleServer, _, _, _, _>(Server, transport, None);
+        Ok(Self {
+            tools: Tools::builder()
+                .tool(ToolDef::new(NAME, forecast).description("Counts letters and days."))
+                .build()?,
+            router: ToolRouter::new().with_route(route),
+            peer: service.peer().clone(),
+            set,
+            _service: service,
+        })
+    }
+
+    /// Calls the function `times` times in one way.
+    pub async fn call(&self, way: usize, times: u32) -> Result<()> {
+        for _ in 0..times {
+            let answer = match way {
+                0 => json!(forecast(Forecast { city: black_box("Berlin").to_owned(), days: black_box(3) }).await),
+                1 => json!(forecast(serde_json::from_value(object())?).await),
+                2 => self.tools.execute(NAME, object()).await?,
+                3 => self.tools.execute(NAME, serde_json::from_str::<Value>(black_box(TEXT))?).await?,
+                4 => self.rmcp().await?,
+                _ => self.rig().await?,
+            };
+            ensure!(black_box(answer) == 9, "a wrong answer");
+        }
+        Ok(())
+    }
+
+    async fn rmcp(&self) -> Result<Value> {
+        let Value::Object(args) = object() else { anyhow::bail!("no object") };
+        let params = CallToolRequestParams::new(NAME).with_arguments(args);
+        let context = RequestContext::new(NumberOrString::Number(1), self.peer.clone());
+        let response = self.router.call(ToolCallContext::new(&Server, params, context)).await?;
+        let rmcp::model::CallToolResponse::Complete(result) = response else { anyhow::bail!("not complete") };
+        let text = result.content.first().and_then(|block| block.as_text()).context("a text")?;
+        Ok(json!(text.text.parse::<u64>()?))
+    }
+
+    async fn rig(&self) -> Result<Value> {
+        let result = self.set.execute(NAME, black_box(TEXT), &mut ToolContext::new()).await;
+        result.output().as_json().cloned().context("a value")
+    }
+}
+
+fn object() -> Value {
+    json!({"city": black_box("Berlin"), "days": black_box(3)})
+}
+
+/// The service that a router of rmcp belongs to.
+struct Server;
+
+impl ServerHandler for Server {}
+
+/// The function as a tool of rig.
+struct RigTool;
+
+impl Tool for RigTool {
+    const NAME: &'static str = NAME;
+    type Args = Forecast;
+    type Output = usize;
+    type Error = Infallible;
+
+    fn description(&self) -> String {
+        "Counts letters and days.".to_owned()
+    }
+
+    fn parameters(&self) -> Value {
+        schema_for!(Forecast).to_value()
+    }
+
+    async fn call(&self, _: &mut ToolContext, args: Forecast) -> Result<usize, Infallible> {
+        Ok(forecast(args).await)
+    }
+}
