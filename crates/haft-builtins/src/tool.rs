@@ -7,7 +7,7 @@ use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::{Function, Implementation};
 use haft_core::name::{NameError, ToolName};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::problem::excerpt;
+use haft_core::problem::{Problem, excerpt};
 use haft_core::spec::ToolSpec;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -19,6 +19,14 @@ pub trait BuiltIn: Send + Sync + 'static {
 
     /// Runs it once.
     fn call(&self, call: &CallContext, args: Self::Args) -> impl Future<Output = Outcome> + Send;
+
+    /// Makes one that has the settings of a definition; `None` where it takes none.
+    fn with_config(&self, _config: &Map<String, Value>) -> Option<Result<Self, Problem>>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// Makes a function with typed arguments one that can be registered.
@@ -36,6 +44,17 @@ impl<B: BuiltIn> Prepared for Typed<B> {
                 .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
             self.0.call(call, args).await
         })
+    }
+
+    fn with_config(&self, config: &Map<String, Value>) -> Result<Arc<dyn Prepared>, Problem> {
+        match self.0.with_config(config) {
+            Some(configured) => Ok(function(configured?)),
+            None => Err(Problem::new(
+                "implementation.config",
+                "unknown_key",
+                "this function takes no settings besides its arguments; leave them out",
+            )),
+        }
     }
 }
 
@@ -67,7 +86,7 @@ pub struct Describe {
 
 /// Makes a definition that runs the function of its own name; the caller changes what is special about it.
 pub fn describe(about: Describe) -> Result<ToolSpec, NameError> {
-    let function = Implementation::Function(Function { function: about.name.to_owned() });
+    let function = Implementation::Function(Function::new(about.name));
     let mut spec = ToolSpec::new(ToolName::new(about.name)?, function);
     about.description.clone_into(&mut spec.description);
     about.category.clone_into(&mut spec.category);

@@ -59,6 +59,12 @@ pub trait Prepared: Send + Sync {
     fn grace(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// Makes one that has the settings of a definition, for those that take any.
+    fn with_config(&self, _config: &Map<String, Value>) -> Result<Arc<dyn Prepared>, Problem> {
+        let message = "this function takes no settings besides its arguments; leave them out";
+        Err(Problem::new("implementation.config", "unknown_key", message))
+    }
 }
 
 /// What a running call tells those who watch it.

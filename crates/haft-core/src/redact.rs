@@ -190,7 +190,15 @@ impl Trust {
             return Self { all: false, auth: false, base: Default::default() };
         };
         let same = |key: &str| now.get(key).map(address) == before.get(key).map(address);
-        let all = origins(now).is_subset(&origins(before)) && same("server_url") && same("server");
+        // The key of a function is for the service that it was said for.
+        let called = |value: &Value| {
+            let of_function = value.get("type").is_some_and(|kind| kind == "function");
+            of_function.then(|| (value.get("function").cloned(), value.pointer("/config/provider").cloned()))
+        };
+        let all = origins(now).is_subset(&origins(before))
+            && same("server_url")
+            && same("server")
+            && called(now) == called(before);
         let token = |value: &Value| value.pointer("/auth/token_url").map(address);
         Self { all, auth: all && token(now) == token(before), base: (url(now), url(before)) }
     }

@@ -116,7 +116,12 @@ impl Executor for FunctionExecutor {
         spec: &Arc<ToolSpec>,
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
-        let function = self.functions.find(spec).map_err(|problem| vec![problem])?;
+        let mut function = self.functions.find(spec).map_err(|problem| vec![problem])?;
+        if let Implementation::Function(named) = &spec.implementation
+            && !named.config.is_empty()
+        {
+            function = function.with_config(&named.config).map_err(|problem| vec![problem])?;
+        }
         let defaults = defaults(spec);
         if defaults.is_empty() {
             return Ok(function);

@@ -111,7 +111,7 @@ impl ToolDef {
     /// does not matter.
     pub fn from_spec(mut spec: ToolSpec, function: Arc<dyn Prepared>) -> Self {
         let name = spec.name.as_str().to_owned();
-        spec.implementation = Implementation::Function(Function { function: name.clone() });
+        spec.implementation = Implementation::Function(Function::new(name.as_str()));
         Self { name, spec: Ok(spec), of_type: None, function }
     }
 
@@ -123,7 +123,7 @@ impl ToolDef {
 
     fn of(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
         let spec = ToolName::for_program(&name).map(|tool| {
-            let implementation = Implementation::Function(Function { function: name.clone() });
+            let implementation = Implementation::Function(Function::new(name.as_str()));
             ToolSpec { input_schema, ..ToolSpec::new(tool, implementation) }
         });
         Self { name, spec, of_type: None, function }

@@ -1,14 +1,17 @@
 //! Which service is asked, and with whose key.
 //!
-//! The order: a credential `web_search` of the tenant; one that is named after a service (`serper`, `brave`,
+//! The order: `api_key` of the definition; the credential that its `credentials_ref` names; a credential `web_search` of
+//! the tenant; one that is named after a service (`serper`, `brave`,
 //! `searxng`), or after its setting (`SERPER_API_KEY`, …); the settings of the platform. A credential holds the key
 //! itself, or JSON with `api_key` (or `token`), `provider` and `endpoint`. Key and address always come from one place:
 //! the platform's key never goes to an address that a tenant has set.
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::{Problem, excerpt};
 use haft_core::secret::Secret;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::provider::Provider;
 use crate::settings::{PlatformSettings, Settings, Whose};
@@ -30,12 +33,78 @@ struct Payload {
     endpoint: Option<String>,
 }
 
+/// What a definition says of the service.
+#[derive(Clone, Default)]
+pub(super) struct Own {
+    provider: Option<Provider>,
+    /// The key itself, or `${NAME}`.
+    api_key: Option<Secret>,
+    credentials_ref: Option<String>,
+}
+
+impl Own {
+    /// Reads the settings of a definition.
+    pub(super) fn read(config: &Map<String, Value>) -> Result<Self, Problem> {
+        let fault = |key: &str, code: &str, message: &str| {
+            Problem::new(format!("implementation.config.{}", excerpt(key, 60)), code, message)
+        };
+        let mut own = Self::default();
+        for (key, value) in config {
+            let text = value.as_str().map(str::trim).filter(|text| !text.is_empty());
+            let text = text.ok_or_else(|| fault(key, "wrong_type", "expected a text that is not empty"))?;
+            match key.as_str() {
+                "api_key" => own.api_key = Some(Secret::new(text.to_owned())),
+                "credentials_ref" => own.credentials_ref = Some(text.to_owned()),
+                "provider" => {
+                    let known = Provider::parse(text);
+                    let wrong = || fault(key, "invalid_value", "expected `serper`, `brave` or `searxng`");
+                    own.provider = Some(known.ok_or_else(wrong)?);
+                }
+                _ => {
+                    let message =
+                        "is not known; `web_search` takes `api_key`, `credentials_ref` and `provider`";
+                    return Err(fault(key, "unknown_key", message));
+                }
+            }
+        }
+        Ok(own)
+    }
+
+    /// Returns the key that the definition says or names. One that is named and missing is an error: another key
+    /// would be somebody else's.
+    async fn key(&self, call: &CallContext) -> Result<Option<Secret>, CallError> {
+        let literal = self.api_key.as_ref().map(|key| key.expose().to_owned());
+        let referred = literal.as_deref().and_then(|key| key.strip_prefix("${")?.strip_suffix('}'));
+        if let (Some(literal), None) = (&literal, referred) {
+            let key = Secret::new(literal.clone());
+            call.hide(key.clone());
+            return Ok(Some(key));
+        }
+        let Some(name) = referred.or(self.credentials_ref.as_deref()) else { return Ok(None) };
+        let found = call.secret(name).await?;
+        let missing = || {
+            let message =
+                format!("the definition names the credential `{}`, which is not stored", excerpt(name, 100));
+            CallError::new(ErrorCode::SecretMissing, message)
+                .for_model("web search is not set up on this server")
+        };
+        found.filter(|key| !key.expose().trim().is_empty()).ok_or_else(missing).map(Some)
+    }
+}
+
 /// Finds the way, for the service that was asked for or for the first that is set up.
 pub(super) async fn find(
     call: &CallContext,
+    own: &Own,
     platform: &PlatformSettings,
     wanted: Option<Provider>,
 ) -> Result<Access, CallError> {
+    if let Some(key) = own.key(call).await?
+        && let Some(access) = access(call, &key, own.provider, wanted)
+    {
+        return Ok(access);
+    }
+    let wanted = wanted.or(own.provider);
     for whose in [Whose::Tenant, Whose::Platform] {
         let settings = Settings::new(call, platform, whose);
         if let Some(access) = of(call, &settings, whose, wanted).await? {

@@ -3,13 +3,14 @@
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_runtime::egress::Egress;
 use haft_runtime::http::{Excess, exchange};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::access;
+use super::access::{self, Own};
 use super::provider::{Provider, Query};
 use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, invalid};
@@ -58,14 +59,17 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Searches the web.
+#[derive(Clone)]
 pub(crate) struct WebSearch {
     egress: Egress,
     platform: PlatformSettings,
+    /// What the definition says.
+    own: Own,
 }
 
 impl WebSearch {
     pub(crate) fn new(egress: Egress, platform: PlatformSettings) -> Self {
-        Self { egress, platform }
+        Self { egress, platform, own: Own::default() }
     }
 }
 
@@ -79,13 +83,17 @@ pub(crate) struct Args {
 impl BuiltIn for WebSearch {
     type Args = Args;
 
+    fn with_config(&self, config: &Map<String, Value>) -> Option<Result<Self, Problem>> {
+        Some(Own::read(config).map(|own| Self { own, ..self.clone() }))
+    }
+
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         if args.query.trim().is_empty() {
             return Err(invalid("`query` is empty: say what to search for"));
         }
         let count = args.count.unwrap_or(USUAL_COUNT).clamp(1, MOST);
-        let access =
-            access::find(call, &self.platform, args.provider.as_deref().and_then(Provider::parse)).await?;
+        let wanted = args.provider.as_deref().and_then(Provider::parse);
+        let access = access::find(call, &self.own, &self.platform, wanted).await?;
         let query = Query { text: args.query.trim(), count };
         let request = access.provider.request(&access.endpoint, access.key.as_ref(), query)?;
         let answer = exchange(&self.egress, call, request, LARGEST_ANSWER, Excess::Fail).await?;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use haft_builtins::{BuiltIns, Parts, PlatformSettings, built_ins};
 use haft_core::Work;
-use haft_core::executor::CallContext;
+use haft_core::executor::{CallContext, Prepared};
 use haft_core::id::CallId;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::Problem;
 use haft_core::schema::Schema;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_runtime::clock::SystemClock;
@@ -98,6 +99,20 @@ impl Rig {
 
     pub(crate) async fn call(&self, name: &str, args: Value) -> Outcome {
         self.call_with_secrets(name, args).await.0
+    }
+
+    /// Returns the function of a tool with the settings of a definition.
+    pub(crate) fn configured(&self, name: &str, config: &Value) -> Result<Arc<dyn Prepared>, Problem> {
+        self.tools.functions.get(name).unwrap().with_config(config.as_object().unwrap())
+    }
+
+    /// Calls a tool of a definition that has settings.
+    pub(crate) async fn call_configured(&self, name: &str, config: &Value, args: Value) -> Outcome {
+        let function = self.configured(name, config).unwrap();
+        let (tenant, deadline) = (TenantId::default_tenant(), Instant::now() + self.time);
+        let call =
+            CallContext::new(CallId(uuid::Uuid::nil()), tenant, deadline, Arc::clone(&self.stored) as _);
+        function.run(&call, args.as_object().unwrap()).await
     }
 
     /// Calls a tool that has to fail, and returns code and message.

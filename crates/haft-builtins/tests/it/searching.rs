@@ -105,6 +105,68 @@ async fn credentials_have_an_order() {
 }
 
 #[tokio::test]
+async fn the_key_of_a_definition_comes_first() {
+    let upstream = upstream().await;
+    let at = |key: &str| json!({"api_key": key, "endpoint": upstream.url("/serper")}).to_string();
+    let (stored, company) = (at("stored"), at("company"));
+    let rig = Rig::new(&Setup {
+        stored: &[("web_search", &stored), ("company_search", &company), ("KEY", &at("of a name"))],
+        ..Setup::default()
+    });
+    for (config, key) in [
+        (json!({"api_key": at("literal"), "credentials_ref": "company_search"}), "literal"),
+        (json!({"api_key": "${KEY}", "credentials_ref": "company_search"}), "of a name"),
+        (json!({"credentials_ref": "company_search"}), "company"),
+        (json!({"provider": "serper"}), "stored"),
+    ] {
+        let outcome = rig.call_configured("web_search", &config, json!({"query": "x"})).await;
+        assert!(outcome.is_ok(), "{config}: {outcome:?}");
+        let seen = upstream.seen().pop().unwrap();
+        assert_eq!(seen.headers.get("x-api-key").map(String::as_str), Some(key), "{config}");
+    }
+    let config = json!({"credentials_ref": "nobody"});
+    let error = rig.call_configured("web_search", &config, json!({"query": "x"})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::SecretMissing);
+    insta::assert_snapshot!(error.message, @"the definition names the credential `nobody`, which is not stored");
+}
+
+#[test]
+fn settings_of_a_definition_are_checked() {
+    let rig = Rig::new(&Setup::default());
+    let told =
+        |name: &str, config: Value| rig.configured(name, &config).err().map(|problem| problem.to_string());
+    for (name, config, expected) in [
+        ("web_search", json!({"api_key": "k", "provider": "Brave"}), None),
+        (
+            "web_search",
+            json!({"api_key": 7}),
+            Some("`implementation.config.api_key`: expected a text that is not empty"),
+        ),
+        (
+            "web_search",
+            json!({"provider": "altavista"}),
+            Some("`implementation.config.provider`: expected `serper`, `brave` or `searxng`"),
+        ),
+        (
+            "web_search",
+            json!({"endpoint": "https://a.example"}),
+            Some(
+                "`implementation.config.endpoint`: is not known; `web_search` takes `api_key`, `credentials_ref` and `provider`",
+            ),
+        ),
+        (
+            "web_fetch",
+            json!({"api_key": "k"}),
+            Some(
+                "`implementation.config`: this function takes no settings besides its arguments; leave them out",
+            ),
+        ),
+    ] {
+        assert_eq!(told(name, config).as_deref(), expected, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn faults_are_told_without_the_key() {
     let upstream = upstream().await;
     let denied = json!({"api_key": "tenant-key", "endpoint": upstream.url("/denied")}).to_string();

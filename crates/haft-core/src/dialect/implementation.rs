@@ -106,12 +106,23 @@ fn kinds() -> String {
     Kind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ")
 }
 
+/// Settings of functions that may stand outside `config`.
+const FUNCTION_SETTINGS: [&str; 3] = ["api_key", "credentials_ref", "provider"];
+
 fn function(fields: &mut Fields<'_>) -> Option<Implementation> {
     let Some(key) = fields.spelling(&["function", "function_name", "goFunc"]) else {
         fields.missing("function", "the name under which the function is registered");
         return None;
     };
-    fields.text(key).map(|function| Implementation::Function(Function { function }))
+    let function = fields.text(key);
+    let mut config = fields.object("config").unwrap_or_default();
+    // The registry writes them beside the name.
+    for key in FUNCTION_SETTINGS {
+        if let Some(value) = fields.value(key) {
+            config.insert(key.to_owned(), value);
+        }
+    }
+    Some(Implementation::Function(Function { function: function?, config }))
 }
 
 fn script(fields: &mut Fields<'_>) -> Option<Implementation> {

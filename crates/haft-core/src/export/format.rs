@@ -157,7 +157,7 @@ mod tests {
     fn the_two_forms() {
         let mut spec = ToolSpec::new(
             ToolName::new("weather-check").unwrap(),
-            Implementation::Function(Function { function: "f".into() }),
+            Implementation::Function(Function::new("f")),
         );
         spec.description = "Check current weather for a location".into();
         spec.input_schema =
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_forms_of_gemini_and_mcp() {
-        let function = Function { function: "f".into() };
+        let function = Function::new("f");
         let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
         spec.description = "Adds".into();
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn both_apis_of_openai_loosely_and_strictly() {
-        let function = Function { function: "f".into() };
+        let function = Function::new("f");
         let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
         spec.description = "Adds".into();
         spec.input_schema = json!({"properties": {"a": {"type": "integer"}}});

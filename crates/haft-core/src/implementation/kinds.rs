@@ -146,6 +146,16 @@ impl Implementation {
 pub struct Function {
     /// The name under which it is registered.
     pub function: String,
+    /// What the definition says to the function itself, besides the arguments of calls; few functions take any.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub config: Map<String, Value>,
+}
+
+impl Function {
+    /// The function of this name, without settings.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { function: name.into(), config: Map::new() }
+    }
 }
 
 /// A bash or python body.

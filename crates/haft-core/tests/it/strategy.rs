@@ -238,7 +238,10 @@ fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
     prop_oneof![
-        1 => text().prop_map(|function| Implementation::Function(Function { function })),
+        1 => (text(), texts()).prop_map(|(function, config)| Implementation::Function(Function {
+            function,
+            config: config.into_iter().map(|(key, value)| (key, value.into())).collect(),
+        })),
         4 => http(),
         4 => (runtime, text()).prop_map(|(runtime, body)| Implementation::Script(Script { runtime, body })),
         1 => (of(text()), of(text()), of(text()), texts(), accesses()).prop_map(
