@@ -13,10 +13,11 @@ use anyhow::Result;
 
 use crate::ways::Ways;
 
-/// How many calls are taken together: one is too short for the clock.
-const BATCH: u32 = 1_000;
+/// How many calls are taken together: one is too short for the clock, and many are longer than a process runs without
+/// another one in between.
+const BATCH: u32 = 100;
 /// How many rounds come before and after those of Python.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 1_000;
 
 /// A row of the table.
 struct Row {
