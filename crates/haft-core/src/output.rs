@@ -202,7 +202,8 @@ mod tests {
             (vec![b'x'; 1000], u64::MAX / 2),
             (vec![b'x'; 1000], 0),
             (vec![0xff; 1000], 1),
-            (vec![0xff; 400], 0),
+            (vec![0xff; 700], 0),
+            (b"xxxxxxxxxxx\xe9".repeat(90), 0),
             ("ä".repeat(500).into_bytes(), 1),
             (vec![0; 1000], 1),
             (vec![0; 900], 0),
@@ -212,9 +213,6 @@ mod tests {
             let size = value.to_string().len();
             assert!((700..=1000).contains(&size), "{size}: {value}");
         }
-        let value = printed(&[0xff; 400], 0).value(1000, &[]);
-        let expected = format!("{}\n[output cut here: 94 bytes left out]", "\u{fffd}".repeat(306));
-        assert_eq!(value, json!(expected));
     }
 
     #[test]

@@ -120,6 +120,7 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("mcp.allowed_hosts", "[\"tools.example.com\"]"),
         ("mcp.public_url", "\"https://tools.example.com\""),
         ("mcp.compact_above", "7"),
+        ("mcp.compact_above_tokens", "7"),
         ("egress.allowed_hosts", "[\"*.example.com\"]"),
         ("egress.private_hosts", "[\"10.0.0.0/8\"]"),
         ("files.sandboxes", "[\"work=/srv/work\", \"data=/srv/data\"]"),

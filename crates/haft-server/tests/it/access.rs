@@ -33,7 +33,12 @@ async fn every_documented_route_wants_a_token() {
     let (_, document) = send(server.bare(Method::GET, "/api/openapi.json")).await;
     let mut asked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys() {
+        for (method, operation) in methods.as_object().unwrap() {
+            if operation["security"] == json!([{}]) {
+                // Where a browser comes back to; what it brings along is known to nobody else.
+                assert_eq!(path, "/mcp-servers/oauth/callback");
+                continue;
+            }
             let method: Method = method.to_uppercase().parse().unwrap();
             let path = format!("/api{}", path.replace(['{', '}'], ""));
             let (status, answer) = send(server.bare(method.clone(), &path)).await;

@@ -279,7 +279,8 @@ async fn what_is_read_can_be_written_back_and_changes_nothing() {
     let http = json!({"type": "http", "method": "POST", "url": "https://api.example.com/${x}", "body": {"a": "${x}"}});
     for definition in [
         function_tool("plain", "echo"),
-        json!({"name": "fetch", "description": "Fetches a thing by its name", "implementation": http}),
+        json!({"name": "fetch", "description": "Fetches a thing by its name", "implementation": http,
+               "input_schema": {"type": "object", "properties": {"x": {"type": "string"}}}}),
         json!({"name": "say", "description": "Says a word to the caller", "runtime": "bash", "body": "echo $x", "timeout_secs": 7,
                "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}, "policy": "elevated"}),
     ] {
