@@ -44,6 +44,25 @@ pub struct McpServer {
     pub modified_at: Timestamp,
 }
 
+impl McpServer {
+    /// Makes a server that is switched on, whose tools anyone may call as they are named there, and whose changes are
+    /// asked about.
+    pub fn new(id: BundleSlug, tenant: TenantId, transport: Transport) -> Self {
+        Self {
+            id,
+            tenant,
+            transport,
+            enabled: true,
+            accept_changes: false,
+            policy: Policy::Allow,
+            prefix: String::new(),
+            declared_in: None,
+            created_at: Timestamp::UNIX_EPOCH,
+            modified_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+}
+
 /// How a server is reached. Texts may name secrets as `${NAME}`; they are put in when it is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -13,6 +13,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haft_core::Work;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, Executor as _};
 use haft_core::id::CallId;
@@ -20,8 +21,7 @@ use haft_core::mcp::{Listed, McpServer, OAuthClient, OAuthGrant, Phase, Streamab
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::Outcome;
 use haft_core::secret::{GrantId, RefreshTokens, RefreshTurn, Secret, SecretError, SecretSource};
-use haft_core::spec::{Policy, ToolSpec};
-use haft_core::{Timestamp, Work};
+use haft_core::spec::ToolSpec;
 use haft_mcp::client::{Callback, ClientParts, McpClients, McpExecutor, McpHome};
 use haft_runtime::egress::{Egress, EgressRules, Outgoing};
 use haft_sandbox::{EngineName, Sandbox, Settings};
@@ -209,22 +209,10 @@ fn server(url: &str, scenario: &str, context: &Value) -> Result<McpServer, Fault
     };
     let oauth =
         client_id.map(|id| OAuthClient { client_id: Some(id), client_secret, scopes: Vec::new(), grant });
-    Ok(McpServer {
-        id: BundleSlug::new("conformance")?,
-        tenant: TenantId::default_tenant(),
-        transport: Transport::Http(StreamableHttp {
-            url: url.to_owned(),
-            oauth,
-            ..StreamableHttp::default()
-        }),
-        enabled: true,
-        accept_changes: true,
-        policy: Policy::Allow,
-        prefix: String::new(),
-        declared_in: None,
-        created_at: Timestamp::UNIX_EPOCH,
-        modified_at: Timestamp::UNIX_EPOCH,
-    })
+    let transport =
+        Transport::Http(StreamableHttp { url: url.to_owned(), oauth, ..StreamableHttp::default() });
+    let id = BundleSlug::new("conformance")?;
+    Ok(McpServer { accept_changes: true, ..McpServer::new(id, TenantId::default_tenant(), transport) })
 }
 
 #[tokio::main]

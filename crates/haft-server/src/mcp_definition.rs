@@ -130,16 +130,13 @@ impl NewServer {
             _ => return Err("say either `command` or `url`".to_owned()),
         };
         Ok(McpServer {
-            id,
-            tenant,
-            transport,
             enabled: self.enabled,
             accept_changes: self.accept_changes,
             policy,
             prefix: self.prefix,
-            declared_in: None,
             created_at: now,
             modified_at: now,
+            ..McpServer::new(id, tenant, transport)
         })
     }
 }

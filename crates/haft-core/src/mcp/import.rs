@@ -128,24 +128,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Timestamp;
     use crate::mcp::{Stdio, Transport};
     use crate::name::{BundleSlug, TenantId};
-    use crate::spec::Policy;
 
     fn server(prefix: &str) -> McpServer {
-        McpServer {
-            id: BundleSlug::new("files").unwrap(),
-            tenant: TenantId::default_tenant(),
-            transport: Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() }),
-            enabled: true,
-            accept_changes: false,
-            policy: Policy::Allow,
-            prefix: prefix.to_owned(),
-            declared_in: None,
-            created_at: Timestamp::UNIX_EPOCH,
-            modified_at: Timestamp::UNIX_EPOCH,
-        }
+        let transport = Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() });
+        let id = BundleSlug::new("files").unwrap();
+        McpServer { prefix: prefix.to_owned(), ..McpServer::new(id, TenantId::default_tenant(), transport) }
     }
 
     fn listed(name: &str) -> Listed {

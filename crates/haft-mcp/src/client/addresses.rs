@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use haft_core::catalog::StoreError;
 use haft_core::mcp::{Listed, McpServer, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, NameError, TenantId};
-use haft_core::spec::Policy;
-use haft_core::{Timestamp, Work, hash};
+use haft_core::{Work, hash};
 
 use super::clients::{ClientParts, McpHome};
 use super::connection::Connection;
@@ -31,18 +30,9 @@ impl Address {
         let mut digest = hash::of_bytes(format!("{self:?}").as_bytes());
         digest.truncate(12);
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        Ok(McpServer {
-            id: BundleSlug::new(&format!("address-{digest}"))?,
-            tenant: tenant.clone(),
-            transport: Transport::Http(StreamableHttp { url, headers, oauth: None }),
-            enabled: true,
-            accept_changes: true,
-            policy: Policy::Allow,
-            prefix: String::new(),
-            declared_in: None,
-            created_at: Timestamp::UNIX_EPOCH,
-            modified_at: Timestamp::UNIX_EPOCH,
-        })
+        let id = BundleSlug::new(&format!("address-{digest}"))?;
+        let transport = Transport::Http(StreamableHttp { url, headers, oauth: None });
+        Ok(McpServer { accept_changes: true, ..McpServer::new(id, tenant.clone(), transport) })
     }
 }
 

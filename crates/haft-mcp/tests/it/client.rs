@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_core::Timestamp;
 use haft_core::Work;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, CallEvent, EventSink, Executor as _};
@@ -14,7 +13,7 @@ use haft_core::mcp::{Listed, McpServer, Phase, ServerState, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
-use haft_core::spec::{Policy, ToolSpec};
+use haft_core::spec::ToolSpec;
 use haft_mcp::client::{ClientParts, McpClients, McpExecutor, McpHome};
 use haft_runtime::egress::{Egress, EgressRules};
 use haft_sandbox::{EngineName, Sandbox, Settings};
@@ -123,23 +122,13 @@ fn uuid() -> uuid::Uuid {
 }
 
 fn server(command: &str, args: &[&str]) -> McpServer {
-    McpServer {
-        id: id(),
-        tenant: TenantId::default_tenant(),
-        transport: Transport::Stdio(Stdio {
-            command: command.to_owned(),
-            args: args.iter().map(|&text| text.to_owned()).collect(),
-            env: BTreeMap::from([("KEY".to_owned(), "key=${API_KEY}".to_owned())]),
-            ..Stdio::default()
-        }),
-        enabled: true,
-        accept_changes: false,
-        policy: Policy::Allow,
-        prefix: String::new(),
-        declared_in: None,
-        created_at: Timestamp::UNIX_EPOCH,
-        modified_at: Timestamp::UNIX_EPOCH,
-    }
+    let transport = Transport::Stdio(Stdio {
+        command: command.to_owned(),
+        args: args.iter().map(|&text| text.to_owned()).collect(),
+        env: BTreeMap::from([("KEY".to_owned(), "key=${API_KEY}".to_owned())]),
+        ..Stdio::default()
+    });
+    McpServer::new(id(), TenantId::default_tenant(), transport)
 }
 
 #[tokio::test]

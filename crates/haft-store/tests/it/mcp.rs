@@ -1,6 +1,5 @@
 //! MCP servers, and what becomes of their lists.
 
-use haft_core::Timestamp;
 use haft_core::catalog::{Backup, Catalog as _, StoreError};
 use haft_core::mcp::{Import, Listed, McpServer, Stdio, Transport, import};
 use haft_core::name::{BundleSlug, TenantId};
@@ -20,18 +19,8 @@ on_both![
 ];
 
 fn server(id: &str) -> McpServer {
-    McpServer {
-        id: BundleSlug::new(id).unwrap(),
-        tenant: TenantId::default_tenant(),
-        transport: Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() }),
-        enabled: true,
-        accept_changes: false,
-        policy: Policy::Allow,
-        prefix: String::new(),
-        declared_in: None,
-        created_at: Timestamp::UNIX_EPOCH,
-        modified_at: Timestamp::UNIX_EPOCH,
-    }
+    let transport = Transport::Stdio(Stdio { command: "x".into(), ..Stdio::default() });
+    McpServer::new(BundleSlug::new(id).unwrap(), TenantId::default_tenant(), transport)
 }
 
 fn listed(name: &str, description: &str) -> Listed {
