@@ -9,7 +9,9 @@ use crate::output::Output;
 
 /// Starts logging for the rest of the process.
 pub(crate) fn start(log: &LogSettings, output: &Output) {
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // What goes wrong with an MCP server is told by haft, without its secrets; the library would tell it with them.
+    let filter = EnvFilter::try_new(format!("rmcp=off,{}", log.level))
+        .unwrap_or_else(|_| EnvFilter::new("rmcp=off,info"));
     let registry = tracing_subscriber::registry().with(filter);
     // A second start, which only tests could make, changes nothing.
     let _ = match log.format {

@@ -128,6 +128,13 @@ exit code: 8
 ----- stderr
 error: `url` must begin with http:// or https://
 ");
+    insta::assert_snapshot!(shown(&["add", "meta", "--url", "http://169.254.169.254/mcp"]), @r"
+exit code: 5
+----- stdout
+----- stderr
+added the MCP server `meta`; asking it for its tools
+error: the MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
+");
     insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"
 exit code: 3
 ----- stdout

@@ -442,7 +442,7 @@ fn taken(tool: rmcp::model::Tool) -> Listed {
 
 /// The outer layers of these errors say only that something failed.
 fn deepest(error: &ClientInitializeError) -> String {
-    use std::error::Error as _;
+    use std::error::Error;
     let error = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
         other => other,
@@ -450,13 +450,18 @@ fn deepest(error: &ClientInitializeError) -> String {
     if matches!(error, ClientInitializeError::ConnectionClosed(_)) {
         return "it closed the connection before it had answered".to_owned();
     }
-    let mut text = error.to_string();
-    let mut at = error.source();
+    // What went wrong in the transport is wrapped in the name of its type.
+    let first: &dyn Error = match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
+        other => other,
+    };
+    let mut text = first.to_string();
+    let mut at = first.source();
     while let Some(inner) = at {
         text = inner.to_string();
         at = inner.source();
     }
-    text
+    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
 }
 
 /// A second after the first failure, then twice as long each time; spread, so that many do not come at once.
