@@ -2,7 +2,8 @@
 //! it is equally noisy for both.
 //!
 //! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part alone;
-//! `serve-plain`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts.
+//! `serve-plain`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
+//! `load disk|os CLIENTS SECONDS` loads one of them for long enough to look at it with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
 mod confined;
@@ -36,6 +37,9 @@ fn main() -> Result<()> {
         ["calls"] => tables::run_calls(),
         ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
         ["proxied"] => tokio::runtime::Runtime::new()?.block_on(proxied::run()),
+        ["load", durability, clients, seconds] => {
+            tables::run_load(durability, clients.parse()?, seconds.parse()?)
+        }
         ["serve-rmcp"] => servers::rmcp(),
         ["serve-rmcp-stdio"] => servers::rmcp_stdio(),
         ["serve-plain"] => servers::plain(),

@@ -57,6 +57,11 @@ impl Server {
         Ok(server)
     }
 
+    /// Returns its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the processor time that it and all that it started have used, in seconds.
     pub fn cpu_seconds(&self) -> Result<f64> {
         cpu_seconds(self.child.id())

@@ -33,6 +33,21 @@ pub fn run_calls() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(calls())
 }
 
+/// Loads one server for so long, and says which process it is.
+pub fn run_load(durability: &str, clients: usize, seconds: u64) -> Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let home = tempfile::tempdir()?;
+        let server = with_noop(home.path(), durability).await?;
+        println!("process {}", server.id());
+        let request = load::request("POST", "/api/tools/noop/invoke", &server.token, CALL);
+        let before = server.cpu_seconds()?;
+        let figures = load::run(server.addr, &request, clients, Duration::from_secs(seconds)).await?;
+        let cpu = (server.cpu_seconds()? - before) * 1e6 / figures.count as f64;
+        println!("{:.0} calls/s, {cpu:.1} µs of CPU each", figures.per_second);
+        Ok(())
+    })
+}
+
 /// A no-op call with its arguments checked and its record kept, next to a handler that only answers.
 async fn calls() -> Result<()> {
     println!("\n## A call of a no-op function by REST, keep-alive\n");

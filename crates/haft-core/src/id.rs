@@ -19,12 +19,19 @@ pub enum IdError {
     NotVersion7(String),
 }
 
+const LENGTH: usize = uuid::fmt::Hyphenated::LENGTH;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
+
+        impl $name {
+            /// How many characters the text of an id has.
+            pub const LENGTH: usize = LENGTH;
+        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +73,7 @@ id!(
 
 /// Reads the usual hyphenated form only: the other spellings of a UUID are ambiguous with names.
 fn parse_hyphenated(text: &str) -> Result<Uuid, IdError> {
-    if text.len() != 36 {
+    if text.len() != LENGTH {
         return Err(IdError::NotUuid(shorten(text)));
     }
     Uuid::try_parse(text).map_err(|_| IdError::NotUuid(shorten(text)))

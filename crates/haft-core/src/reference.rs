@@ -26,7 +26,11 @@ impl FromStr for ToolRef {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        if let Ok(id) = text.strip_prefix("tool-").unwrap_or(text).parse() {
+        let id = text.strip_prefix("tool-").unwrap_or(text);
+        // The error of a text that is no id is long, and nobody reads it.
+        if id.len() == ToolId::LENGTH
+            && let Ok(id) = id.parse()
+        {
             return Ok(ToolRef::Id(id));
         }
         let (bundle, rest) = match text.split_once(':') {

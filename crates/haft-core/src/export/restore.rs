@@ -12,20 +12,34 @@ use super::parts::target;
 const MOST_SCHEMAS: usize = 200;
 const DEEPEST: usize = 64;
 
-/// Gives arguments their own names back, where a model was told others.
-pub fn restore_keys(schema: &Value, args: &mut Value) {
-    let Value::Object(args) = args else { return };
-    let Some(Value::Object(declared)) = schema.get("properties") else { return };
-    if args.keys().all(|name| declared.contains_key(name)) {
-        return;
+/// The arguments of a schema that models are told under other names, found once for all calls.
+#[derive(Debug, Default)]
+pub struct ToldNames(Vec<ToldName>);
+
+#[derive(Debug)]
+struct ToldName {
+    told: String,
+    own: String,
+}
+
+impl ToldNames {
+    /// Finds them.
+    pub fn of(schema: &Value) -> Self {
+        let Some(Value::Object(declared)) = schema.get("properties") else { return Self::default() };
+        let told =
+            declared.keys().filter_map(|own| Some(ToldName { told: told_argument(own)?, own: own.clone() }));
+        Self(told.filter(|name| !declared.contains_key(&name.told)).collect())
     }
-    for name in declared.keys() {
-        if let Some(told) = told_argument(name)
-            && !declared.contains_key(&told)
-            && !args.contains_key(name)
-            && let Some(value) = args.shift_remove(&told)
-        {
-            args.insert(name.clone(), value);
+
+    /// Gives arguments their own names back.
+    pub fn restore(&self, args: &mut Value) {
+        let Value::Object(args) = args else { return };
+        for ToldName { told, own } in &self.0 {
+            if !args.contains_key(own)
+                && let Some(value) = args.shift_remove(told)
+            {
+                args.insert(own.clone(), value);
+            }
         }
     }
 }
@@ -175,7 +189,7 @@ mod tests {
         let told = told_argument("$top").unwrap();
         let check = |args: Value, expected: Value| {
             let mut made = args.clone();
-            restore_keys(&schema, &mut made);
+            ToldNames::of(&schema).restore(&mut made);
             assert_eq!(made, expected, "{args}");
         };
         check(json!({&told: 1, "b": 2}), json!({"b": 2, "$top": 1}));

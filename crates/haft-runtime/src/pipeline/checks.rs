@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::coerce::coerce;
-use haft_core::export::{drop_nulls, restore_keys};
+use haft_core::export::drop_nulls;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::{Policy, Validation};
@@ -42,7 +42,7 @@ pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
         Validation::Strict => {}
         Validation::Coerce => *args = coerce(&plan.spec.input_schema, std::mem::take(args)),
     }
-    restore_keys(&plan.spec.input_schema, args);
+    plan.told.restore(args);
     let checked = match plan.input.check(args) {
         // Strict mode makes models send null for what they leave out.
         Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),

@@ -8,7 +8,7 @@ use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::check;
 use haft_core::executor::Prepared;
-use haft_core::export::{Format, definition};
+use haft_core::export::{Format, ToldNames, definition};
 use haft_core::implementation::Implementation;
 use haft_core::problem::{Problem, join};
 use haft_core::redact;
@@ -50,6 +50,8 @@ pub struct Plan {
     pub spec: Arc<ToolSpec>,
     /// The check of the arguments.
     pub input: Schema,
+    /// The arguments that models know by other names.
+    pub(crate) told: ToldNames,
     /// The check of the value.
     pub output: Schema,
     /// The executor's part.
@@ -86,7 +88,8 @@ impl Plan {
             return Err(problems);
         };
         let (deadline, literals) = (spec.deadline(), redact::literals(spec));
-        Ok(Self { spec: Arc::clone(spec), input, output, prepared, deadline, literals, rate })
+        let told = ToldNames::of(&spec.input_schema);
+        Ok(Self { spec: Arc::clone(spec), input, told, output, prepared, deadline, literals, rate })
     }
 }
 

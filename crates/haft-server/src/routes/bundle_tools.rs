@@ -157,5 +157,5 @@ pub(crate) async fn call(
     call: Incoming,
 ) -> Result<Response, ApiError> {
     let reference = reference(&app, &identity, &address)?;
-    invoke::run(&app, &identity, reference, call).await
+    invoke::run(&app, &identity, reference.into(), call).await
 }

@@ -12,7 +12,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
-use haft_runtime::pipeline::{Answer, Labels, Request};
+use haft_runtime::pipeline::{Answer, Labels, Request, Wanted};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -94,12 +94,13 @@ async fn call_named(
     let named: ToolRef = reference.parse()?;
     let mode = mode(app, identity, &call.params)?;
     let snapshot = app.registry().snapshot();
-    let tool = match snapshot.resolve(&identity.tenant, &named) {
+    let tool = match snapshot.resolve_in(&identity.tenant, &named, mode) {
+        Ok(entry) => Wanted::Found(Arc::clone(entry)),
         // What a model was offered under another name is called by that name.
-        Err(_) => snapshot
-            .offered_as(&identity.tenant, reference, mode)
-            .map_or(named, |entry| ToolRef::Id(entry.tool.id)),
-        Ok(_) => named,
+        Err(_) => match snapshot.offered_as(&identity.tenant, reference, mode) {
+            Some(entry) => Wanted::Found(Arc::clone(entry)),
+            None => Wanted::Named(named),
+        },
     };
     drop(snapshot);
     run(app, identity, tool, call).await
@@ -130,7 +131,7 @@ impl FromRequest<Arc<App>> for Incoming {
 pub(crate) async fn run(
     app: &App,
     identity: &Identity,
-    tool: ToolRef,
+    tool: Wanted,
     Incoming { params, surface, idempotency_key, body }: Incoming,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -140,7 +141,7 @@ pub(crate) async fn run(
     })?;
     let request = Request {
         tenant: identity.tenant.clone(),
-        tool: tool.into(),
+        tool,
         args: invocation.args,
         mode: mode(app, identity, &params)?,
         caller: identity.caller.clone(),

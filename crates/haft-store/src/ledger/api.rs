@@ -57,7 +57,7 @@ impl Inner {
         }
     }
 
-    fn waiting(&self, id: CallId) -> Option<Arc<Row>> {
+    fn waiting(&self, id: CallId) -> Option<Row> {
         match &self.ledger {
             Ledgers::Journal(journal) => journal.find(id),
             Ledgers::Group(_) => None,

@@ -1,4 +1,4 @@
-//! The thread that waits for the disk on behalf of everybody.
+//! One write on behalf of everybody who waits: by a thread, where it waits for the disk, else by who came first.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,50 @@ use tokio::sync::oneshot;
 use super::journal::WRITE;
 use super::record::Row;
 
-/// Groups all rows that wait at a moment behind one write and one wait for the disk.
+/// Groups all rows that wait at a moment behind one write.
 pub(crate) struct Committer {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    wake: Condvar,
+    way: Way,
+    commit: Box<Commit>,
+}
+
+/// Writes rows.
+type Commit = dyn Fn(Vec<Row>) -> io::Result<()> + Send + Sync;
+
+/// Who writes.
+enum Way {
+    /// A thread, which is roused by this.
+    Thread(Condvar),
+    /// Whoever came first: the write takes no longer than it takes to rouse another.
+    InPlace,
 }
 
 #[derive(Default)]
 struct Queue {
+    group: Group,
+    /// The thread shall take what waits.
+    due: bool,
+    stop: bool,
+}
+
+/// Rows that are written together.
+#[derive(Default)]
+struct Group {
     rows: Vec<Row>,
     /// Who waits for the rows; the first one sees to the others.
     first: Option<oneshot::Sender<Told>>,
     others: Vec<oneshot::Sender<Written>>,
-    /// The thread shall take what waits.
-    due: bool,
-    stop: bool,
+}
+
+impl Queue {
+    fn take(&mut self) -> Group {
+        self.due = false;
+        std::mem::take(&mut self.group)
+    }
 }
 
 type Written = Result<(), Arc<str>>;
@@ -56,12 +80,24 @@ impl Drop for Told {
 }
 
 impl Committer {
-    /// Starts the thread, which hands groups of rows to `commit`.
-    pub(crate) fn start(commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + 'static) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
-        std::thread::Builder::new().name("haft-journal".into()).spawn(move || theirs.serve(&commit))?;
-        Ok(Self { shared })
+    /// Makes one whose writes wait for the disk.
+    pub(crate) fn on_a_thread(
+        commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let made = Self::new(Way::Thread(Condvar::new()), commit);
+        let theirs = Arc::clone(&made.shared);
+        std::thread::Builder::new().name("haft-journal".into()).spawn(move || theirs.serve())?;
+        Ok(made)
+    }
+
+    /// Makes one whose writes wait for nothing.
+    pub(crate) fn in_place(commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self::new(Way::InPlace, commit)
+    }
+
+    fn new(way: Way, commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        let commit = Box::new(commit);
+        Self { shared: Arc::new(Shared { queue: Mutex::default(), way, commit }) }
     }
 
     /// Commits a row together with all others that wait, also if the caller stops waiting.
@@ -69,7 +105,7 @@ impl Committer {
         let written = match self.shared.push(row) {
             Place::First(receiver) => {
                 let due = Due(&self.shared);
-                // Whoever is ready to run goes first, so that more rows share the wait. It is short where little goes on.
+                // Whoever is ready to run goes first, so that more rows share the write. It is short where little goes on.
                 tokio::task::yield_now().await;
                 drop(due);
                 receiver.await.map(|told| told.written.clone())
@@ -84,17 +120,27 @@ impl Committer {
 impl Drop for Committer {
     fn drop(&mut self) {
         self.shared.queue().stop = true;
-        self.shared.wake.notify_one();
+        if let Way::Thread(wake) = &self.shared.way {
+            wake.notify_one();
+        }
     }
 }
 
-/// Rouses the thread when dropped, also where the future that holds it is given up.
+/// Sees to the group when dropped, also where the future that holds it is given up.
 struct Due<'a>(&'a Shared);
 
 impl Drop for Due<'_> {
     fn drop(&mut self) {
-        self.0.queue().due = true;
-        self.0.wake.notify_one();
+        match &self.0.way {
+            Way::Thread(wake) => {
+                self.0.queue().due = true;
+                wake.notify_one();
+            }
+            Way::InPlace => {
+                let group = self.0.queue().take();
+                self.0.write(group);
+            }
+        }
     }
 }
 
@@ -103,46 +149,47 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a row. The owner of the first one of a group rouses the thread.
+    /// Queues a row. The owner of the first one of a group sees to it.
     fn push(&self, row: Row) -> Place {
-        let mut queue = self.queue();
-        queue.rows.push(row);
-        if queue.rows.len() == 1 {
+        let group = &mut self.queue().group;
+        group.rows.push(row);
+        if group.rows.len() == 1 {
             let (sender, receiver) = oneshot::channel();
-            queue.first = Some(sender);
+            group.first = Some(sender);
             Place::First(receiver)
         } else {
             let (sender, receiver) = oneshot::channel();
-            queue.others.push(sender);
+            group.others.push(sender);
             Place::Other(receiver)
         }
     }
 
-    fn serve(&self, commit: &impl Fn(Vec<Row>) -> io::Result<()>) {
+    fn serve(&self) {
+        let Way::Thread(wake) = &self.way else { return };
         loop {
             let mut queue = self.queue();
             while !queue.due && !queue.stop {
-                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
             if !queue.due {
                 return;
             }
-            let emptied = Queue { stop: queue.stop, ..Queue::default() };
-            let Queue { rows, first, others, .. } = std::mem::replace(&mut *queue, emptied);
+            let group = queue.take();
             drop(queue);
-            if rows.is_empty() {
-                continue;
-            }
-            let calls = rows.len();
-            let written = commit(rows).map_err(|error| {
-                tracing::error!(%error, calls, "could not write the call journal");
-                Arc::from(error.to_string())
-            });
-            let told = Told { written, others };
-            if let Some(first) = first {
-                // Where it stopped waiting, what it does not take is dropped here, and so tells the others.
-                let _ = first.send(told);
-            }
+            self.write(group);
+        }
+    }
+
+    fn write(&self, Group { rows, first, others }: Group) {
+        let calls = rows.len();
+        let written = (self.commit)(rows).map_err(|error| {
+            tracing::error!(%error, calls, "could not write the call journal");
+            Arc::from(error.to_string())
+        });
+        let told = Told { written, others };
+        if let Some(first) = first {
+            // Where it stopped waiting, what it does not take is dropped here, and so tells the others.
+            let _ = first.send(told);
         }
     }
 }

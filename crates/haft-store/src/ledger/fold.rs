@@ -28,10 +28,10 @@ impl Inner {
         let _one = journal.folding.lock().await;
         let batch =
             self.journal(Journal::rotate).await?.map_err(|error| StoreError::unavailable(DOING, error))?;
-        if batch.rows.is_empty() {
+        if batch.rows().is_empty() {
             return Ok(());
         }
-        if let Err(error) = insert(&self.engine, &self.node, &batch.rows).await {
+        if let Err(error) = insert(&self.engine, &self.node, batch.rows()).await {
             journal.put_back(batch);
             return Err(fault(DOING)(error));
         }

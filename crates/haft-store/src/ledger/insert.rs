@@ -1,6 +1,5 @@
 //! Stores many rows at once, in the way that is cheapest with each engine.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -16,11 +15,7 @@ const ROWS: usize = 250;
 const COLUMNS: usize = 7;
 
 /// Stores rows; of several states of one call the last counts, and a call that is over stays so.
-pub(crate) async fn insert<R: Borrow<Row>>(
-    engine: &Engine,
-    node: &str,
-    rows: &[R],
-) -> Result<(), sqlx::Error> {
+pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[Row]) -> Result<(), sqlx::Error> {
     match &engine.bulk {
         Some(bulk) => insert_in_sqlite(engine, bulk, node, rows).await,
         None => insert_in_any(engine, node, rows).await,
@@ -28,11 +23,11 @@ pub(crate) async fn insert<R: Borrow<Row>>(
 }
 
 /// Shares every text with the journal: `Any` would copy each of them twice, which costs as much as SQLite itself.
-async fn insert_in_sqlite<R: Borrow<Row>>(
+async fn insert_in_sqlite(
     engine: &Engine,
     bulk: &SqlitePool,
     node: &str,
-    rows: &[R],
+    rows: &[Row],
 ) -> Result<(), sqlx::Error> {
     let node: Arc<str> = node.into();
     // Rows that follow each other are mostly of one tenant and one tool, and came to the same end.
@@ -40,7 +35,6 @@ async fn insert_in_sqlite<R: Borrow<Row>>(
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
     for rows in rows.chunks(ROWS) {
-        let rows = newest(rows);
         let mut query = sqlx::query(AssertSqlSafe(statement.of(engine, rows.len())));
         for row in rows {
             query = query
@@ -57,7 +51,7 @@ async fn insert_in_sqlite<R: Borrow<Row>>(
     tx.commit().await
 }
 
-async fn insert_in_any<R: Borrow<Row>>(engine: &Engine, node: &str, rows: &[R]) -> Result<(), sqlx::Error> {
+async fn insert_in_any(engine: &Engine, node: &str, rows: &[Row]) -> Result<(), sqlx::Error> {
     let mut statement = Statement::default();
     let mut tx = engine.begin().await?;
     for rows in rows.chunks(ROWS) {
@@ -79,13 +73,13 @@ async fn insert_in_any<R: Borrow<Row>>(engine: &Engine, node: &str, rows: &[R]) 
 }
 
 /// Leaves the last state of each call: PostgreSQL refuses a statement that stores the same row twice.
-fn newest<R: Borrow<Row>>(rows: &[R]) -> Vec<&Row> {
+fn newest(rows: &[Row]) -> Vec<&Row> {
     let mut last: HashMap<CallId, usize> = HashMap::with_capacity(rows.len());
     for (at, row) in rows.iter().enumerate() {
-        last.insert(row.borrow().id, at);
+        last.insert(row.id, at);
     }
-    let rows = rows.iter().map(Borrow::borrow).enumerate();
-    rows.filter(|(at, row): &(usize, &Row)| last.get(&row.id) == Some(at)).map(|(_, row)| row).collect()
+    let newest = |(at, row): &(usize, &Row)| last.get(&row.id) == Some(at);
+    rows.iter().enumerate().filter(newest).map(|(_, row)| row).collect()
 }
 
 /// The last text that was spelled, for as long as it is wanted again.

@@ -31,8 +31,7 @@ pub(super) const WRITE: &str = "write the call journal";
 /// The journal.
 pub(crate) struct Journal {
     core: Arc<Core>,
-    /// Waits for the disk, where anyone does.
-    committer: Option<Committer>,
+    committer: Committer,
     /// Signals that rows were moved to SQLite.
     folded: Notify,
     /// One folding at a time.
@@ -41,7 +40,7 @@ pub(crate) struct Journal {
     alive: (PathBuf, File),
 }
 
-/// What the thread that waits for the disk shares with everybody else.
+/// What the committer shares with everybody else.
 struct Core {
     /// Held while rows are written, and while the disk is waited for.
     tail: Mutex<Tail>,
@@ -54,16 +53,42 @@ struct Core {
 /// Rows that are durable and not in SQLite yet.
 #[derive(Default)]
 struct Kept {
-    rows: Vec<Arc<Row>>,
+    waiting: Rows,
+    /// Those that are being moved: forgotten at once when they are there.
+    moving: Arc<Rows>,
+}
+
+#[derive(Clone, Default)]
+struct Rows {
+    all: Vec<Row>,
+    /// Where the newest state of each call is.
+    latest: HashMap<CallId, usize>,
     bytes: usize,
-    latest: HashMap<CallId, Arc<Row>>,
+}
+
+impl Rows {
+    fn push(&mut self, row: Row) {
+        self.bytes += row.record.len();
+        self.latest.insert(row.id, self.all.len());
+        self.all.push(row);
+    }
+
+    fn find(&self, id: CallId) -> Option<Row> {
+        self.latest.get(&id).and_then(|at| self.all.get(*at)).cloned()
+    }
 }
 
 /// Rows to move to SQLite, and the last segment that holds some of them.
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) rows: Vec<Arc<Row>>,
+    rows: Arc<Rows>,
     last: u64,
+}
+
+impl Batch {
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows.all
+    }
 }
 
 impl Core {
@@ -82,12 +107,9 @@ impl Core {
         // Under the lock of the tail: who turns to another segment finds the rows of the one before.
         let mut kept = self.kept();
         for row in rows {
-            let row = Arc::new(row);
-            kept.bytes += row.record.len();
-            kept.latest.insert(row.id, Arc::clone(&row));
-            kept.rows.push(row);
+            kept.waiting.push(row);
         }
-        if kept.rows.len() >= MANY_ROWS {
+        if kept.waiting.all.len() >= MANY_ROWS {
             self.crowded.notify_one();
         }
         Ok(())
@@ -104,12 +126,11 @@ impl Journal {
         let held = lock::hold(&alive)?;
         let tail = Tail::start(Segments::new(&folder, node), durability)?;
         let core = Arc::new(Core { tail: Mutex::new(tail), kept: Mutex::default(), crowded: Notify::new() });
+        let theirs = Arc::clone(&core);
+        let commit = move |rows| theirs.commit(rows);
         let committer = match durability {
-            Durability::System => None,
-            Durability::Disk => {
-                let core = Arc::clone(&core);
-                Some(Committer::start(move |rows| core.commit(rows))?)
-            }
+            Durability::System => Committer::in_place(commit),
+            Durability::Disk => Committer::on_a_thread(commit)?,
         };
         Ok(Self {
             core,
@@ -125,10 +146,7 @@ impl Journal {
         if self.is_full() {
             self.wait_for_room().await?;
         }
-        match &self.committer {
-            Some(committer) => committer.commit(row).await,
-            None => self.core.commit(vec![row]).map_err(|error| StoreError::unavailable(WRITE, error)),
-        }
+        self.committer.commit(row).await
     }
 
     /// Tries whether a row could be appended now. Blocks.
@@ -140,7 +158,8 @@ impl Journal {
     }
 
     fn is_full(&self) -> bool {
-        self.core.kept().bytes >= MOST_BYTES
+        let kept = self.core.kept();
+        kept.waiting.bytes + kept.moving.bytes >= MOST_BYTES
     }
 
     async fn wait_for_room(&self) -> Result<(), StoreError> {
@@ -165,13 +184,14 @@ impl Journal {
     }
 
     /// Returns the newest state of a call that is not in SQLite yet.
-    pub(crate) fn find(&self, id: CallId) -> Option<Arc<Row>> {
-        self.core.kept().latest.get(&id).cloned()
+    pub(crate) fn find(&self, id: CallId) -> Option<Row> {
+        let kept = self.core.kept();
+        kept.waiting.find(id).or_else(|| kept.moving.find(id))
     }
 
     /// Starts a new segment and hands out everything that waits. Blocks.
     pub(crate) fn rotate(&self) -> io::Result<Batch> {
-        if self.core.kept().rows.is_empty() {
+        if self.core.kept().waiting.all.is_empty() {
             return Ok(Batch::default());
         }
         // Made beside those who write: they do not wait for the folder.
@@ -189,20 +209,15 @@ impl Journal {
             tail.turn_to(file, number);
         }
         let last = tail.old.last().copied().unwrap_or_default();
-        Ok(Batch { rows: std::mem::take(&mut self.core.kept().rows), last })
+        let mut kept = self.core.kept();
+        let rows = Arc::new(std::mem::take(&mut kept.waiting));
+        kept.moving = Arc::clone(&rows);
+        Ok(Batch { rows, last })
     }
 
     /// The rows are in SQLite: forgets them and their segments. Blocks.
     pub(crate) fn forget(&self, batch: &Batch) {
-        {
-            let mut kept = self.core.kept();
-            for row in &batch.rows {
-                kept.bytes = kept.bytes.saturating_sub(row.record.len());
-                if kept.latest.get(&row.id).is_some_and(|latest| Arc::ptr_eq(latest, row)) {
-                    kept.latest.remove(&row.id);
-                }
-            }
-        }
+        self.core.kept().moving = Arc::default();
         let (segments, moved) = {
             let mut tail = self.core.tail();
             let (moved, old): (Vec<u64>, Vec<u64>) =
@@ -219,8 +234,9 @@ impl Journal {
     /// The rows could not be moved: they wait again.
     pub(crate) fn put_back(&self, batch: Batch) {
         let mut kept = self.core.kept();
-        let later = std::mem::replace(&mut kept.rows, batch.rows);
-        kept.rows.extend(later);
+        kept.moving = Arc::default();
+        let later = std::mem::replace(&mut kept.waiting, Arc::unwrap_or_clone(batch.rows));
+        later.all.into_iter().for_each(|row| kept.waiting.push(row));
     }
 
     /// Takes nothing any more.
@@ -231,7 +247,7 @@ impl Journal {
     /// Leaves nothing behind. Call it when it is closed and everything is folded.
     pub(crate) fn remove(&self) {
         let tail = self.core.tail();
-        if self.core.kept().rows.is_empty() && tail.old.is_empty() {
+        if self.core.kept().waiting.all.is_empty() && tail.old.is_empty() {
             tail.segments.remove(tail.segment);
             let _ = std::fs::remove_file(&self.alive.0);
         }

@@ -43,7 +43,7 @@ async fn a_segment_that_is_in_the_way_is_stepped_over() {
     segment::create(&Segments::new(&home.path().join(FOLDER), "n").path(2), 0).unwrap();
     for number in 2..4 {
         let batch = journal.rotate().unwrap();
-        assert_eq!(batch.rows.len(), 1);
+        assert_eq!(batch.rows().len(), 1);
         journal.forget(&batch);
         journal.append(row(number)).await.unwrap();
     }
@@ -66,7 +66,7 @@ async fn behind_a_torn_record_a_new_segment_starts() {
     journal.forget(&batch);
     assert_eq!(on_disk(home.path()), ["record 2", "record 4"]);
     let batch = journal.rotate().unwrap();
-    assert_eq!(batch.rows.iter().map(|row| &*row.record).collect::<Vec<_>>(), ["record 2", "record 4"]);
+    assert_eq!(batch.rows().iter().map(|row| &*row.record).collect::<Vec<_>>(), ["record 2", "record 4"]);
     journal.forget(&batch);
     assert_eq!(on_disk(home.path()), Vec::<String>::new());
 }
@@ -81,7 +81,7 @@ async fn rows_that_could_not_be_moved_keep_their_segments() {
     journal.append(row(2)).await.unwrap();
     assert_eq!(on_disk(home.path()), ["record 1", "record 2"]);
     let batch = journal.rotate().unwrap();
-    assert_eq!(batch.rows.len(), 2);
+    assert_eq!(batch.rows().len(), 2);
     journal.forget(&batch);
     assert_eq!(on_disk(home.path()), Vec::<String>::new());
 }
