@@ -79,8 +79,8 @@ impl Ways {
             let answer = match way {
                 0 => json!(forecast(Forecast { city: black_box("Berlin").to_owned(), days: black_box(3) }).await),
                 1 => json!(forecast(serde_json::from_value(object())?).await),
-                2 => self.tools.execute(NAME, object()).await?,
-                3 => self.tools.execute(NAME, serde_json::from_str::<Value>(black_box(TEXT))?).await?,
+                2 => self.tools.execute_json(NAME, object()).await?,
+                3 => self.tools.execute_json(NAME, serde_json::from_str(black_box(TEXT))?).await?,
                 4 => self.rmcp().await?,
                 _ => self.rig().await?,
             };

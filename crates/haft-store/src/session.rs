@@ -8,6 +8,7 @@ use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
 
 use crate::audit;
+use crate::catalog::insert::Waiting;
 use crate::engine::fault;
 use crate::files::lock::HomeLock;
 use crate::files::write::Undo;
@@ -29,6 +30,8 @@ pub(crate) struct Session<'a> {
     bundles: Vec<BundleId>,
     paths: Vec<String>,
     learned: Vec<Lesson>,
+    /// New tools that are not in the tables yet.
+    pub(crate) waiting: Vec<Waiting>,
 }
 
 /// What this process will know when the change stands.
@@ -102,6 +105,7 @@ impl Inner {
             bundles: Vec::new(),
             paths: Vec::new(),
             learned: Vec::new(),
+            waiting: Vec::new(),
         })
     }
 }
@@ -109,7 +113,7 @@ impl Inner {
 impl Session<'_> {
     /// Says that a tool is new, different or gone.
     pub(crate) fn touch_tool(&mut self, id: ToolId) {
-        if !self.tools.contains(&id) || self.tools.len() > ONE_BY_ONE {
+        if self.tools.len() > ONE_BY_ONE || !self.tools.contains(&id) {
             self.tools.push(id);
         }
     }
@@ -123,7 +127,7 @@ impl Session<'_> {
 
     /// Says that a file became unreadable, readable, or is gone.
     pub(crate) fn touch_path(&mut self, path: String) {
-        if !self.paths.contains(&path) || self.paths.len() > ONE_BY_ONE {
+        if self.paths.len() > ONE_BY_ONE || !self.paths.contains(&path) {
             self.paths.push(path);
         }
     }
@@ -160,6 +164,7 @@ impl Session<'_> {
         if quiet && self.learned.is_empty() {
             return Ok(Vec::new());
         }
+        self.insert_waiting().await.map_err(fault(doing))?;
         let changes = self.inner.mark(self.collect().await.map_err(fault(doing))?);
         let generation = if quiet { None } else { Some(self.bump(&changes).await.map_err(fault(doing))?) };
         let Session { mut undo, tx, lock, mut state, inner, learned, .. } = self;

@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use haft::{Format, Tools, tool};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -57,12 +57,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn run(tools: &Tools, call: &Value) -> Value {
     let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = text("/function/name");
-    let content = match serde_json::from_str::<Map<String, Value>>(text("/function/arguments")) {
-        Ok(args) => match tools.execute(name, args).await {
+    let content = match serde_json::from_str(text("/function/arguments")) {
+        Ok(args) => match tools.execute_json(name, args).await {
             Ok(value) => value.to_string(),
             Err(error) => error.model_text(),
         },
-        Err(error) => format!("Tool call failed: the arguments are not a JSON object: {error}"),
+        Err(error) => format!("Tool call failed: the arguments are not JSON: {error}"),
     };
     println!("[{name} {}] {content}", text("/function/arguments"));
     json!({"role": "tool", "tool_call_id": call.get("id"), "content": content})

@@ -24,6 +24,25 @@ impl Tools {
         self.run(name, object(args)?, None, None).await?.outcome
     }
 
+    /// Calls a tool with arguments that are JSON already, as a model sends them; they are taken as they are, and so
+    /// cost nothing.
+    ///
+    /// ```
+    /// # use haft::{ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let tools = Tools::new();
+    /// tools.register(ToolDef::new("keys", |args: Value| async move { args.as_object().map_or(0, |map| map.len()) }))?;
+    /// let arguments = r#"{"city": "Oslo", "days": 3}"#;
+    /// assert_eq!(tools.execute_json("keys", serde_json::from_str(arguments)?).await?, json!(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
+        self.run(name, only_object(args)?, None, None).await?.outcome
+    }
+
     /// Calls a tool and reads its value as a type.
     ///
     /// ```
@@ -185,16 +204,25 @@ impl<F: Fn(CallEvent) + Send + Sync> EventSink for Listener<F> {
 
 /// Makes the arguments of a call of whatever a program has.
 fn object(args: impl Serialize) -> Result<Map<String, Value>, CallError> {
-    let found = match serde_json::to_value(args) {
-        Ok(Value::Object(map)) => return Ok(map),
-        Ok(Value::Null) => return Ok(Map::new()),
-        Ok(Value::Bool(_)) => "a boolean".to_owned(),
-        Ok(Value::Number(_)) => "a number".to_owned(),
-        Ok(Value::String(_)) => "a text".to_owned(),
-        Ok(Value::Array(_)) => "a list".to_owned(),
-        Err(error) => format!("what cannot be written as JSON: {error}"),
-    };
+    match serde_json::to_value(args) {
+        Ok(value) => only_object(value),
+        Err(error) => Err(no_object(&format!("what cannot be written as JSON: {error}"))),
+    }
+}
+
+fn only_object(args: Value) -> Result<Map<String, Value>, CallError> {
+    match args {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        Value::Bool(_) => Err(no_object("a boolean")),
+        Value::Number(_) => Err(no_object("a number")),
+        Value::String(_) => Err(no_object("a text")),
+        Value::Array(_) => Err(no_object("a list")),
+    }
+}
+
+fn no_object(found: &str) -> CallError {
     let message =
         format!("the arguments have to be an object, such as `{{\"name\": \"value\"}}`; found {found}");
-    Err(CallError::new(ErrorCode::InvalidArguments, message))
+    CallError::new(ErrorCode::InvalidArguments, message)
 }

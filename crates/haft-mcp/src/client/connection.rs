@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::clients::ClientParts;
+use super::direct::Direct;
 use super::filled::{Filler, Scrubber};
 use super::handler::Listener;
 use super::oauth::Auth;
@@ -47,6 +48,8 @@ const BREAKS_AFTER: u32 = 3;
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
+    /// The shorter way for calls, where there is one.
+    pub(super) direct: Option<Arc<Direct>>,
     pub(super) listener: Listener,
     pub(super) scrubber: Scrubber,
 }
@@ -287,11 +290,18 @@ impl Keeper {
                     opening::open(&self.parts, &self.server, http).await.map_err(Gone::new)?;
                 let auth = client.auth.clone();
                 self.shared.follow(auth.clone());
-                let config = StreamableHttpClientTransportConfig::with_uri(url);
-                let transport = StreamableHttpClientTransport::with_client(client, config);
+                let config = StreamableHttpClientTransportConfig::with_uri(url.clone());
+                let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
                 let served = serve_client_with_lifecycle(listener.clone(), transport, mode).await;
                 let service = served.map_err(|error| self.not_begun(&error, &scrubber))?;
-                Ok(Session { auth, ..session(service, listener, scrubber, None) })
+                let mut session = session(service, listener.clone(), scrubber, None);
+                if let Some(info) =
+                    session.link.peer.peer_info().filter(|info| is_newer(&info.protocol_version))
+                {
+                    session.link.direct =
+                        Direct::new(client, &url, &info.protocol_version, listener).ok().map(Arc::new);
+                }
+                Ok(Session { auth, ..session })
             }
         }
     }
@@ -326,7 +336,7 @@ impl Keeper {
         });
         self.shared.link.send_replace(Some(link.clone()));
         self.shared.lists.send_modify(|count| *count += 1);
-        let newer = info.is_some_and(|info| info.protocol_version >= ProtocolVersion::V_2026_07_28);
+        let newer = info.is_some_and(|info| is_newer(&info.protocol_version));
         let _told = newer.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
         let mut over = std::pin::pin!(service.waiting());
         let mut ask = tokio::time::interval_at(tokio::time::Instant::now() + ASK_EVERY, ASK_EVERY);
@@ -391,6 +401,9 @@ impl Keeper {
             }
         }
         let count = listed.len();
+        if let Some(direct) = &link.direct {
+            direct.learn(&listed);
+        }
         if let Err(error) = self.parts.home.listed(&self.shared.server(), listed).await {
             tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
         }
@@ -405,8 +418,13 @@ fn session(
     scrubber: Scrubber,
     program: Option<Running>,
 ) -> Session {
-    let link = Link { peer: service.peer().clone(), listener, scrubber };
+    let link = Link { peer: service.peer().clone(), direct: None, listener, scrubber };
     Session { service, link, auth: None, _program: program }
+}
+
+/// Tells whether a server keeps no session.
+fn is_newer(version: &ProtocolVersion) -> bool {
+    *version >= ProtocolVersion::V_2026_07_28
 }
 
 /// Hears of changes as servers of the newer kind tell them.

@@ -135,13 +135,21 @@ async fn ask(
     args: &Map<String, Value>,
 ) -> Result<CallToolResponse, ServiceError> {
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let request = CallToolRequest::new(params);
+    if let Some(direct) = link.direct.as_ref().filter(|direct| direct.takes(tool)) {
+        return response(direct.call(request, call.events.as_ref()).await?);
+    }
+    let request = ClientRequest::CallToolRequest(request);
     let handle = link.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
     let _watched = call.events.clone().map(|sink| link.listener.watch(handle.progress_token.clone(), sink));
     let mut abandoned = Abandoned { peer: link.peer.clone(), id: Some(handle.id.clone()) };
     let answer = handle.await_response().await;
     abandoned.id = None;
-    match answer? {
+    response(answer?)
+}
+
+fn response(result: ServerResult) -> Result<CallToolResponse, ServiceError> {
+    match result {
         ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
         ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),

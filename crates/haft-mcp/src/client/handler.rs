@@ -41,8 +41,7 @@ impl Drop for Watched {
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
-        let implementation = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
-        ClientConfig::new(ClientCapabilities::default(), implementation)
+        described()
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -55,11 +54,23 @@ impl ClientHandler for Listener {
         _context: NotificationContext<RoleClient>,
     ) {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sink) = watched.get(&progress.progress_token) else { return };
-        let done = match progress.total {
-            Some(total) if total > 0.0 => (progress.progress / total).clamp(0.0, 1.0),
-            _ => 0.0,
-        };
-        sink.emit(CallEvent::Progress(done, progress.message.unwrap_or_default()));
+        if let Some(sink) = watched.get(&progress.progress_token) {
+            sink.emit(event(progress));
+        }
     }
+}
+
+/// What every server is told of this client.
+pub(super) fn described() -> ClientConfig {
+    let implementation = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
+    ClientConfig::new(ClientCapabilities::default(), implementation)
+}
+
+/// Progress, as whoever watches a call hears it.
+pub(super) fn event(progress: ProgressNotificationParam) -> CallEvent {
+    let done = match progress.total {
+        Some(total) if total > 0.0 => (progress.progress / total).clamp(0.0, 1.0),
+        _ => 0.0,
+    };
+    CallEvent::Progress(done, progress.message.unwrap_or_default())
 }

@@ -41,6 +41,8 @@ fn failed(why: impl Into<String>) -> Error {
 #[derive(Clone)]
 pub(super) struct Guarded {
     pub(super) egress: Egress,
+    /// Where the server is. rmcp says it anew with every request.
+    pub(super) url: Url,
     /// What the configuration adds to every request.
     pub(super) headers: HeaderMap,
     /// Who gets the tokens; nobody where the configuration says a token itself.
@@ -51,7 +53,6 @@ pub(super) struct Guarded {
 /// What every kind of request has.
 #[derive(Clone)]
 struct Asked {
-    uri: Arc<str>,
     session: Option<Arc<str>>,
     auth: Option<String>,
     headers: HashMap<HeaderName, HeaderValue>,
@@ -99,8 +100,6 @@ impl Guarded {
         more: &[(HeaderName, String)],
         body: Option<Bytes>,
     ) -> Result<reqwest::Response, Error> {
-        let url: Url =
-            asked.uri.parse().map_err(|error| failed(format!("the address is no URL: {error}")))?;
         let mut headers = self.headers.clone();
         headers.extend(asked.headers);
         let mut put = |name: HeaderName, value: &str| {
@@ -122,7 +121,7 @@ impl Guarded {
         for (name, value) in more {
             put(name.clone(), value)?;
         }
-        let request = Outgoing { method, url, headers, body, wanted: Vec::new() };
+        let request = Outgoing { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
             failed(match error {
                 SendError::Refused(refused) => refused.to_string(),
@@ -139,14 +138,14 @@ impl StreamableHttpClient for Guarded {
 
     async fn post_message(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let in_session = session_id.is_some();
-        let asked = Asked { uri, session: session_id, auth: auth_header, headers: custom_headers };
+        let asked = Asked { session: session_id, auth: auth_header, headers: custom_headers };
         let more = [
             (ACCEPT, "application/json, text/event-stream".to_owned()),
             (CONTENT_TYPE, "application/json".to_owned()),
@@ -196,24 +195,24 @@ impl StreamableHttpClient for Guarded {
 
     async fn delete_session(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
-        let asked = Asked { uri, session: Some(session_id), auth: auth_header, headers: custom_headers };
+        let asked = Asked { session: Some(session_id), auth: auth_header, headers: custom_headers };
         self.send(Method::DELETE, asked, &[], None).await.map(drop)
     }
 
     async fn get_stream(
         &self,
-        uri: Arc<str>,
+        _uri: Arc<str>,
         session_id: Option<Arc<str>>,
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
-        let asked = Asked { uri, session: session_id, auth: auth_header, headers: custom_headers };
+        let asked = Asked { session: session_id, auth: auth_header, headers: custom_headers };
         let mut more = vec![(ACCEPT, "text/event-stream".to_owned())];
         if let Some(id) = last_event_id {
             let name = HeaderName::from_bytes(HEADER_LAST_EVENT_ID.as_bytes());

@@ -3,6 +3,7 @@
 mod addresses;
 mod clients;
 mod connection;
+mod direct;
 mod executor;
 mod filled;
 mod handler;

@@ -37,14 +37,15 @@ pub(super) async fn open(
     }
     let configured = configured(&mut filler, http).await?;
     let scrubber = filler.scrubber();
+    let parsed = Url::parse(&url).map_err(|error| format!("`url`: {error}"))?;
     let auth = if headers.contains_key(AUTHORIZATION) {
         None
     } else {
-        let parsed = Url::parse(&url).map_err(|error| format!("`url`: {error}"))?;
         let kept = Kept::new(server, parts.secrets.refresh_tokens());
-        Some(Arc::new(Auth::new(parts.egress.clone(), parsed, configured, kept)))
+        Some(Arc::new(Auth::new(parts.egress.clone(), parsed.clone(), configured, kept)))
     };
-    let client = Guarded { egress: parts.egress.clone(), headers, auth, scrubber: scrubber.clone() };
+    let egress = parts.egress.clone();
+    let client = Guarded { egress, url: parsed, headers, auth, scrubber: scrubber.clone() };
     Ok(Opened { client, url, scrubber })
 }
 

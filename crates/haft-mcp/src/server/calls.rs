@@ -9,7 +9,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{Labels, Request, Wanted};
 use haft_runtime::registry::{Entry, Snapshot};
-use rmcp::model::{CallToolResult, LoggingLevel};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, LoggingLevel};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
@@ -21,8 +21,31 @@ use super::watcher::Watcher;
 use super::{content, listing};
 
 impl McpServer {
+    /// Answers a call of a client.
+    pub(super) async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(fixtures) = &self.shared.fixtures {
+            if let Some(answered) = Box::pin(fixtures.call(&request, &context)).await {
+                return answered;
+            }
+            if request.name.starts_with("test_trigger_") {
+                // Nobody may be listening.
+                let _ = self.shared.grown.send(self.seat(&context.extensions)?.owner());
+            }
+        }
+        let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
+        if name == compact::CALL && !self.has_own(compact::CALL, &context)? {
+            let (meant, inner) = compact::meant(arguments)?;
+            (name, arguments) = (meant.into(), inner);
+        }
+        self.run(&name, arguments, &context).await.map(CallToolResponse::Complete)
+    }
+
     /// Calls the tool that a client names.
-    pub(super) async fn run(
+    async fn run(
         &self,
         name: &str,
         mut arguments: Map<String, Value>,
@@ -81,7 +104,8 @@ impl McpServer {
         let watching =
             Watcher::of(context, asked || self.lines.load(Ordering::Relaxed), entry.tool.spec.name.as_str());
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
-        let call = self.shared.pipeline.call(Request {
+        // Boxed, as it is moved on to where it is awaited.
+        let call = Box::pin(self.shared.pipeline.call(Request {
             tenant: seat.tenant.clone(),
             tool: Wanted::Found(Arc::clone(entry)),
             args: arguments,
@@ -92,7 +116,7 @@ impl McpServer {
             idempotency_key: None,
             events,
             labels: Labels { request_id: seat.request_id.clone(), ..Labels::default() },
-        });
+        }));
         let call = async {
             match watcher {
                 Some(watcher) => watcher.during(call).await,

@@ -143,7 +143,7 @@ impl McpServer {
     }
 
     /// Tells whether a tool of the installation has this name: it goes before what the protocol side adds.
-    fn has_own(&self, name: &str, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
+    pub(super) fn has_own(&self, name: &str, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
         let seat = self.seat(&context.extensions)?;
         Ok(find(&self.shared.registry.snapshot(), seat, name).is_ok())
     }
@@ -177,29 +177,13 @@ impl ServerHandler for McpServer {
         self.list(self.seat(&context.extensions)?, cursor)
     }
 
-    async fn call_tool(
+    /// Boxed, as rmcp moves the future of every request on several times.
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(fixtures) = &self.shared.fixtures {
-            if let Some(answered) = fixtures.call(&request, &context).await {
-                return answered;
-            }
-            if request.name.starts_with("test_trigger_") {
-                // Nobody may be listening.
-                let _ = self.shared.grown.send(self.seat(&context.extensions)?.owner());
-            }
-        }
-        let arguments = request.arguments.unwrap_or_default();
-        let result = match &*request.name {
-            compact::CALL if !self.has_own(compact::CALL, &context)? => {
-                let (name, arguments) = compact::meant(arguments)?;
-                self.run(&name, arguments, &context).await?
-            }
-            name => self.run(name, arguments, &context).await?,
-        };
-        Ok(CallToolResponse::Complete(result))
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        Box::pin(self.answer_call(request, context))
     }
 
     /// Asked when a request comes, for headers that repeat arguments: the schema says which.
@@ -307,7 +291,7 @@ impl ServerHandler for McpServer {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let seat = self.seat(&subscription.request_context().extensions)?;
         let changes = Changes::of(&self.shared, seat.owner());
-        changes.tell_subscriber(self.stopping(), &subscription).await;
+        Box::pin(changes.tell_subscriber(self.stopping(), &subscription)).await;
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl HttpService {
         request.extensions_mut().insert(seat.clone());
         let waits = request.method() == Method::GET;
         let says_json = is_json(&request);
-        let response = seat::with(seat, self.inner.handle(request)).await;
+        let response = seat::with(seat, Box::pin(self.inner.handle(request))).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && says_json {
             return no_message();
         }

@@ -47,7 +47,7 @@ impl McpHome for Lists {
 }
 
 #[derive(Default)]
-struct Events(Mutex<Vec<CallEvent>>);
+pub(crate) struct Events(pub(crate) Mutex<Vec<CallEvent>>);
 
 impl EventSink for Events {
     fn emit(&self, event: CallEvent) {
@@ -55,18 +55,23 @@ impl EventSink for Events {
     }
 }
 
-struct Rig {
+pub(crate) struct Rig {
     clients: Arc<McpClients>,
     lists: Arc<Lists>,
     _scratch: tempfile::TempDir,
 }
 
-fn id() -> BundleSlug {
+pub(crate) fn id() -> BundleSlug {
     BundleSlug::new("test").unwrap()
 }
 
 impl Rig {
     fn start(mode: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+        Self::of(server("python3", &[script, mode]))
+    }
+
+    pub(crate) fn of(server: McpServer) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let settings = Settings {
             engine: EngineName::Bubblewrap,
@@ -76,15 +81,15 @@ impl Rig {
             image: None,
         };
         let lists = Arc::<Lists>::default();
+        let rules = EgressRules { private_hosts: vec!["127.0.0.1".to_owned()], ..EgressRules::default() };
         let clients = McpClients::new(ClientParts {
             sandbox: Sandbox::open(settings).unwrap(),
-            egress: Egress::new(&EgressRules::default()).unwrap(),
+            egress: Egress::new(&rules).unwrap(),
             secrets: Arc::new(OneSecret),
             home: Arc::clone(&lists) as _,
         });
         let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
-        rig.clients.set(server("python3", &[script, mode]));
+        rig.clients.set(server);
         rig
     }
 
@@ -93,7 +98,7 @@ impl Rig {
     }
 
     /// Waits until the state is as wanted; a test that never gets there is ended from outside.
-    async fn until(&self, wanted: impl Fn(&ServerState) -> bool) -> ServerState {
+    pub(crate) async fn until(&self, wanted: impl Fn(&ServerState) -> bool) -> ServerState {
         loop {
             let state = self.state();
             if wanted(&state) {
@@ -103,7 +108,7 @@ impl Rig {
         }
     }
 
-    async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
         let mcp = Mcp { server: Some("test".into()), tool_name: tool.into(), ..Mcp::default() };
         let spec = ToolSpec::new(ToolName::new("t").unwrap(), Implementation::Mcp(mcp));
         let executor = McpExecutor::default();

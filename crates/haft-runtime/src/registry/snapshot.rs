@@ -16,6 +16,9 @@ use tokio::sync::watch;
 use crate::executors::Executors;
 use crate::registry::entry::{Counter, Entry};
 
+/// Fewer definitions than this are not worth a thread.
+const LEAST_SHARE: usize = 200;
+
 /// The order of lists: by name, then bundle, then version.
 pub(super) type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
 
@@ -147,6 +150,18 @@ impl Snapshot {
     }
 }
 
+/// Compiles definitions to see whether they can run; many of them on all cores.
+fn verify(entries: &[&Arc<Entry>], executors: &Executors) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut shares = entries.chunks(entries.len().div_ceil(cores).max(LEAST_SHARE));
+    let Some(first) = shares.next() else { return };
+    let verify = |share: &[&Arc<Entry>]| share.iter().for_each(|entry| entry.verify(executors));
+    std::thread::scope(|scope| {
+        shares.for_each(|share| drop(scope.spawn(move || verify(share))));
+        verify(first);
+    });
+}
+
 fn list_key(tool: &Tool) -> ListKey {
     let spec = &tool.spec;
     (tool.tenant.clone(), spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
@@ -224,13 +239,14 @@ impl ChangeSink for Registry {
     fn apply(&self, changes: Vec<Change>) {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.snapshot.load());
+        let mut changed = Vec::new();
         for change in changes {
-            let tool = if let Change::Tool(tool) = &change { Some(tool.id) } else { None };
-            next.apply(change, &self.executors);
-            if let Some(entry) = tool.and_then(|id| next.tools.get(&id)) {
-                entry.verify(&self.executors);
+            if let Change::Tool(tool) = &change {
+                changed.push(tool.id);
             }
+            next.apply(change, &self.executors);
         }
+        verify(&changed.iter().filter_map(|id| next.tools.get(id)).collect::<Vec<_>>(), &self.executors);
         self.snapshot.store(Arc::new(next));
         self.changes.send_replace(());
     }

@@ -11,7 +11,8 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 use sqlx::AssertSqlSafe;
 
-use super::queries::{Filed, Fresh, hash};
+use super::insert::Fresh;
+use super::queries::{Filed, hash};
 use crate::engine::fault;
 use crate::rows;
 use crate::session::Session;

@@ -12,7 +12,8 @@ use haft_core::tool::{Source, Status, Tool};
 use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::queries::{Filed, Fresh};
+use super::insert::Fresh;
+use super::queries::Filed;
 use crate::engine::fault;
 use crate::rows;
 use crate::session::Session;

@@ -8,7 +8,7 @@ use haft_core::catalog::Unreadable;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
-use haft_core::tool::{Source, Status, Tool};
+use haft_core::tool::Tool;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::files::stamp::Stamp;
@@ -26,20 +26,8 @@ pub(crate) struct Filed {
     pub(crate) enabled: Option<bool>,
 }
 
-/// A tool to insert.
-pub(crate) struct Fresh<'a> {
-    pub(crate) id: ToolId,
-    pub(crate) bundle: &'a Bundle,
-    pub(crate) spec: &'a ToolSpec,
-    pub(crate) status: Status,
-    pub(crate) enabled: bool,
-    pub(crate) source: Source,
-    pub(crate) filed: Filed,
-    pub(crate) at: Timestamp,
-}
-
 /// Turns a specification to the hash and the text of its revision.
-fn content(spec: &ToolSpec) -> Result<(String, String)> {
+pub(super) fn content(spec: &ToolSpec) -> Result<(String, String)> {
     let fail = |error: serde_json::Error| sqlx::Error::Encode(Box::new(error));
     Ok((haft_core::hash::of_value(spec).map_err(fail)?, serde_json::to_string(spec).map_err(fail)?))
 }
@@ -110,6 +98,7 @@ impl Session<'_> {
 
     /// Counts what a bundle holds: tools, and files that cannot be read.
     pub(crate) async fn count_in(&mut self, bundle: &Bundle) -> Result<i64> {
+        self.insert_waiting().await?;
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM tools WHERE bundle_id = $1) + \
              (SELECT COUNT(*) FROM unreadable WHERE tenant = $2 AND bundle = $3)",
@@ -123,6 +112,7 @@ impl Session<'_> {
     }
 
     pub(crate) async fn find_tool(&mut self, id: ToolId) -> Result<Option<Tool>> {
+        self.insert_waiting().await?;
         let sql = AssertSqlSafe(format!("{} WHERE t.id = $1", rows::TOOL));
         let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&mut *self.tx).await?;
         row.as_ref().map(rows::tool).transpose()
@@ -135,6 +125,7 @@ impl Session<'_> {
         name: &ToolName,
         version: &Version,
     ) -> Result<Option<Tool>> {
+        self.insert_waiting().await?;
         let sql = AssertSqlSafe(format!(
             "{} WHERE t.bundle_id = $1 AND t.name = $2 AND t.version = $3",
             rows::TOOL
@@ -159,37 +150,6 @@ impl Session<'_> {
     pub(crate) async fn stored_pairs(&mut self) -> Result<HashSet<(String, String, String)>> {
         let rows = sqlx::query("SELECT bundle_id, name, version FROM tools").fetch_all(&mut *self.tx).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
-    }
-
-    pub(crate) async fn insert_tool(&mut self, tool: Fresh<'_>) -> Result<()> {
-        let built_in = tool.source == Source::BuiltIn;
-        let published = tool.status == Status::Published;
-        sqlx::query(
-            "INSERT INTO tools (id, tenant, bundle_id, name, version, revision, published_revision, status, \
-             enabled, built_in, source, path, stamp, file_enabled, call_count, created_at, modified_at, \
-             published_at) VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11, $12, $13, 0, $14, $15, $16)",
-        )
-        .bind(tool.id.to_string())
-        .bind(tool.bundle.tenant.as_str())
-        .bind(tool.bundle.id.to_string())
-        .bind(tool.spec.name.as_str())
-        .bind(tool.spec.version.as_str())
-        .bind(published.then_some(1_i64))
-        .bind(tool.status.as_str())
-        .bind(i64::from(tool.enabled))
-        .bind(i64::from(built_in))
-        .bind(tool.source.as_str())
-        .bind(tool.filed.path)
-        .bind(tool.filed.stamp.map(|stamp| stamp.0))
-        .bind(tool.filed.enabled.map(i64::from))
-        .bind(tool.at.as_microsecond())
-        .bind(tool.at.as_microsecond())
-        .bind(published.then_some(tool.at.as_microsecond()))
-        .execute(&mut *self.tx)
-        .await?;
-        self.insert_revision(tool.id, 1, tool.spec, tool.at).await?;
-        self.touch_tool(tool.id);
-        Ok(())
     }
 
     /// Appends a revision and makes it the newest.

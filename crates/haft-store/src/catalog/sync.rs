@@ -12,6 +12,11 @@ use crate::files::stamp::{Stamp, is_fresh};
 use crate::files::{definition, layout, write};
 use crate::store::{Inner, State, Store};
 
+/// The most threads that read definition files.
+const MOST_THREADS: usize = 8;
+/// Fewer files than this are not worth a thread.
+const LEAST_SHARE: usize = 100;
+
 /// What a rebuild of the index found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReindexReport {
@@ -147,8 +152,27 @@ impl Plan {
     }
 }
 
-/// Reads files; returns also those that vanished meanwhile.
-fn read_all(home: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
+/// Reads files; returns also those that vanished meanwhile. Many are read by as many threads as there are cores.
+fn read_all(home: &Path, mut found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let share = found.len().div_ceil(threads).max(LEAST_SHARE);
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        while found.len() > share {
+            let part = found.split_off(found.len() - share);
+            others.push(scope.spawn(move || read_some(home, part)));
+        }
+        let (mut items, mut vanished) = read_some(home, found);
+        for other in others.into_iter().rev() {
+            let (more, gone) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            items.extend(more);
+            vanished.extend(gone);
+        }
+        (items, vanished)
+    })
+}
+
+fn read_some(home: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
     let (mut items, mut vanished) = (Vec::with_capacity(found.len()), Vec::new());
     for mut found in found {
         if let Some(fault) = found.fault.clone() {

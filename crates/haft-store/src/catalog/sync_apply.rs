@@ -13,7 +13,8 @@ use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 
-use super::queries::{Filed, Fresh, hash};
+use super::insert::Fresh;
+use super::queries::{Filed, hash};
 use super::sync::Plan;
 use crate::engine::fault;
 use crate::files::bundle_file::BundleFile;
@@ -151,7 +152,7 @@ impl Session<'_> {
         };
         let id = match target {
             Some(tool) => self.update_from(&tool, found, &definition).await?,
-            None => self.create_from(&bundle, found, &definition).await?,
+            None => self.create_from(&bundle, found, &definition)?,
         };
         pass.claimed.insert(id);
         pass.orphans.extend(before.map(|tool| tool.id).filter(|old| *old != id));
@@ -192,7 +193,7 @@ impl Session<'_> {
         Ok(tool.id)
     }
 
-    async fn create_from(
+    fn create_from(
         &mut self,
         bundle: &Bundle,
         found: &Found,
@@ -212,8 +213,7 @@ impl Session<'_> {
             // So that a rebuilt index tells the same age.
             at: found.modified_at.min(self.inner.now()),
         };
-        self.insert_tool(fresh).await.map_err(fault(DOING))?;
-        self.touch_tool(id);
+        self.insert_later(fresh).map_err(fault(DOING))?;
         Ok(id)
     }
 

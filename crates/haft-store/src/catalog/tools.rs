@@ -7,7 +7,8 @@ use haft_core::problem::Problem;
 use haft_core::tool::{Source, Status, Tool};
 
 use super::bundles::check_open;
-use super::queries::{Fresh, hash};
+use super::insert::Fresh;
+use super::queries::hash;
 use super::tool_files::Content;
 use crate::engine::{fault, is_conflict};
 use crate::files::layout;

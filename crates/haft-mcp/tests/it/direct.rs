@@ -1,0 +1,96 @@
+//! haft as the client of a server of the newer kind that is an address.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_core::executor::{CallEvent, EventSink};
+use haft_core::mcp::{McpServer, Phase, StreamableHttp, Transport};
+use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::client::{Events, Rig, id};
+
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts the server, and haft's client of it.
+    async fn start() -> (Self, Rig) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/http_server.py");
+        let mut child = Command::new("python3").arg(script).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut server = Self { child, output };
+        let url = format!("http://127.0.0.1:{}/mcp", server.line());
+        let transport = Transport::Http(StreamableHttp { url, ..StreamableHttp::default() });
+        let rig = Rig::of(McpServer::new(id(), TenantId::default_tenant(), transport));
+        let state = rig.until(|state| state.phase == Phase::Connected).await;
+        assert_eq!(state.protocol.as_deref(), Some("2026-07-28"));
+        (server, rig)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_one_request_that_says_what_the_protocol_wants() {
+    let (_server, rig) = Server::start().await;
+    assert_eq!(rig.call("echo", json!({"text": "hello"}), None).await, Ok(json!("hello")));
+    let told = rig.call("headers", json!({}), None).await.unwrap();
+    let of_client = ["clientCapabilities", "clientInfo", "protocolVersion"];
+    let meta = of_client.map(|key| Value::String(format!("io.modelcontextprotocol/{key}")));
+    assert_eq!(told, json!(["2026-07-28", "tools/call", "headers", meta[0], meta[1], meta[2]]));
+    // rmcp sends this one.
+    assert_eq!(rig.call("regional", json!({"region": "north"}), None).await, Ok(json!("north")));
+}
+
+#[tokio::test]
+async fn progress_is_told_and_a_changed_list_is_read_again() {
+    let (_server, rig) = Server::start().await;
+    let events = Arc::<Events>::default();
+    let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
+    assert_eq!(rig.call("watched", json!({}), Some(sink)).await, Ok(json!("watched")));
+    assert_eq!(*events.0.lock().unwrap(), [CallEvent::Progress(0.5, "half".to_owned())]);
+    assert_eq!(rig.call("grow", json!({}), None).await, Ok(json!("grown")));
+    rig.until(|state| state.tools == 9).await;
+}
+
+#[tokio::test]
+async fn what_goes_wrong_fails_the_call_alone() {
+    let (_server, rig) = Server::start().await;
+    for (tool, code, message) in [
+        ("nope", ErrorCode::ExecutionFailed, "no such tool"),
+        ("breaks", ErrorCode::Network, "broke"),
+        ("confused", ErrorCode::InvalidResponse, "Unexpected response"),
+    ] {
+        let error = rig.call(tool, json!({}), None).await.unwrap_err();
+        assert_eq!(error.code, code, "{tool}: {error}");
+        assert!(error.message.contains(message) && !error.retryable, "{tool}: {error}");
+    }
+    assert_eq!(rig.call("echo", json!({"text": "still"}), None).await, Ok(json!("still")));
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_given_up_there() {
+    let (mut server, rig) = Server::start().await;
+    let call = rig.call("slow", json!({}), None);
+    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+    // The connection is closed by another task, which this must not keep from running.
+    let line = tokio::task::spawn_blocking(move || server.line()).await.unwrap();
+    assert_eq!(line, "nobody waits");
+}

@@ -1,0 +1,100 @@
+"""An MCP server of the newer kind over HTTP, without sessions. It prints its port, and then what it notices."""
+import http.server
+import json
+import time
+
+tools = [
+    {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}},
+    {"name": "watched", "inputSchema": {"type": "object"}},
+    {"name": "headers", "inputSchema": {"type": "object"}},
+    {"name": "regional", "inputSchema": {"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"}}}},
+    {"name": "slow", "inputSchema": {"type": "object"}},
+    {"name": "breaks", "inputSchema": {"type": "object"}},
+    {"name": "confused", "inputSchema": {"type": "object"}},
+    {"name": "grow", "inputSchema": {"type": "object"}},
+]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def whole(self, request, status=200, **fields):
+        body = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **fields}).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def begin(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def event(self, **message):
+        self.wfile.write(f"data: {json.dumps({'jsonrpc': '2.0', **message})}\n\n".encode())
+        self.wfile.flush()
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method = request["method"]
+        if method == "server/discover":
+            self.whole(request, result={
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+                "capabilities": {"tools": {"listChanged": True}}})
+        elif method == "tools/list":
+            self.whole(request, result={"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
+        elif method == "tools/call":
+            self.call(request)
+        else:
+            self.whole(request, 404, error={"code": -32601, "message": "what?"})
+
+    def call(self, request):
+        name, args = request["params"]["name"], request["params"].get("arguments", {})
+        done = lambda text: {"resultType": "complete", "content": [{"type": "text", "text": text}]}
+        if name == "echo":
+            self.whole(request, result=done(args["text"]))
+        elif name == "headers":
+            told = [self.headers.get(key) for key in ("mcp-protocol-version", "mcp-method", "mcp-name")]
+            meta = sorted(request["params"]["_meta"])
+            self.whole(request, result=done(json.dumps([*told, *meta])))
+        elif name == "regional":
+            self.whole(request, result=done(self.headers.get("mcp-param-region", "no header")))
+        elif name == "watched":
+            token = request["params"]["_meta"].get("progressToken")
+            self.begin()
+            self.event(method="notifications/progress", params={"progressToken": "another", "progress": 9})
+            self.event(method="notifications/progress", params={
+                "progressToken": token, "progress": 1, "total": 2, "message": "half"})
+            self.event(id=request["id"], result=done("watched"))
+        elif name == "grow":
+            tools.append({"name": f"new-{len(tools)}", "inputSchema": {"type": "object"}})
+            self.begin()
+            self.event(method="notifications/tools/list_changed")
+            self.event(id=request["id"], result=done("grown"))
+        elif name == "breaks":
+            self.begin()
+            self.event(method="notifications/message", params={"level": "info", "data": "soon"})
+        elif name == "confused":
+            self.whole({"id": "of another"}, result=done("not yours"))
+        elif name == "slow":
+            self.begin()
+            try:
+                while True:
+                    self.wfile.write(b": still here\n\n")
+                    time.sleep(0.05)
+            except OSError:
+                print("nobody waits", flush=True)
+        else:
+            self.whole(request, 400, error={"code": -32602, "message": "no such tool"})
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
