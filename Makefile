@@ -43,7 +43,7 @@ conformance: ## the public conformance suites of MCP: server and client
 
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build
-	cargo run --locked --profile quick --package haft-bench
+	cargo run --locked --release --package haft-bench
 	@$(MAKE) --no-print-directory peers
 
 peers: ## measure a call in one process next to rmcp, rig, LangChain and Pydantic-AI (make bench does, too)

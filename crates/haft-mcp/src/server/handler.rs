@@ -143,7 +143,11 @@ impl McpServer {
     }
 
     /// Tells whether a tool of the installation has this name: it goes before what the protocol side adds.
-    pub(super) fn has_own(&self, name: &str, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
+    pub(super) fn has_own(
+        &self,
+        name: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<bool, ErrorData> {
         let seat = self.seat(&context.extensions)?;
         Ok(find(&self.shared.registry.snapshot(), seat, name).is_ok())
     }

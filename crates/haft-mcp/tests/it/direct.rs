@@ -1,4 +1,5 @@
 //! haft as the client of a server of the newer kind that is an address.
+#![expect(clippy::disallowed_methods, reason = "the server is a process of the test")]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};

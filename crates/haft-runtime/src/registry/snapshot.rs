@@ -239,14 +239,14 @@ impl ChangeSink for Registry {
     fn apply(&self, changes: Vec<Change>) {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.snapshot.load());
-        let mut changed = Vec::new();
+        let mut tools = Vec::new();
         for change in changes {
             if let Change::Tool(tool) = &change {
-                changed.push(tool.id);
+                tools.push(tool.id);
             }
             next.apply(change, &self.executors);
         }
-        verify(&changed.iter().filter_map(|id| next.tools.get(id)).collect::<Vec<_>>(), &self.executors);
+        verify(&tools.iter().filter_map(|id| next.tools.get(id)).collect::<Vec<_>>(), &self.executors);
         self.snapshot.store(Arc::new(next));
         self.changes.send_replace(());
     }

@@ -1,6 +1,7 @@
 //! One write on behalf of everybody who waits: by a thread, where it waits for the disk, else by who came first.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use haft_core::catalog::StoreError;
@@ -8,6 +9,11 @@ use tokio::sync::oneshot;
 
 use super::journal::WRITE;
 use super::record::Row;
+
+/// So many groups of one row in a row, and no company is expected.
+const LONELY: u32 = 4;
+/// How often company is waited for all the same.
+const TRY_EVERY: u32 = 16;
 
 /// Groups all rows that wait at a moment behind one write.
 pub(crate) struct Committer {
@@ -18,6 +24,8 @@ struct Shared {
     queue: Mutex<Queue>,
     way: Way,
     commit: Box<Commit>,
+    /// How many groups of one row there were since the last larger one.
+    alone: AtomicU32,
 }
 
 /// Writes rows.
@@ -97,7 +105,7 @@ impl Committer {
 
     fn new(way: Way, commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let commit = Box::new(commit);
-        Self { shared: Arc::new(Shared { queue: Mutex::default(), way, commit }) }
+        Self { shared: Arc::new(Shared { queue: Mutex::default(), way, commit, alone: AtomicU32::new(0) }) }
     }
 
     /// Commits a row together with all others that wait, also if the caller stops waiting.
@@ -105,8 +113,10 @@ impl Committer {
         let written = match self.shared.push(row) {
             Place::First(receiver) => {
                 let due = Due(&self.shared);
-                // Whoever is ready to run goes first, so that more rows share the write. It is short where little goes on.
-                tokio::task::yield_now().await;
+                // Whoever is ready to run goes first, so that more rows share the write.
+                if self.shared.expects_company() {
+                    tokio::task::yield_now().await;
+                }
                 drop(due);
                 receiver.await.map(|told| told.written.clone())
             }
@@ -149,6 +159,12 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells whether to wait a moment for others. Where nobody came for some time, it is only tried now and then.
+    fn expects_company(&self) -> bool {
+        let alone = self.alone.load(Ordering::Relaxed);
+        alone < LONELY || alone.is_multiple_of(TRY_EVERY)
+    }
+
     /// Queues a row. The owner of the first one of a group sees to it.
     fn push(&self, row: Row) -> Place {
         let group = &mut self.queue().group;
@@ -182,6 +198,8 @@ impl Shared {
 
     fn write(&self, Group { rows, first, others }: Group) {
         let calls = rows.len();
+        let alone = if calls > 1 { 0 } else { self.alone.load(Ordering::Relaxed).wrapping_add(1) };
+        self.alone.store(alone, Ordering::Relaxed);
         let written = (self.commit)(rows).map_err(|error| {
             tracing::error!(%error, calls, "could not write the call journal");
             Arc::from(error.to_string())
