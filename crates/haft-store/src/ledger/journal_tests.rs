@@ -77,12 +77,15 @@ async fn rows_that_could_not_be_moved_keep_their_segments() {
     let journal = journal(home.path());
     journal.append(row(1)).await.unwrap();
     let batch = journal.rotate().unwrap();
+    assert_eq!(journal.find(row(1).id), Some(row(1)), "it is known while it is moved");
     journal.put_back(batch);
     journal.append(row(2)).await.unwrap();
+    assert_eq!([1, 2].map(|number| journal.find(row(number).id)), [1, 2].map(|number| Some(row(number))));
     assert_eq!(on_disk(home.path()), ["record 1", "record 2"]);
     let batch = journal.rotate().unwrap();
     assert_eq!(batch.rows().len(), 2);
     journal.forget(&batch);
+    assert_eq!(journal.find(row(1).id), None, "the tables know it");
     assert_eq!(on_disk(home.path()), Vec::<String>::new());
 }
 
@@ -110,16 +113,18 @@ async fn all_who_wait_at_a_moment_are_written_by_one_and_in_order() {
 
 #[tokio::test]
 async fn who_goes_away_first_leaves_nobody_waiting() {
-    let home = tempfile::tempdir().unwrap();
-    let journal = journal(home.path());
-    // The first of a group rouses the thread, also where it is given up before it came to that.
-    let mut first = Box::pin(journal.append(row(1)));
-    let mut second = Box::pin(journal.append(row(2)));
-    assert_eq!((&mut first).now_or_never().map(|done| done.is_ok()), None);
-    assert_eq!((&mut second).now_or_never().map(|done| done.is_ok()), None);
-    drop(first);
-    second.await.unwrap();
-    assert_eq!(on_disk(home.path()), ["record 1", "record 2"]);
+    for durability in [Durability::Disk, Durability::System] {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::open(home.path(), "n", durability).unwrap();
+        // The first of a group sees to it, also where it is given up before it came to that.
+        let mut first = Box::pin(journal.append(row(1)));
+        let mut second = Box::pin(journal.append(row(2)));
+        assert_eq!((&mut first).now_or_never().map(|done| done.is_ok()), None);
+        assert_eq!((&mut second).now_or_never().map(|done| done.is_ok()), None);
+        drop(first);
+        second.await.unwrap();
+        assert_eq!(on_disk(home.path()), ["record 1", "record 2"]);
+    }
 }
 
 #[tokio::test]
