@@ -16,7 +16,7 @@ use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
 use crate::problem::Problem;
 use crate::runnable::Mode;
-use crate::secret::{RefreshTokens, Secret, SecretSource};
+use crate::secret::{RefreshTokens, Secret, SecretSource, scrub_text};
 use crate::spec::ToolSpec;
 use crate::token::Caller;
 
@@ -193,9 +193,14 @@ impl CallContext {
         }
     }
 
-    /// Tells those who watch how far the call is, from 0 to 1, and a word about it.
+    /// Tells those who watch how far the call is, from 0 to 1, and a word about it. No secret that the call has seen
+    /// stands in it.
     pub fn progress(&self, done: f64, word: impl Into<String>) {
-        self.emit(CallEvent::Progress(done, word.into()));
+        if self.events.is_some() {
+            let mut word = word.into();
+            scrub_text(&mut word, &self.exposed());
+            self.emit(CallEvent::Progress(done, word));
+        }
     }
 
     /// Tells whether nobody waits for the outcome any more: the call was cancelled, or its time is over. An async

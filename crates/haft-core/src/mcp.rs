@@ -200,8 +200,11 @@ pub struct ServerState {
     /// The version of the protocol that is spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// How many tools it listed.
+    /// How many of the tools that it lists were taken.
     pub tools: usize,
+    /// Which were not, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// How often it failed in a row.
     pub failures: u32,
 }

@@ -94,10 +94,14 @@ impl McpHome for Home {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
+    fn listed<'a>(
+        &'a self,
+        server: &'a McpServer,
+        tools: Vec<Listed>,
+    ) -> Work<'a, Result<Vec<String>, StoreError>> {
         let taken = import(server, &tools).tools.into_iter().map(|tool| tool.spec).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = taken;
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
 

@@ -40,13 +40,15 @@ impl McpHome for StoredServers {
         Box::pin(self.0.mcp_servers())
     }
 
-    fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
+    fn listed<'a>(
+        &'a self,
+        server: &'a McpServer,
+        tools: Vec<Listed>,
+    ) -> Work<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
             let made = import(server, &tools);
-            for (tool, problem) in &made.refused {
-                tracing::warn!(server = %server.id, tool, %problem, "a tool of an MCP server was not taken");
-            }
-            self.0.set_mcp_tools(server.clone(), made.tools).await
+            self.0.set_mcp_tools(server.clone(), made.tools).await?;
+            Ok(made.refused.iter().map(|(tool, problem)| format!("{tool}: {problem}")).collect())
         })
     }
 }

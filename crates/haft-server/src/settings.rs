@@ -198,8 +198,9 @@ impl Default for SandboxSettings {
 }
 
 impl Settings {
-    /// Returns the defaults for a home folder.
+    /// Returns the defaults for a home folder; one that is relative is meant from where the program is now.
     pub fn for_home(home: PathBuf) -> Self {
+        let home = std::path::absolute(&home).unwrap_or(home);
         Self {
             home,
             addr: SocketAddr::from(([127, 0, 0, 1], 18789)),

@@ -100,7 +100,7 @@ pub(super) async fn find(
     wanted: Option<Provider>,
 ) -> Result<Access, CallError> {
     if let Some(key) = own.key(call).await?
-        && let Some(access) = access(call, &key, own.provider, wanted)
+        && let Some(access) = access(call, &key, own.provider, wanted)?
     {
         return Ok(access);
     }
@@ -130,7 +130,7 @@ async fn of(
 ) -> Result<Option<Access>, CallError> {
     if whose == Whose::Tenant
         && let Some(found) = settings.get("web_search").await?
-        && let Some(access) = access(call, &found, None, wanted)
+        && let Some(access) = access(call, &found, None, wanted)?
     {
         return Ok(Some(access));
     }
@@ -149,7 +149,7 @@ async fn of(
             None => settings.get(provider.setting()).await?,
         };
         if let Some(found) = found
-            && let Some(access) = access(call, &found, Some(provider), wanted)
+            && let Some(access) = access(call, &found, Some(provider), wanted)?
         {
             return Ok(Some(access));
         }
@@ -163,16 +163,23 @@ fn access(
     found: &Secret,
     named: Option<Provider>,
     wanted: Option<Provider>,
-) -> Option<Access> {
+) -> Result<Option<Access>, CallError> {
     let text = found.expose().trim();
-    let payload = match serde_json::from_str::<Payload>(text) {
-        Ok(payload) if text.starts_with('{') => payload,
-        _ => Payload { api_key: Some(text.to_owned()), ..Payload::default() },
+    let payload = if text.starts_with('{') {
+        // As a key it would go to whichever service comes first. Where it is wrong would show some of it.
+        serde_json::from_str::<Payload>(text).map_err(|_| {
+            let message = "the credential for web search begins as JSON and is none; store it anew, such as \
+                           `{\"provider\": \"brave\", \"api_key\": \"…\"}`";
+            CallError::new(ErrorCode::SecretMissing, message)
+                .for_model("web search is not set up on this server")
+        })?
+    } else {
+        Payload { api_key: Some(text.to_owned()), ..Payload::default() }
     };
     let provider =
         named.or_else(|| Provider::parse(payload.provider.as_deref()?)).unwrap_or(Provider::Serper);
     if wanted.is_some_and(|wanted| wanted != provider) {
-        return None;
+        return Ok(None);
     }
     // A SearXNG has an address and seldom a key: a text alone is the address.
     let (endpoint, key) = match (provider, payload.endpoint) {
@@ -183,5 +190,5 @@ fn access(
     if let Some(key) = &key {
         call.hide(key.clone());
     }
-    Some(Access { provider, endpoint: endpoint?, key })
+    Ok(endpoint.map(|endpoint| Access { provider, endpoint, key }))
 }

@@ -89,7 +89,11 @@ impl McpHome for Nowhere {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn listed<'a>(&'a self, _server: &'a McpServer, _tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
-        Box::pin(async { Ok(()) })
+    fn listed<'a>(
+        &'a self,
+        _server: &'a McpServer,
+        _tools: Vec<Listed>,
+    ) -> Work<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -22,8 +22,12 @@ use super::oauth::Pending;
 pub trait McpHome: Send + Sync {
     /// Returns every server that is configured.
     fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>>;
-    /// Takes the whole list of a server, each time that it was read.
-    fn listed<'a>(&'a self, server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>>;
+    /// Takes the whole list of a server, each time that it was read; returns which tools it did not take, and why.
+    fn listed<'a>(
+        &'a self,
+        server: &'a McpServer,
+        tools: Vec<Listed>,
+    ) -> Work<'a, Result<Vec<String>, StoreError>>;
 }
 
 /// What clients are made of.

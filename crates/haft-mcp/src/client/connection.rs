@@ -4,14 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use haft_core::mcp::{Listed, MOST_TOOLS, McpServer, Phase, ServerState, Transport};
+use haft_core::mcp::{McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
 use haft_sandbox::Running;
 use rmcp::RoleClient;
-use rmcp::model::{
-    ClientRequest, ListToolsRequest, PaginatedRequestParams, PingRequest, ProtocolVersion, ServerResult,
-    SubscriptionFilter,
-};
+use rmcp::model::{ClientRequest, DiscoverRequest, PingRequest, ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
     serve_client_with_lifecycle,
@@ -26,10 +23,12 @@ use super::clients::ClientParts;
 use super::direct::Direct;
 use super::filled::{Filler, Scrubber};
 use super::handler::Listener;
+use super::listing::{self, Listing};
 use super::oauth::Auth;
 use super::opening::{self, Opened};
 use super::stderr::Tail;
 use super::stdio;
+use super::words;
 
 /// How long a server may take to be ready: many are fetched by a package manager first.
 const READY_WITHIN: Duration = Duration::from_mins(2);
@@ -41,6 +40,8 @@ const ASK_EVERY: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Lists are not read more often than this, however often a server says that they changed.
 const LIST_EVERY: Duration = Duration::from_secs(1);
+/// How many reasons are shown why tools were not taken.
+const SHOWN_REFUSED: usize = 20;
 /// So many failures in a row, and calls are refused at once until it is there again.
 const BREAKS_AFTER: u32 = 3;
 
@@ -124,6 +125,7 @@ impl Connection {
             server_info: None,
             protocol: None,
             tools: 0,
+            refused: Vec::new(),
             failures: 0,
         };
         let shared = Arc::new(Shared {
@@ -287,7 +289,7 @@ impl Keeper {
             }
             Transport::Http(http) => {
                 let Opened { client, url, scrubber } =
-                    opening::open(&self.parts, &self.server, http).await.map_err(Gone::new)?;
+                    opening::open(&self.parts, &self.server, http, &listener).await.map_err(Gone::new)?;
                 let auth = client.auth.clone();
                 self.shared.follow(auth.clone());
                 let config = StreamableHttpClientTransportConfig::with_uri(url.clone());
@@ -317,7 +319,8 @@ impl Keeper {
         let clean = |error: ServiceError| {
             // Some servers want a login only once they are asked for something.
             let needs_auth = auth.is_some() && refused().now_or_never().is_some();
-            let why = if needs_auth { self.wants_login() } else { link.scrubber.clean(error.to_string()) };
+            let why =
+                if needs_auth { self.wants_login() } else { link.scrubber.clean(words::of_request(&error)) };
             Gone { why, needs_auth }
         };
         if let Err(error) = self.list(&link).await {
@@ -347,8 +350,8 @@ impl Keeper {
                 _ = &mut over => return Gone::new("the connection ended"),
                 () = link.listener.list_changed.notified() => {}
                 () = self.shared.wake.notified() => {}
-                _ = ask.tick(), if !newer => {
-                    if let Err(error) = answers(&link.peer).await {
+                _ = ask.tick() => {
+                    if let Err(error) = answers(&link.peer, newer).await {
                         return clean(error);
                     }
                     continue;
@@ -364,7 +367,11 @@ impl Keeper {
 
     fn not_begun(&self, error: &ClientInitializeError, scrubber: &Scrubber) -> Gone {
         let needs_auth = error.is_authorization_required();
-        let why = if needs_auth { self.wants_login() } else { excerpt(&scrubber.clean(deepest(error)), 500) };
+        let why = if needs_auth {
+            self.wants_login()
+        } else {
+            excerpt(&scrubber.clean(words::of_opening(error)), 500)
+        };
         Gone { why, needs_auth }
     }
 
@@ -379,35 +386,35 @@ impl Keeper {
         }
     }
 
-    /// Reads the whole list, as far as it is bounded, and hands it on.
+    /// Reads the whole list and hands it on.
     async fn list(&self, link: &Link) -> Result<(), ServiceError> {
-        let mut listed: Vec<Listed> = Vec::new();
-        let mut cursor = None;
-        loop {
-            let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
-            // Not the peer's own list, which may be an old one.
-            let sent = link.peer.send_request(ClientRequest::ListToolsRequest(request));
-            let answer = timeout(ANSWERS_WITHIN, sent)
-                .await
-                .map_err(|_| ServiceError::Timeout { timeout: ANSWERS_WITHIN })??;
-            let ServerResult::ListToolsResult(page) = answer else {
-                return Err(ServiceError::UnexpectedResponse);
-            };
-            listed.extend(page.tools.into_iter().map(taken));
-            cursor = page.next_cursor;
-            if cursor.is_none() || listed.len() > MOST_TOOLS {
-                break;
+        let Listing { tools, mut refused } = listing::read(&link.peer, ANSWERS_WITHIN).await?;
+        let listed = tools.len();
+        if let Some(direct) = &link.direct {
+            direct.learn(&tools);
+        }
+        let mut taken = 0;
+        match self.parts.home.listed(&self.shared.server(), tools).await {
+            Ok(more) => {
+                taken = listed.saturating_sub(more.len());
+                refused.extend(more);
+            }
+            Err(error) => {
+                tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
             }
         }
-        let count = listed.len();
-        if let Some(direct) = &link.direct {
-            direct.learn(&listed);
+        for why in &refused {
+            tracing::warn!(server = %self.server.id, why, "a tool of an MCP server was not taken");
         }
-        if let Err(error) = self.parts.home.listed(&self.shared.server(), listed).await {
-            tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
+        if refused.len() > SHOWN_REFUSED {
+            let more = refused.len() - SHOWN_REFUSED;
+            refused.truncate(SHOWN_REFUSED);
+            refused.push(format!("and {more} more; see the log"));
         }
-        self.shared.set(|state| state.tools = count);
+        self.shared.set(|state| {
+            state.tools = taken;
+            state.refused = refused;
+        });
         Ok(())
     }
 }
@@ -427,59 +434,42 @@ fn is_newer(version: &ProtocolVersion) -> bool {
     *version >= ProtocolVersion::V_2026_07_28
 }
 
-/// Hears of changes as servers of the newer kind tell them.
+/// Hears of changes as servers of the newer kind tell them. Where that ends, as when the server was started anew, the
+/// list is looked at again.
 async fn subscribe(link: Link) {
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let Ok(mut subscription) = link.peer.listen(filter).await else { return };
-    while let Ok(Some(_)) = subscription.next().await {
+    let mut failures = 0;
+    loop {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        match link.peer.listen(filter).await {
+            Ok(mut subscription) => {
+                failures = 0;
+                while let Ok(Some(_)) = subscription.next().await {
+                    link.listener.list_changed.notify_one();
+                }
+            }
+            // It tells nothing.
+            Err(ServiceError::McpError(_)) => return,
+            Err(_) => {}
+        }
+        failures += 1;
+        tokio::time::sleep(wait(failures)).await;
         link.listener.list_changed.notify_one();
     }
 }
 
-async fn answers(peer: &Peer<RoleClient>) -> Result<(), ServiceError> {
-    let ping = ClientRequest::PingRequest(PingRequest::default());
+async fn answers(peer: &Peer<RoleClient>, newer: bool) -> Result<(), ServiceError> {
+    // The newer kind knows no ping.
+    let ping = if newer {
+        ClientRequest::DiscoverRequest(DiscoverRequest::default())
+    } else {
+        ClientRequest::PingRequest(PingRequest::default())
+    };
     match timeout(ANSWERS_WITHIN, peer.send_request(ping)).await {
         // That it does not know the question is an answer.
         Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
         Ok(Err(error)) => Err(error),
         Err(_) => Err(ServiceError::Timeout { timeout: ANSWERS_WITHIN }),
     }
-}
-
-fn taken(tool: rmcp::model::Tool) -> Listed {
-    let hints = tool.annotations.as_ref();
-    Listed {
-        read_only: hints.and_then(|hints| hints.read_only_hint).unwrap_or(false),
-        title: tool.title.or_else(|| hints.and_then(|hints| hints.title.clone())),
-        name: tool.name.into_owned(),
-        description: tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default(),
-        input_schema: serde_json::Value::Object((*tool.input_schema).clone()),
-        output_schema: tool.output_schema.map(|schema| serde_json::Value::Object((*schema).clone())),
-    }
-}
-
-/// The outer layers of these errors say only that something failed.
-fn deepest(error: &ClientInitializeError) -> String {
-    use std::error::Error;
-    let error = match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
-        other => other,
-    };
-    if matches!(error, ClientInitializeError::ConnectionClosed(_)) {
-        return "it closed the connection before it had answered".to_owned();
-    }
-    // What went wrong in the transport is wrapped in the name of its type.
-    let first: &dyn Error = match error {
-        ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
-        other => other,
-    };
-    let mut text = first.to_string();
-    let mut at = first.source();
-    while let Some(inner) = at {
-        text = inner.to_string();
-        at = inner.source();
-    }
-    text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
 }
 
 /// A second after the first failure, then twice as long each time; spread, so that many do not come at once.

@@ -12,9 +12,9 @@ use haft_core::mcp::Listed;
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, ClientConfig, ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage,
-    NumberOrString, ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage,
-    ServerNotification, ServerResult,
+    CallToolRequest, ClientConfig, ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta as _,
+    JsonRpcMessage, NumberOrString, ProgressToken, ProtocolVersion, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerNotification, ServerResult,
 };
 use rmcp::service::ServiceError;
 use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME, HEADER_MCP_PROTOCOL_VERSION};
@@ -78,6 +78,22 @@ impl Direct {
 
     /// Calls a tool. Dropping the future closes the connection, by which the server learns that nobody waits.
     pub(super) async fn call(
+        &self,
+        request: CallToolRequest,
+        events: Option<&Arc<dyn EventSink>>,
+    ) -> Result<ServerResult, ServiceError> {
+        let answer = self.send(request, events).await;
+        let known = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
+        match &answer {
+            Ok(_) => {}
+            Err(ServiceError::McpError(error)) if known.contains(&error.code) => {}
+            // It may be gone, or be another one now: whoever keeps the connection finds out.
+            Err(_) => self.listener.list_changed.notify_one(),
+        }
+        answer
+    }
+
+    async fn send(
         &self,
         request: CallToolRequest,
         events: Option<&Arc<dyn EventSink>>,

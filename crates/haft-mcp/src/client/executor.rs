@@ -4,10 +4,10 @@ use std::fmt::{self, Display};
 use std::sync::{Arc, OnceLock, Weak};
 
 use haft_core::Work;
-use haft_core::executor::{CallContext, Executor, Prepared};
+use haft_core::executor::{CallContext, CallEvent, EventSink, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::BundleSlug;
-use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use rmcp::RoleClient;
@@ -21,7 +21,8 @@ use serde_json::{Map, Value};
 use super::addresses::Address;
 use super::clients::{McpClients, not_connected};
 use super::connection::{Connection, Link};
-use super::value;
+use super::filled::Scrubber;
+use super::{value, words};
 
 /// Runs tools of MCP servers. It is made before the store from which the servers are known, which is told later.
 #[derive(Default)]
@@ -123,7 +124,7 @@ impl Prepared for Ready {
             let answer = ask(&link, &self.tool, call, args).await;
             // A token may have been renewed meanwhile.
             hide();
-            answer.map_err(|error| failed(&self.server, error)).and_then(value::outcome)
+            answer.map_err(|error| words::of_call(&self.server, &error)).and_then(value::outcome)
         })
     }
 }
@@ -136,12 +137,16 @@ async fn ask(
 ) -> Result<CallToolResponse, ServiceError> {
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
     let request = CallToolRequest::new(params);
+    let events = call.events.clone().map(|sink| {
+        let clean: Arc<dyn EventSink> = Arc::new(Clean { sink, scrubber: link.scrubber.clone() });
+        clean
+    });
     if let Some(direct) = link.direct.as_ref().filter(|direct| direct.takes(tool)) {
-        return response(direct.call(request, call.events.as_ref()).await?);
+        return response(direct.call(request, events.as_ref()).await?);
     }
     let request = ClientRequest::CallToolRequest(request);
     let handle = link.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-    let _watched = call.events.clone().map(|sink| link.listener.watch(handle.progress_token.clone(), sink));
+    let _watched = events.map(|sink| link.listener.watch(handle.progress_token.clone(), sink));
     let mut abandoned = Abandoned { peer: link.peer.clone(), id: Some(handle.id.clone()) };
     let answer = handle.await_response().await;
     abandoned.id = None;
@@ -154,6 +159,21 @@ fn response(result: ServerResult) -> Result<CallToolResponse, ServiceError> {
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
         ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
         _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+/// Takes the secrets of a server out of what it tells while a call runs.
+struct Clean {
+    sink: Arc<dyn EventSink>,
+    scrubber: Scrubber,
+}
+
+impl EventSink for Clean {
+    fn emit(&self, event: CallEvent) {
+        self.sink.emit(match event {
+            CallEvent::Progress(done, text) => CallEvent::Progress(done, self.scrubber.clean(text)),
+            other => other,
+        });
     }
 }
 
@@ -172,24 +192,5 @@ impl Drop for Abandoned {
             // A server that is gone has nothing to cancel.
             drop(peer.notify_cancelled(told).await);
         });
-    }
-}
-
-fn failed(server: &Server, error: ServiceError) -> CallError {
-    match error {
-        ServiceError::McpError(error) => {
-            CallError::new(ErrorCode::ExecutionFailed, format!("{}", error.message))
-        }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            CallError::new(
-                ErrorCode::Network,
-                format!("the connection to the MCP server `{server}` broke: {error}"),
-            )
-            // It may have run.
-            .retryable(false)
-            .for_model("the connection to the server of this tool broke")
-        }
-        other => CallError::new(ErrorCode::InvalidResponse, format!("the MCP server `{server}`: {other}"))
-            .for_model("the server of this tool answered in a way that makes no sense"),
     }
 }

@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+use tokio::sync::Notify;
 use url::Url;
 
 use super::filled::Scrubber;
@@ -28,13 +29,17 @@ const SHOWN: usize = 200;
 
 /// Says why a request came to nothing.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Failed(String);
+#[error("{why}")]
+pub(super) struct Failed {
+    why: String,
+    /// Whether the server may have got the request.
+    pub(super) sent: bool,
+}
 
 type Error = StreamableHttpError<Failed>;
 
 fn failed(why: impl Into<String>) -> Error {
-    StreamableHttpError::Client(Failed(why.into()))
+    StreamableHttpError::Client(Failed { why: why.into(), sent: true })
 }
 
 /// Sends the messages of one server through the guard.
@@ -48,6 +53,8 @@ pub(super) struct Guarded {
     /// Who gets the tokens; nobody where the configuration says a token itself.
     pub(super) auth: Option<Arc<Auth>>,
     pub(super) scrubber: Scrubber,
+    /// Says that the list may be another one.
+    pub(super) news: Arc<Notify>,
 }
 
 /// What every kind of request has.
@@ -123,12 +130,14 @@ impl Guarded {
         }
         let request = Outgoing { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
-            failed(match error {
+            let sent = !matches!(error, SendError::Refused(_) | SendError::Connect(_));
+            let why = match error {
                 SendError::Refused(refused) => refused.to_string(),
                 SendError::Connect(why) => format!("no connection: {why}"),
                 SendError::Broken(why) => format!("the connection broke: {why}"),
                 SendError::Redirect(why) => why,
-            })
+            };
+            StreamableHttpError::Client(Failed { why, sent })
         })
     }
 }
@@ -161,6 +170,8 @@ impl StreamableHttpClient for Guarded {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && in_session {
+            // rmcp opens another one, with what may be another list.
+            self.news.notify_one();
             return Err(StreamableHttpError::SessionExpired);
         }
         let session = header(&response, HEADER_SESSION_ID);

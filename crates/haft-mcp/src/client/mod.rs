@@ -8,6 +8,7 @@ mod executor;
 mod filled;
 mod handler;
 mod http;
+mod listing;
 mod logins;
 mod oauth;
 mod opening;
@@ -15,6 +16,7 @@ mod patient;
 mod stderr;
 mod stdio;
 mod value;
+mod words;
 
 pub use clients::{ClientParts, McpClients, McpHome};
 pub use executor::McpExecutor;

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::clients::ClientParts;
 use super::filled::{Filler, Scrubber};
+use super::handler::Listener;
 use super::http::Guarded;
 use super::oauth::{Auth, Configured, Kept};
 
@@ -26,6 +27,7 @@ pub(super) async fn open(
     parts: &ClientParts,
     server: &McpServer,
     http: &StreamableHttp,
+    listener: &Listener,
 ) -> Result<Opened, String> {
     let mut filler = Filler::new(&server.tenant, &parts.secrets);
     let url = filler.fill("url", &http.url, Place::Url).await?;
@@ -45,7 +47,14 @@ pub(super) async fn open(
         Some(Arc::new(Auth::new(parts.egress.clone(), parsed.clone(), configured, kept)))
     };
     let egress = parts.egress.clone();
-    let client = Guarded { egress, url: parsed, headers, auth, scrubber: scrubber.clone() };
+    let client = Guarded {
+        egress,
+        url: parsed,
+        headers,
+        auth,
+        scrubber: scrubber.clone(),
+        news: Arc::clone(&listener.list_changed),
+    };
     Ok(Opened { client, url, scrubber })
 }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::{Entry, Offer, Registry, Snapshot};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
-    ConstString, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
     ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
@@ -277,6 +278,20 @@ impl ServerHandler for McpServer {
     ) -> Result<CompleteResult, ErrorData> {
         self.need_fixtures::<CompleteRequestMethod>()?;
         fixtures::completion()
+    }
+
+    /// What rmcp hands over here is a method that nobody knows, or a known one with parameters that are not its.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        if method == CallToolRequestMethod::VALUE {
+            let why = "`params` must have a `name`, and `arguments`, where there are some, must be an object";
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -40,9 +40,13 @@ impl McpHome for Lists {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn listed<'a>(&'a self, _server: &'a McpServer, tools: Vec<Listed>) -> Work<'a, Result<(), StoreError>> {
+    fn listed<'a>(
+        &'a self,
+        _server: &'a McpServer,
+        tools: Vec<Listed>,
+    ) -> Work<'a, Result<Vec<String>, StoreError>> {
         self.0.lock().unwrap().push(tools.into_iter().map(|tool| tool.name).collect());
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
 

@@ -1,6 +1,7 @@
 //! haft as the client of a server of the newer kind that is an address.
 #![expect(clippy::disallowed_methods, reason = "the server is a process of the test")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -17,21 +18,28 @@ use crate::client::{Events, Rig, id};
 struct Server {
     child: Child,
     output: BufReader<ChildStdout>,
+    port: String,
 }
 
 impl Server {
     /// Starts the server, and haft's client of it.
     async fn start() -> (Self, Rig) {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/http_server.py");
-        let mut child = Command::new("python3").arg(script).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut server = Self { child, output };
-        let url = format!("http://127.0.0.1:{}/mcp", server.line());
-        let transport = Transport::Http(StreamableHttp { url, ..StreamableHttp::default() });
+        let mut server = Self::at("0");
+        server.port = server.line();
+        let url = format!("http://127.0.0.1:{}/mcp", server.port);
+        let headers = BTreeMap::from([("X-Key".to_owned(), "${API_KEY}".to_owned())]);
+        let transport = Transport::Http(StreamableHttp { url, headers, ..StreamableHttp::default() });
         let rig = Rig::of(McpServer::new(id(), TenantId::default_tenant(), transport));
         let state = rig.until(|state| state.phase == Phase::Connected).await;
         assert_eq!(state.protocol.as_deref(), Some("2026-07-28"));
         (server, rig)
+    }
+
+    fn at(port: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/http_server.py");
+        let mut child = Command::new("python3").args([script, port]).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output, port: port.to_owned() }
     }
 
     fn line(&mut self) -> String {
@@ -66,9 +74,32 @@ async fn progress_is_told_and_a_changed_list_is_read_again() {
     let events = Arc::<Events>::default();
     let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
     assert_eq!(rig.call("watched", json!({}), Some(sink)).await, Ok(json!("watched")));
-    assert_eq!(*events.0.lock().unwrap(), [CallEvent::Progress(0.5, "half".to_owned())]);
+    // The server said the key.
+    assert_eq!(*events.0.lock().unwrap(), [CallEvent::Progress(0.5, "half, with ***".to_owned())]);
     assert_eq!(rig.call("grow", json!({}), None).await, Ok(json!("grown")));
-    rig.until(|state| state.tools == 9).await;
+    rig.until(|state| state.tools == 10).await;
+}
+
+#[tokio::test]
+async fn what_is_no_tool_is_told_and_the_others_are_taken() {
+    let (_server, rig) = Server::start().await;
+    let state = rig.until(|state| state.tools == 9).await;
+    assert_eq!(state.refused.len(), 1, "{:?}", state.refused);
+    assert!(state.refused[0].starts_with("broken: "), "{:?}", state.refused);
+}
+
+#[tokio::test]
+async fn a_server_that_goes_is_noticed_and_found_again() {
+    let (server, rig) = Server::start().await;
+    let port = server.port.clone();
+    drop(server);
+    let error = rig.call("echo", json!({"text": "x"}), None).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, true), "{error}");
+    assert!(!error.message.contains("rmcp"), "{error}");
+    rig.until(|state| state.phase == Phase::Error).await;
+    let _server = Server::at(&port);
+    rig.until(|state| state.phase == Phase::Connected).await;
+    assert_eq!(rig.call("echo", json!({"text": "again"}), None).await, Ok(json!("again")));
 }
 
 #[tokio::test]
@@ -78,6 +109,11 @@ async fn what_goes_wrong_fails_the_call_alone() {
         ("nope", ErrorCode::ExecutionFailed, "no such tool"),
         ("breaks", ErrorCode::Network, "broke"),
         ("confused", ErrorCode::InvalidResponse, "Unexpected response"),
+        (
+            "fails",
+            ErrorCode::HttpStatus,
+            "the MCP server `test`: unexpected server response: HTTP status 500",
+        ),
     ] {
         let error = rig.call(tool, json!({}), None).await.unwrap_err();
         assert_eq!(error.code, code, "{tool}: {error}");

@@ -1,6 +1,7 @@
 """An MCP server of the newer kind over HTTP, without sessions. It prints its port, and then what it notices."""
 import http.server
 import json
+import sys
 import time
 
 tools = [
@@ -13,6 +14,7 @@ tools = [
     {"name": "breaks", "inputSchema": {"type": "object"}},
     {"name": "confused", "inputSchema": {"type": "object"}},
     {"name": "grow", "inputSchema": {"type": "object"}},
+    {"name": "fails", "inputSchema": {"type": "object"}},
 ]
 
 
@@ -49,7 +51,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
                 "capabilities": {"tools": {"listChanged": True}}})
         elif method == "tools/list":
-            self.whole(request, result={"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"})
+            # The second page has what is no tool, and says for ever that there is another one.
+            odd = [{"name": "broken", "inputSchema": "no schema"}]
+            self.whole(request, result={
+                "resultType": "complete", "tools": odd if request["params"].get("cursor") else tools,
+                "nextCursor": "more", "ttlMs": 0, "cacheScope": "private"})
         elif method == "tools/call":
             self.call(request)
         else:
@@ -71,7 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.begin()
             self.event(method="notifications/progress", params={"progressToken": "another", "progress": 9})
             self.event(method="notifications/progress", params={
-                "progressToken": token, "progress": 1, "total": 2, "message": "half"})
+                "progressToken": token, "progress": 1, "total": 2, "message": "half, with " + self.headers["x-key"]})
             self.event(id=request["id"], result=done("watched"))
         elif name == "grow":
             tools.append({"name": f"new-{len(tools)}", "inputSchema": {"type": "object"}})
@@ -83,6 +89,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.event(method="notifications/message", params={"level": "info", "data": "soon"})
         elif name == "confused":
             self.whole({"id": "of another"}, result=done("not yours"))
+        elif name == "fails":
+            self.send_response(500)
+            self.send_header("content-length", "0")
+            self.end_headers()
         elif name == "slow":
             self.begin()
             try:
@@ -95,6 +105,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.whole(request, 400, error={"code": -32602, "message": "no such tool"})
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()

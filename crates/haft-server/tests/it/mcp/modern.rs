@@ -44,6 +44,19 @@ async fn tools_are_listed_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_none_is_told_what_is_wrong() {
+    let server = Server::start().await;
+    for arguments in [json!([1]), json!("x")] {
+        let params = json!({"name": "echo", "arguments": arguments});
+        let answer = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await;
+        let error = &answer.last()["error"];
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(error["code"] == -32602 && message.contains("must be an object"), "{arguments}: {error}");
+        assert_ne!(answer.status, 404, "{arguments}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_header_says_must_be_what_the_body_says() {
     let server = Server::start().await;
     server
