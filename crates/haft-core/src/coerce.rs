@@ -20,6 +20,9 @@ const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "in
 /// How deep declared objects and arrays are looked into.
 const DEEPEST: usize = 16;
 
+/// The largest whole number that a float tells apart from its neighbours.
+const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
+
 /// Brings arguments to the shape that a schema declares, as far as that is plain.
 pub fn coerce(schema: &Value, args: Value) -> Value {
     let mut args = match whole(schema, args) {
@@ -106,11 +109,7 @@ fn shape(schema: &Value, value: &mut Value, depth: usize) {
 
 /// Returns what a string spells, where the schema wants that and no string.
 fn spelled(schema: &Value, text: &str) -> Option<Value> {
-    let wants = |kind: &str| match schema.get("type") {
-        Some(Value::String(only)) => only == kind,
-        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
-        _ => false,
-    };
+    let wants = |kind: &str| wants(schema, kind);
     if wants("string") {
         return None;
     }
@@ -132,6 +131,64 @@ fn spelled(schema: &Value, text: &str) -> Option<Value> {
     fits.then_some(meant)
 }
 
+/// Spells whole numbers as such where the schema declares integers: 5.0 is one to JSON Schema, and none to most
+/// functions. Arguments without a fraction cost a look.
+pub fn whole_numbers(schema: &Value, args: &mut Value) {
+    if has_float(args, DEEPEST) {
+        spell_whole(schema, args, DEEPEST);
+    }
+}
+
+fn has_float(value: &Value, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return false };
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(|item| has_float(item, depth)),
+        Value::Object(map) => map.values().any(|value| has_float(value, depth)),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+fn spell_whole(schema: &Value, value: &mut Value, depth: usize) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match value {
+        Value::Number(number) if wants(schema, "integer") && !wants(schema, "number") => {
+            if let Some(whole) = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)
+                && whole.abs() <= MOST_EXACT
+                // Its own text is the shortest way from one kind of number to the other.
+                && let Ok(whole) = format!("{whole:.0}").parse::<i64>()
+            {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                for item in items {
+                    spell_whole(schema, item, depth);
+                }
+            }
+        }
+        Value::Object(map) => {
+            let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
+            for (name, value) in map {
+                if let Some(schema) = declared.get(name) {
+                    spell_whole(schema, value, depth);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Tells whether a schema names a type.
+fn wants(schema: &Value, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(only)) => only == kind,
+        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,6 +198,24 @@ mod tests {
 
     fn check(schema: &Value, args: &Value, expected: &Value) {
         assert_eq!(coerce(schema, args.clone()), *expected, "{args} for {schema}");
+    }
+
+    #[test]
+    fn whole_numbers_are_spelled_as_such_where_integers_are_declared() {
+        let schema = json!({"properties": {
+            "a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {"type": "number"},
+            "d": {"type": "array", "items": {"type": "integer"}}, "e": {"properties": {"f": {"type": "integer"}}},
+        }});
+        let args = json!({"a": 5.0, "b": -1e3, "c": 5.0, "d": [1.0, 2], "e": {"f": 0.0}, "other": 5.0});
+        let mut made = args.clone();
+        whole_numbers(&schema, &mut made);
+        let expected = json!({"a": 5, "b": -1000, "c": 5.0, "d": [1, 2], "e": {"f": 0}, "other": 5.0});
+        assert_eq!(made.to_string(), expected.to_string());
+        for untouched in [json!({"a": 5.5}), json!({"a": 1e300}), json!({"a": "5.0"}), json!({"a": 5})] {
+            let mut made = untouched.clone();
+            whole_numbers(&schema, &mut made);
+            assert_eq!(made.to_string(), untouched.to_string());
+        }
     }
 
     #[test]

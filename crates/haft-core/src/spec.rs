@@ -92,6 +92,11 @@ impl ToolSpec {
         if self.display_name.is_empty() { self.name.as_str() } else { &self.display_name }
     }
 
+    /// Tells whether a call needs an approval, or a caller that is elevated.
+    pub fn needs_approval(&self) -> bool {
+        self.policy == Policy::Elevated || self.requires_confirmation
+    }
+
     /// Returns how long one call may take in all: what the definition says, or the default of its kind.
     pub fn deadline(&self) -> Duration {
         const CAP: Duration = Duration::from_mins(10);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_core::implementation::{Implementation, Kind};
-use haft_core::spec::{Policy, ToolSpec};
+use haft_core::spec::ToolSpec;
 use haft_runtime::registry::Offer;
 use rmcp::ErrorData;
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
@@ -86,7 +86,7 @@ fn annotations(spec: &ToolSpec) -> ToolAnnotations {
     let mut hints = ToolAnnotations::new().read_only(reads);
     if !reads {
         // What an author lets nobody call unasked is worth a question in the client, too.
-        let guarded = spec.policy == Policy::Elevated || spec.requires_confirmation;
+        let guarded = spec.needs_approval();
         hints = hints.destructive(guarded || method != Some("POST"));
     }
     let outside = matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network;

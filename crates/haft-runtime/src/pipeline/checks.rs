@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::catalog::StoreError;
-use haft_core::coerce::coerce;
+use haft_core::coerce::{coerce, whole_numbers};
 use haft_core::export::drop_nulls;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
-use haft_core::spec::{Policy, Validation};
+use haft_core::spec::Validation;
 use serde_json::{Value, json};
 
 use crate::registry::{Entry, Plan, Registry};
@@ -26,8 +26,7 @@ pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc
 }
 
 pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
-    let needs_approval = plan.spec.policy == Policy::Elevated || plan.spec.requires_confirmation;
-    if needs_approval && !elevated {
+    if plan.spec.needs_approval() && !elevated {
         let message = format!("`{}` needs an approval, or a token that is elevated", plan.spec.name);
         return Err(CallError::new(ErrorCode::ApprovalRequired, message));
     }
@@ -48,6 +47,9 @@ pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
         Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),
         checked => checked,
     };
+    if checked.is_ok() {
+        whole_numbers(&plan.spec.input_schema, args);
+    }
     checked.map_err(|violations| {
         let list: Vec<_> = violations
             .iter()

@@ -1,6 +1,6 @@
 //! What is refused when a tool is registered.
 
-use haft::{BuildError, Param, Params, ToolDef, Tools};
+use haft::{BuildError, Format, Param, Params, ToolDef, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -146,6 +146,7 @@ async fn limits_hold() {
     let tools = named(&["a"]);
     assert_eq!(format!("{tools:?}"), r#"Tools { names: ["a"], .. }"#);
     let tools = Tools::builder().refuse_elevated().tool(greet().elevated()).build().unwrap();
+    assert_eq!(tools.schema(Format::OpenAi), Vec::<Value>::new(), "no model is offered what it cannot call");
     let error = tools.execute("greet", json!({"name": "x"})).await.unwrap_err();
     assert_eq!(error.code, haft::ErrorCode::ApprovalRequired);
 }
