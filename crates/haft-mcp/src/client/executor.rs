@@ -172,7 +172,7 @@ impl EventSink for Clean {
     fn emit(&self, event: CallEvent) {
         self.sink.emit(match event {
             CallEvent::Progress(done, text) => CallEvent::Progress(done, self.scrubber.clean(text)),
-            other => other,
+            other @ CallEvent::Output(_) => other,
         });
     }
 }
