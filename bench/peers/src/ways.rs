@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The row that all others are compared with.
-pub const HAFT: &str = "haft, `Tools::execute`";
+pub const HAFT: &str = "haft, `Tools::execute_json`";
 const NAME: &str = "forecast";
 const TEXT: &str = r#"{"city": "Berlin", "days": 3}"#;
 
