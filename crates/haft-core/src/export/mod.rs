@@ -15,5 +15,5 @@ mod tokens;
 
 pub use format::{Definition, Format, definition};
 pub use names::{distinct_name, is_model_name, model_name};
-pub use restore::{ToldNames, drop_nulls};
+pub use restore::{ToldNames, drop_nulls, for_alternatives};
 pub use tokens::estimate_tokens;

@@ -52,6 +52,28 @@ pub fn drop_nulls(schema: &Value, args: &mut Value) -> bool {
     dropping.dropped
 }
 
+/// Returns the arguments as each alternative at the top of a schema would have them: without the nulls of what it does
+/// not declare. Strict mode has one object for all alternatives, with the properties of every one.
+pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator<Item = Value> + 'a {
+    let all = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+    all.take(MOST_SCHEMAS).filter_map(move |alternative| {
+        let alternative = match alternative.get("$ref").and_then(Value::as_str) {
+            Some(place) => target(schema, place)?,
+            None => alternative,
+        };
+        let declares = |name: &str| {
+            [schema, alternative]
+                .iter()
+                .any(|one| one.get("properties").is_some_and(|all| all.get(name).is_some()))
+        };
+        let mut own = args.as_object()?.clone();
+        own.retain(|name, value| !value.is_null() || declares(name));
+        let mut own = Value::Object(own);
+        drop_nulls(alternative, &mut own);
+        Some(own)
+    })
+}
+
 struct Dropping<'a> {
     root: &'a Value,
     dropped: bool,
@@ -181,6 +203,24 @@ mod tests {
         check(json!({"list": [{"a": null, "b": null}, null]}), json!({"list": [{"b": null}, null]}));
         check(json!({"shape": {"kind": 1, "size": null}}), json!({"shape": {"kind": 1}}));
         check(json!("no object"), json!("no object"));
+    }
+
+    #[test]
+    fn each_alternative_is_without_the_nulls_of_the_others() {
+        let schema = json!({"oneOf": [
+            {"properties": {"action": {"const": "add"}, "text": {"type": "string"}, "note": {"type": ["string", "null"]}},
+             "required": ["action", "text"]},
+            {"$ref": "#/$defs/remove"},
+        ], "$defs": {"remove": {"properties": {"action": {"const": "remove"}, "number": {"type": "integer"}}}}});
+        let args = json!({"action": "remove", "text": null, "note": null, "number": 1, "stray": 2});
+        assert_eq!(
+            for_alternatives(&schema, &args).collect::<Vec<_>>(),
+            [
+                json!({"action": "remove", "text": null, "note": null, "number": 1, "stray": 2}),
+                json!({"action": "remove", "number": 1, "stray": 2}),
+            ]
+        );
+        assert_eq!(for_alternatives(&json!({}), &args).count(), 0);
     }
 
     #[test]

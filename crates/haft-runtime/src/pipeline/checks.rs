@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, whole_numbers};
-use haft_core::export::drop_nulls;
+use haft_core::export::{drop_nulls, for_alternatives};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::Validation;
@@ -47,6 +47,11 @@ pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
         Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),
         checked => checked,
     };
+    let checked = checked.or_else(|violations| {
+        let fitting =
+            for_alternatives(&plan.spec.input_schema, args).find(|own| plan.input.check(own).is_ok());
+        fitting.map(|own| *args = own).ok_or(violations)
+    });
     if checked.is_ok() {
         whole_numbers(&plan.spec.input_schema, args);
     }

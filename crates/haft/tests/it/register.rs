@@ -150,3 +150,32 @@ async fn limits_hold() {
     let error = tools.execute("greet", json!({"name": "x"})).await.unwrap_err();
     assert_eq!(error.code, haft::ErrorCode::ApprovalRequired);
 }
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+enum Change {
+    Add { text: String, note: Option<String> },
+    Remove { number: usize },
+}
+
+#[tokio::test]
+async fn a_call_that_obeys_the_strict_schema_of_an_enum_runs() {
+    let change = ToolDef::new("change", |change: Change| async move {
+        match change {
+            Change::Add { text, note } => format!("+{text}{}", note.unwrap_or_default()),
+            Change::Remove { number } => format!("-{number}"),
+        }
+    });
+    let tools = Tools::builder().tool(change).build().unwrap();
+    for (args, expected) in [
+        (json!({"action": "add", "text": "x", "note": null, "number": null}), "+x"),
+        (json!({"action": "add", "text": "x", "note": "y", "number": null}), "+xy"),
+        (json!({"action": "remove", "text": null, "note": null, "number": 7}), "-7"),
+        (json!({"action": "remove", "number": 7}), "-7"),
+    ] {
+        assert_eq!(tools.execute("change", &args).await.unwrap(), expected, "{args}");
+    }
+    let error =
+        tools.execute("change", json!({"action": "remove", "text": "x", "number": 7})).await.unwrap_err();
+    assert_eq!(error.code, haft::ErrorCode::InvalidArguments);
+}
