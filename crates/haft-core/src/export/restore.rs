@@ -11,6 +11,8 @@ use super::parts::target;
 /// How many schemas of one value are looked at, and how deep.
 const MOST_SCHEMAS: usize = 200;
 const DEEPEST: usize = 64;
+/// How many alternatives are tried, each with arguments of its own.
+const MOST_ALTERNATIVES: usize = 32;
 
 /// The arguments of a schema that models are told under other names, found once for all calls.
 #[derive(Debug, Default)]
@@ -56,7 +58,8 @@ pub fn drop_nulls(schema: &Value, args: &mut Value) -> bool {
 /// not declare. Strict mode has one object for all alternatives, with the properties of every one.
 pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator<Item = Value> + 'a {
     let all = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
-    all.take(MOST_SCHEMAS).filter_map(move |alternative| {
+    let args = args.as_object().filter(|args| args.values().any(Value::is_null));
+    all.take(MOST_ALTERNATIVES).filter_map(move |alternative| {
         let alternative = match alternative.get("$ref").and_then(Value::as_str) {
             Some(place) => target(schema, place)?,
             None => alternative,
@@ -66,7 +69,7 @@ pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator
                 .iter()
                 .any(|one| one.get("properties").is_some_and(|all| all.get(name).is_some()))
         };
-        let mut own = args.as_object()?.clone();
+        let mut own = args?.clone();
         own.retain(|name, value| !value.is_null() || declares(name));
         let mut own = Value::Object(own);
         drop_nulls(alternative, &mut own);

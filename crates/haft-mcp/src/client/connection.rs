@@ -403,13 +403,15 @@ impl Keeper {
                 tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
             }
         }
+        let more = refused.len().saturating_sub(SHOWN_REFUSED);
+        refused.truncate(SHOWN_REFUSED);
+        // The words are the server's, which knows the secrets that it was given.
+        let mut refused: Vec<String> = refused.into_iter().map(|why| link.scrubber.clean(why)).collect();
+        if more > 0 {
+            refused.push(format!("and {more} more"));
+        }
         for why in &refused {
             tracing::warn!(server = %self.server.id, why, "a tool of an MCP server was not taken");
-        }
-        if refused.len() > SHOWN_REFUSED {
-            let more = refused.len() - SHOWN_REFUSED;
-            refused.truncate(SHOWN_REFUSED);
-            refused.push(format!("and {more} more; see the log"));
         }
         self.shared.set(|state| {
             state.tools = taken;
@@ -439,10 +441,10 @@ fn is_newer(version: &ProtocolVersion) -> bool {
 async fn subscribe(link: Link) {
     let mut failures = 0;
     loop {
+        let begun = tokio::time::Instant::now();
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match link.peer.listen(filter).await {
             Ok(mut subscription) => {
-                failures = 0;
                 while let Ok(Some(_)) = subscription.next().await {
                     link.listener.list_changed.notify_one();
                 }
@@ -451,7 +453,8 @@ async fn subscribe(link: Link) {
             Err(ServiceError::McpError(_)) => return,
             Err(_) => {}
         }
-        failures += 1;
+        // One that ends it again and again is asked less and less often.
+        failures = if begun.elapsed() > LONGEST_WAIT { 1 } else { failures + 1 };
         tokio::time::sleep(wait(failures)).await;
         link.listener.list_changed.notify_one();
     }

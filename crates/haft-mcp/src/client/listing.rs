@@ -37,7 +37,8 @@ pub(super) async fn read(peer: &Peer<RoleClient>, page_within: Duration) -> Resu
             let answer = timeout(page_within, sent).await.map_err(late(page_within))??;
             let next = listing.take(answer)?;
             // The same page again would be so for ever.
-            if next.is_none() || next == cursor || listing.tools.len() > MOST_TOOLS {
+            let seen = listing.tools.len() + listing.refused.len();
+            if next.is_none() || next == cursor || seen > MOST_TOOLS {
                 break;
             }
             cursor = next;

@@ -48,7 +48,8 @@ pub(super) fn of_call(server: &dyn Display, error: &ServiceError) -> CallError {
         ServiceError::TransportSend(sending) => {
             match sending.error.downcast_ref::<StreamableHttpError<Failed>>() {
                 Some(StreamableHttpError::AuthRequired(_)) => {
-                    not_connected(server, "the server wants a login").retryable(false)
+                    let why = "it wants a login: log in to it, or put a token into its headers";
+                    not_connected(server, why).retryable(false)
                 }
                 Some(StreamableHttpError::Client(failed)) if !failed.sent => not_connected(server, &why),
                 Some(StreamableHttpError::UnexpectedServerResponse(text))
