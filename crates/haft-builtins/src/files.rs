@@ -84,7 +84,7 @@ pub(crate) fn append_file() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "append_file",
         description: "Add text to the end of a file in the workspace, for logs and notes that grow. A missing file is \
-                      made; nothing is inserted, so begin with a line break where you need one. Returns the new size.",
+                      made, with its folders; nothing is inserted, so begin with a line break where you need one. Returns the new size.",
         category: "files",
         tags: &["files", "write"],
         input: json!({

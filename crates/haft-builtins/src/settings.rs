@@ -79,11 +79,20 @@ impl<'a> Settings<'a> {
     ) -> Result<Option<Settings<'a>>, CallError> {
         for whose in [Whose::Tenant, Whose::Platform] {
             let settings = Settings::new(call, platform, whose);
-            if settings.get(deciding).await?.is_some() {
+            if settings.plain(deciding).await?.is_some() {
                 return Ok(Some(settings));
             }
         }
         Ok(None)
+    }
+
+    /// Returns a value that is no secret; an empty one counts as none.
+    pub(crate) async fn plain(&self, name: &str) -> Result<Option<String>, CallError> {
+        let found = match self.whose {
+            Whose::Tenant => self.call.setting(name).await?,
+            Whose::Platform => self.platform.0.get(name).map(|value| value.expose().to_owned()),
+        };
+        Ok(found.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()))
     }
 
     /// Returns a value and keeps it out of the outcome; an empty one counts as none.

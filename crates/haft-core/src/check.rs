@@ -6,6 +6,7 @@
 mod http;
 mod scripts;
 mod templates;
+mod values;
 mod words;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub use self::values::UNFITTING_VALUE;
 use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};
 use crate::problem::{Problem, excerpt};
@@ -62,6 +64,7 @@ pub fn definition(spec: &ToolSpec) -> Checked {
     size(spec, &mut checked);
     words::check(spec, &mut checked);
     schemas(spec, &mut checked);
+    values::check(spec, &mut checked);
     execution(spec, &mut checked);
     implementation(spec, &mut checked);
     image(spec, &mut checked);

@@ -211,3 +211,26 @@ fn commands_and_scripts_are_compiled() {
 ? input_schema.properties.PATH [reserved_argument] `PATH` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name
 "#);
 }
+
+#[test]
+fn values_of_a_schema_have_to_fit_it() {
+    insta::assert_snapshot!(findings(json!({
+        "name": "weather-report", "description": "Current weather for a city",
+        "input_schema": {
+            "type": "object",
+            "$defs": {"unit": {"enum": ["C", "F"]}},
+            "properties": {
+                "days": {"type": "integer", "maximum": 7, "default": 9},
+                "unit": {"$ref": "#/$defs/unit", "default": "K"},
+                "size": {"type": "integer", "enum": [1, "two"]},
+                "fine": {"type": "string", "enum": ["a", "b"], "default": "b"},
+                "none": {"type": "string", "default": null},
+            },
+        },
+        "implementation": {"type": "function", "function": "weather"},
+    })), @r#"
+    ? input_schema.properties.days.default [unfitting_value] the default does not fit the argument's own schema: 9 is greater than the maximum of 7
+    ? input_schema.properties.unit.default [unfitting_value] the default does not fit the argument's own schema: "K" is not one of "C" or "F"
+    ? input_schema.properties.size.enum [unfitting_value] a listed value does not fit the argument's own schema: "two" is not of type "integer"
+    "#);
+}

@@ -146,14 +146,23 @@ impl CallContext {
 
     /// Returns a secret, and remembers to keep it out of the outcome.
     pub async fn secret(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        let found = self.secrets.secret(&self.tenant, name).await.map_err(|error| {
-            let why = error.source.to_string();
-            CallError::internal(format!("{error}: {why}"))
-        })?;
+        let found = self.stored(name).await?;
         if let Some(secret) = &found {
             self.hide(secret.clone());
         }
         Ok(found)
+    }
+
+    /// Looks a stored value up that is no secret, such as the name of a server: the outcome may say it.
+    pub async fn setting(&self, name: &str) -> Result<Option<String>, CallError> {
+        Ok(self.stored(name).await?.map(|value| value.expose().to_owned()))
+    }
+
+    async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
+        self.secrets.secret(&self.tenant, name).await.map_err(|error| {
+            let why = error.source.to_string();
+            CallError::internal(format!("{error}: {why}"))
+        })
     }
 
     /// Returns where refresh tokens are kept.

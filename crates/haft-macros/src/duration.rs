@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use syn::{LitStr, Result};
 
-/// The longest time that a tool may take: one day, as in definitions.
-const LONGEST: Duration = Duration::from_hours(24);
+/// The longest time that a tool may take, as in definitions.
+const LONGEST: Duration = Duration::from_hours(1);
 
 /// Reads a duration.
 pub(crate) fn read(literal: &LitStr) -> Result<Duration> {
     parse(&literal.value()).ok_or_else(|| {
-        let message = "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `24h`";
+        let message = "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `1h`";
         syn::Error::new_spanned(literal, message)
     })
 }
@@ -51,7 +51,10 @@ mod tests {
             ("5m", Some(300_000)),
             ("1m30s", Some(90_000)),
             ("1.5s", Some(1500)),
-            ("24h", Some(86_400_000)),
+            ("1h", Some(3_600_000)),
+            ("59m60s", Some(3_600_000)),
+            ("0s", Some(0)),
+            ("1h1ms", None),
             ("", None),
             ("10", None),
             ("soon", None),

@@ -156,7 +156,7 @@ fn all_faults_are_told_at_once() {
     let found = faults(quote!(fast, timeout = "soon", pure = 3, name = "a b", retry = 2), &item);
     insta::assert_snapshot!(found.join("\n"), @r#"
     "unknown option `fast`; known are: name = \"…\", description = \"…\", pure, timeout = \"30s\", retry(attempts = 3, backoff = \"1s\"), max_parallel = 4, elevated, crate = path"
-    "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `24h`"
+    "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `1h`"
     "this option has no value: its name says all"
     "expected `retry(attempts = 3, backoff = \"1s\")`"
     "a model calls a tool with whatever it likes, so it has to be safe; take `unsafe` away"
@@ -184,6 +184,8 @@ fn what_is_wrong_with_options() {
         quote!(max_parallel = -1),
         quote!(retry(3)),
         quote!(retry(backoff = "1s")),
+        quote!(retry(attempts = 50)),
+        quote!(timeout = "0s"),
         quote!(retry(attempts = 3, wait = "1s")),
         quote!(crate = "haft"),
         quote!(pure, pure),
@@ -201,6 +203,8 @@ fn what_is_wrong_with_options() {
     max_parallel = - 1: "expected a number from 1 to 4294967295"
     retry (3): "expected `retry(attempts = 3, backoff = \"1s\")`"
     retry (backoff = "1s"): "expected `retry(attempts = 3, backoff = \"1s\")`"
+    retry (attempts = 50): "at most 10 are allowed"
+    timeout = "0s": "is no time at all; leave it out for the default"
     retry (attempts = 3 , wait = "1s"): "expected `retry(attempts = 3, backoff = \"1s\")`"
     crate = "haft": "expected where haft is found: `crate = my_name_of_haft`"
     pure , pure: "`pure` is said twice"

@@ -18,6 +18,9 @@ const KNOWN: &str = "known are: name = \"…\", description = \"…\", pure, tim
 /// The first wait before a repetition where none is said, as in definitions.
 const DEFAULT_BACKOFF: Duration = Duration::from_millis(200);
 
+/// The most further attempts after a failed one, as in definitions.
+const MAX_RETRIES: u32 = 10;
+
 /// What was said besides the function.
 #[derive(Default)]
 pub(crate) struct Options {
@@ -53,7 +56,14 @@ impl Options {
             "elevated" => self.is_elevated = flag(item)?,
             "timeout" => {
                 let text: LitStr = literal(item, "a duration: `timeout = \"30s\"`")?;
-                self.timeout = Some(duration::read(&text)?);
+                let time = duration::read(&text)?;
+                if time.is_zero() {
+                    return Err(syn::Error::new_spanned(
+                        text,
+                        "is no time at all; leave it out for the default",
+                    ));
+                }
+                self.timeout = Some(time);
             }
             "retry" => self.retry = Some(retry(item)?),
             "max_parallel" => {
@@ -155,7 +165,10 @@ fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
     let items = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens.clone());
     for item in items.map_err(|_| syn::Error::new_spanned(tokens, expected))? {
         if item.path().is_ident("attempts") {
-            attempts = Some(literal::<LitInt>(&item, "a number: `attempts = 3`")?.base10_parse()?);
+            let number: LitInt = literal(&item, "a number: `attempts = 3`")?;
+            let most = format!("at most {MAX_RETRIES} are allowed");
+            let allowed = number.base10_parse().ok().filter(|attempts| *attempts <= MAX_RETRIES);
+            attempts = Some(allowed.ok_or_else(|| syn::Error::new_spanned(&number, most))?);
         } else if item.path().is_ident("backoff") {
             backoff = duration::read(&literal(&item, "a duration: `backoff = \"1s\"`")?)?;
         } else {
@@ -167,7 +180,7 @@ fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
 }
 
 fn millis(time: Duration) -> TokenStream {
-    // Not above a day, so it fits.
+    // Not above an hour, so it fits.
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     quote!(::core::time::Duration::from_millis(#millis))
 }

@@ -15,7 +15,10 @@ fn greet(name: &str) -> String {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let settings = Settings::for_home("haft-home".into());
+    let mut settings = Settings::for_home("haft-home".into());
+    if let Some(address) = std::env::args().nth(1) {
+        settings.addr = address.parse()?;
+    }
     let listener = tokio::net::TcpListener::bind(settings.addr).await?;
     let app = Server::new(settings).tool(greet::tool()).open().await?;
     println!("listening on http://{}; token: {}", listener.local_addr()?, app.local_token().expose());

@@ -53,7 +53,7 @@ impl<'a> Comparison<'a> {
         }
         let (given, of_type) = (resolve(self.given, given), resolve(self.of_type, of_type));
         if let (Some(said), Some(taken)) = (self.kinds(given, 0), self.kinds_of_type(of_type))
-            && said.is_disjoint(&taken)
+            && (said.is_disjoint(&taken) || takes_whole_numbers_only(given, &said, &taken))
         {
             let message = format!("the schema says {}, but the function takes {}", list(&said), list(&taken));
             return self.tell("", path, "wrong_type", &message);
@@ -109,6 +109,17 @@ fn kinds(root: &Value, schema: &Value, depth: usize) -> Option<BTreeSet<&'static
         all.extend(kinds(root, choice, depth + 1)?);
     }
     Some(all)
+}
+
+/// Tells whether a schema lets fractions through that the function cannot take.
+fn takes_whole_numbers_only(
+    given: &Value,
+    said: &BTreeSet<&'static str>,
+    taken: &BTreeSet<&'static str>,
+) -> bool {
+    let is_whole = given.get("multipleOf").and_then(Value::as_f64).is_some_and(|step| step.fract() == 0.0)
+        || constants(given).is_some();
+    said.contains("number") && taken.contains("integer") && !taken.contains("number") && !is_whole
 }
 
 /// Returns the values that a schema lists, where it takes no others.
@@ -207,7 +218,13 @@ mod tests {
         let check =
             |given: Value, of_type: Value, expected: &[&str]| check(&of(given), &of(of_type), expected);
         check(json!({"type": "integer"}), json!({"type": "number"}), &[]);
-        check(json!({"type": "number"}), json!({"type": "integer"}), &[]);
+        check(json!({"type": "number", "multipleOf": 2}), json!({"type": "integer"}), &[]);
+        check(json!({"type": "number", "enum": [1, 2]}), json!({"type": "integer"}), &[]);
+        check(
+            json!({"type": "number"}),
+            json!({"type": ["integer", "null"]}),
+            &["`input_schema.x`: the schema says `number`, but the function takes `integer` or `null`"],
+        );
         check(json!({"type": "string"}), json!({"type": ["string", "null"]}), &[]);
         check(json!({"enum": ["a"]}), json!({"type": "string"}), &[]);
         check(json!({}), json!({"type": "string"}), &[]);

@@ -90,6 +90,19 @@ impl Tools {
         timeout: Option<Duration>,
         events: Option<Arc<dyn EventSink>>,
     ) -> Result<Reply, CallError> {
+        let Some(tell) = self.on_refused() else { return self.run_found(name, args, timeout, events).await };
+        let sent = Value::Object(args.clone());
+        let reply = self.run_found(name, args, timeout, events).await;
+        reply.inspect_err(|error| tell(name, sent, error))
+    }
+
+    async fn run_found(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+        timeout: Option<Duration>,
+        events: Option<Arc<dyn EventSink>>,
+    ) -> Result<Reply, CallError> {
         let entry = self.find(name)?;
         let set = self.set();
         let request = Request {

@@ -121,7 +121,8 @@ impl Walk {
         }
     }
 
-    /// A link to a file of the same folder is as good as the file: some ways to mount a folder are made of them.
+    /// A link to a file of the same folder that is not found by itself is as good as the file: some ways to mount a
+    /// folder are made of them.
     fn link(&mut self, root: &Path, path: PathBuf, name: &str) {
         let target = path.canonicalize();
         match &target {
@@ -131,6 +132,7 @@ impl Walk {
                 self.skipped.push(fault(&path, "link", message));
             }
             _ if form_of(name).is_none() => {}
+            Ok(target) if is_found_itself(root, target) => {}
             Ok(target) if target.starts_with(root) => self.file(path, name),
             Ok(_) => {
                 let message = "it is a symbolic link out of the folder; put the file itself here";
@@ -152,9 +154,28 @@ pub(crate) fn found(path: &Path) -> Result<Found, LoadError> {
         fault(path, "unknown_form", message)
     })?;
     let unreadable = |error: std::io::Error| fault(path, "unreadable", format!("it cannot be read: {error}"));
-    let path = path.canonicalize().map_err(unreadable)?;
+    let path = true_path(path, name).map_err(unreadable)?;
     let stamp = Stamp::of(&fs::metadata(&path).map_err(unreadable)?);
     Ok(Found { path, form, stamp })
+}
+
+/// Returns the path that a file has where its folder is loaded.
+fn true_path(path: &Path, name: &str) -> std::io::Result<PathBuf> {
+    let target = path.canonicalize()?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize()?,
+        _ => Path::new(".").canonicalize()?,
+    };
+    let is_hidden = target.starts_with(&folder) && !is_found_itself(&folder, &target);
+    Ok(if is_hidden { folder.join(name) } else { target })
+}
+
+/// Tells whether a file is found beneath a folder without a link.
+fn is_found_itself(root: &Path, file: &Path) -> bool {
+    let Ok(below) = file.strip_prefix(root) else { return false };
+    let mut names = below.components().map(|part| part.as_os_str().to_string_lossy());
+    below.file_name().and_then(|name| name.to_str()).is_some_and(|name| form_of(name).is_some())
+        && !names.any(|name| name.starts_with('.'))
 }
 
 /// Returns the form that a file's name promises; `None` for what is none of ours, such as what editors leave about.
@@ -175,9 +196,14 @@ pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
         Some((name, version)) => (name, Some(version.to_owned())),
         None => (stem, None),
     };
-    let reading = dialect::read(&text, file.form, &Defaults { name: Some(name.to_owned()), version })?;
-    let mut faults = check::definition(&reading.spec).errors;
+    let mut reading = dialect::read(&text, file.form, &Defaults { name: Some(name.to_owned()), version })?;
+    let check::Checked { errors: mut faults, warnings } = check::definition(&reading.spec);
     if faults.is_empty() {
+        let mut doubts: Vec<_> = warnings.into_iter().filter(|w| w.code == check::UNFITTING_VALUE).collect();
+        if !doubts.is_empty() {
+            dialect::place(&text, file.form, &mut doubts);
+            reading.warnings.extend(doubts);
+        }
         return Ok(reading);
     }
     dialect::place(&text, file.form, &mut faults);

@@ -132,7 +132,8 @@ impl MockTools {
 
     /// Returns the tools, for the code under test.
     pub fn tools(&self) -> Tools {
-        self.tools.clone()
+        let script = self.script.clone();
+        self.tools.telling_refused(move |tool, args, error| script.lock().keep_refused(tool, args, error))
     }
 
     /// Returns the arguments of every call of a tool so far, in their order, whether it was expected or not.
@@ -224,6 +225,13 @@ impl Expectation<'_> {
         self.change(|expected| expected.answers = vec![Err(failure.error())])
     }
 
+    /// Says that the call is refused before it gets to the tool, as arguments are that do not fit the real schema
+    /// ([`MockTools::over`]).
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    pub fn refused(self) -> Self {
+        self.change(|expected| expected.is_refused = true)
+    }
+
     /// Says how long the answer takes.
     #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
     pub fn delay(self, time: Duration) -> Self {
@@ -257,7 +265,7 @@ struct Mocked {
 
 impl Prepared for Mocked {
     fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
-        let call = Call { tool: self.tool.clone(), args: Value::Object(args.clone()), is_expected: false };
+        let call = Call { tool: self.tool.clone(), args: Value::Object(args.clone()), ..Call::default() };
         let (outcome, delay) = self.script.lock().answer(call);
         Box::pin(async move {
             if !delay.is_zero() {

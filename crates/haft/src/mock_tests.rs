@@ -186,14 +186,49 @@ async fn over_real_tools_arguments_and_values_are_checked() {
     assert_eq!(call(&mock, "find", json!({"id": 1})).await, Ok(json!("found")));
     assert_eq!(call(&mock, "find", json!({"id": 2})).await.unwrap_err().code, ErrorCode::InvalidOutput);
     assert_eq!(call(&mock, "absent", json!({})).await.unwrap_err().code, ErrorCode::NotFound);
-    assert_eq!(mock.calls("find"), [json!({"id": 1}), json!({"id": 2})]);
+    assert_eq!(mock.calls("find"), [json!({"id": "x"}), json!({"id": 1}), json!({"id": 2})]);
     call(&mock, "mail", json!({"id": 3})).await.unwrap_err();
     insta::assert_snapshot!(told(mock).unwrap(), @r#"
     MockTools: the calls were not as expected
 
     not expected:
+      `find` with {"id":"x"}
+        it was refused: the arguments do not fit the schema: /id: "x" is not of type "integer"
+      `absent` with {}
+        it was refused: there is no tool `absent`
       `mail` with {"id":3}
         nothing is expected of `mail`
+    "#);
+}
+
+#[tokio::test]
+async fn a_refusal_may_be_expected() {
+    let mock = MockTools::over(&real());
+    mock.on("find").with(json!({"id": "x"})).refused();
+    mock.on("find").with(json!({"id": "y"})).refused();
+    mock.on("mail").returns("sent");
+    for id in ["x", "z"] {
+        call(&mock, "find", json!({"id": id})).await.unwrap_err();
+    }
+    // What is refused is no answer of the tool.
+    call(&mock, "mail", json!({})).await.unwrap_err();
+    insta::assert_snapshot!(told(mock).unwrap(), @r#"
+    MockTools: the calls were not as expected
+
+    not met:
+      `find` with {"id":"y"}, refused (crates/haft/src/mock_tests.rs:N): expected 1 call or more, got 0
+        calls of `find`:
+          {"id":"x"}
+          {"id":"z"}
+      `mail` with whatever arguments (crates/haft/src/mock_tests.rs:N): expected 1 call or more, got 0
+        calls of `mail`:
+          {}
+
+    not expected:
+      `find` with {"id":"z"}
+        it was refused: the arguments do not fit the schema: /id: "z" is not of type "integer"
+      `mail` with {}
+        it was refused: the arguments do not fit the schema: "id" is a required property
     "#);
 }
 

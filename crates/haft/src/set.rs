@@ -226,7 +226,9 @@ impl Members {
 /// Checks what a program defines, the agreement of its schema with its function included.
 pub(crate) fn checked(def: &ToolDef) -> Result<ToolSpec, Reason> {
     let spec = def.spec.clone()?;
-    let mut faults = check::definition(&spec).errors;
+    let check::Checked { errors: mut faults, warnings } = check::definition(&spec);
+    // Other people's schemas may have them; a program's own have not.
+    faults.extend(warnings.into_iter().filter(|warning| warning.code == check::UNFITTING_VALUE));
     if let Some(of_type) = &def.of_type {
         faults.extend(agree::disagreements(&spec.input_schema, of_type));
     }

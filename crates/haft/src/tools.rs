@@ -66,7 +66,12 @@ pub struct Tools {
     pipeline: Arc<Pipeline>,
     /// The names that this view lets through; `None` lets all through.
     allowed: Option<Arc<HashSet<ToolName>>>,
+    /// Who wants to know of calls that got to no tool.
+    on_refused: Option<Arc<OnRefused>>,
 }
+
+/// Takes the name, the arguments and the error of a call that got to no tool.
+pub(crate) type OnRefused = dyn Fn(&str, Value, &CallError) + Send + Sync;
 
 impl Default for Tools {
     fn default() -> Self {
@@ -86,7 +91,7 @@ impl Tools {
     }
 
     pub(crate) fn of(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
-        Self { set, pipeline, allowed: None }
+        Self { set, pipeline, allowed: None, on_refused: None }
     }
 
     /// Adds a tool. A name that is taken is refused, and so is a schema said by hand that the function cannot take.
@@ -287,6 +292,18 @@ impl Tools {
     #[must_use = "the layer is around the calls of the view that this returns"]
     pub fn layer(&self, stage: impl Stage + 'static) -> Tools {
         Self { pipeline: Arc::new(self.pipeline.layered(Arc::new(stage))), ..self.clone() }
+    }
+
+    /// Makes a view that tells of calls that got to no tool.
+    pub(crate) fn telling_refused(
+        &self,
+        tell: impl Fn(&str, Value, &CallError) + Send + Sync + 'static,
+    ) -> Tools {
+        Self { on_refused: Some(Arc::new(tell)), ..self.clone() }
+    }
+
+    pub(crate) fn on_refused(&self) -> Option<&OnRefused> {
+        self.on_refused.as_deref()
     }
 
     pub(crate) fn set(&self) -> &ToolSet {

@@ -28,7 +28,7 @@ pub(super) struct Account {
     pub(super) login: Option<(String, Secret)>,
     pub(super) from: Mailbox,
     /// Certificates that are trusted besides the public ones.
-    pub(super) trusted: Option<Secret>,
+    pub(super) trusted: Option<String>,
 }
 
 /// Reads the settings; those of the tenant where it has a mail server of its own.
@@ -36,14 +36,11 @@ pub(super) async fn read(call: &CallContext, platform: &PlatformSettings) -> Res
     let Some(settings) = Settings::of_owner(call, platform, "SMTP_HOST").await? else {
         return Err(missing("SMTP_HOST"));
     };
-    let text = async |name: &str| -> Result<Option<String>, CallError> {
-        Ok(settings.get(name).await?.map(|value| value.expose().trim().to_owned()))
-    };
-    let host = text("SMTP_HOST").await?.ok_or_else(|| missing("SMTP_HOST"))?;
-    let privacy = privacy(text("SMTP_TLS").await?.as_deref())?;
-    let port = port(text("SMTP_PORT").await?.as_deref(), privacy)?;
-    let user = text("SMTP_USER").await?;
-    let from = text("SMTP_FROM").await?;
+    let host = settings.plain("SMTP_HOST").await?.ok_or_else(|| missing("SMTP_HOST"))?;
+    let privacy = privacy(settings.plain("SMTP_TLS").await?.as_deref())?;
+    let port = port(settings.plain("SMTP_PORT").await?.as_deref(), privacy)?;
+    let user = settings.plain("SMTP_USER").await?;
+    let from = settings.plain("SMTP_FROM").await?;
     let login = match (&user, settings.get("SMTP_PASS").await?) {
         (Some(user), Some(password)) => Some((user.clone(), password)),
         (None, None) => None,
@@ -59,7 +56,7 @@ pub(super) async fn read(call: &CallContext, platform: &PlatformSettings) -> Res
         let hint = if name == "SMTP_USER" { "; set `SMTP_FROM` to the address of the sender" } else { "" };
         unusable(name, &format!("is not an e-mail address{hint}"))
     })?;
-    Ok(Account { host, port, privacy, login, from, trusted: settings.get("SMTP_CA").await? })
+    Ok(Account { host, port, privacy, login, from, trusted: settings.plain("SMTP_CA").await? })
 }
 
 fn privacy(text: Option<&str>) -> Result<Privacy, CallError> {

@@ -31,29 +31,75 @@ pub(super) fn unreachable(error: &io::Error) -> CallError {
     CallError::new(code, message).for_model(for_model).retryable(true)
 }
 
+/// A step of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Connect,
+    Encrypt,
+    LogIn,
+    Send,
+}
+
+impl Step {
+    /// What the server refused, and what was not possible.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Connect => ("the connection", "could not connect to the mail server"),
+            Self::Encrypt => ("to encrypt the connection", "could not encrypt the connection"),
+            Self::LogIn => ("the login", "could not log in"),
+            Self::Send => ("the message", "could not hand the message over"),
+        }
+    }
+}
+
 /// A step of the conversation failed.
-pub(super) fn of_step(step: &'static str, error: &Error) -> CallError {
+pub(super) fn of_step(step: Step, error: &Error) -> CallError {
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let why = excerpt(&why, 300);
+    let (what, impossible) = step.words();
     if let Some(code) = error.status() {
-        let message = format!("the mail server refused to {step}: {code} {why}");
+        let message = format!("the mail server refused {what}: {code} {why}");
         let refused = CallError::new(ErrorCode::ExecutionFailed, message).retryable(error.is_transient());
         // What it says about a recipient or the content lets a model correct itself; of a login it learns nothing.
-        return if step == "log in" {
-            refused.for_model("the mail server refused the login")
-        } else {
-            refused
+        return match step {
+            Step::LogIn => refused.for_model("the mail server refused the login"),
+            Step::Connect | Step::Encrypt | Step::Send => refused,
         };
     }
-    let (code, for_model) = if error.is_tls() {
-        (ErrorCode::Network, "the mail server could not be trusted")
-    } else if error.is_timeout() {
+    let message = format!("{impossible}: {why}");
+    // What this side cannot do, it cannot do later either.
+    if error.is_client() {
+        let failed = CallError::new(ErrorCode::ExecutionFailed, message).retryable(false);
+        return match step {
+            Step::LogIn => failed.for_model("the mail server offers no way to log in that is known here"),
+            Step::Connect | Step::Encrypt | Step::Send => failed,
+        };
+    }
+    if error.is_tls() || is_no_tls(error) {
+        let hint = "; `SMTP_TLS` has to be `tls` where the port speaks TLS from the start, else `starttls`";
+        let hint = if step == Step::Connect { hint } else { "" };
+        return CallError::new(ErrorCode::Network, message + hint)
+            .for_model("the mail server could not be trusted")
+            .retryable(false);
+    }
+    let (code, for_model) = if error.is_timeout() {
         (ErrorCode::Timeout, "the mail server did not answer in time")
     } else {
         (ErrorCode::Network, "the connection to the mail server failed")
     };
-    let retryable = !error.is_tls() && step != "take the message";
-    CallError::new(code, format!("could not {step}: {why}")).for_model(for_model).retryable(retryable)
+    CallError::new(code, message).for_model(for_model).retryable(step != Step::Send)
+}
+
+/// Tells whether what came was no TLS, or no certificate that is trusted.
+fn is_no_tls(error: &Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The server offers no encryption.

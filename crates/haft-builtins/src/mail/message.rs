@@ -89,10 +89,16 @@ fn all(field: &str, addresses: Option<&Addresses>) -> Result<Vec<Mailbox>, CallE
 
 fn several(field: &str, text: &str) -> Result<Vec<Mailbox>, CallError> {
     // A comma may also be a part of a quoted name.
-    match mailbox(field, text) {
-        Err(_) if text.contains(',') => text.split(',').map(|part| mailbox(field, part)).collect(),
-        one => one.map(|one| vec![one]),
+    let (mut parts, mut is_quoted, mut is_escaped) = (vec![String::new()], false, false);
+    for c in text.chars() {
+        match c {
+            ',' if !is_quoted => parts.push(String::new()),
+            _ => parts.last_mut().into_iter().for_each(|part| part.push(c)),
+        }
+        is_quoted ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
     }
+    parts.iter().map(|part| mailbox(field, part)).collect()
 }
 
 fn mailbox(field: &str, text: &str) -> Result<Mailbox, CallError> {

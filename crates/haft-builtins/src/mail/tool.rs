@@ -13,7 +13,7 @@ use lettre::transport::smtp::extension::ClientId;
 use serde_json::json;
 
 use super::account::{self, Account, Privacy};
-use super::failure;
+use super::failure::{self, Step};
 use super::message::{self, Args, LONGEST_SUBJECT, MOST_RECIPIENTS};
 use super::stream;
 use crate::settings::PlatformSettings;
@@ -93,7 +93,7 @@ impl SendEmail {
             Privacy::None => None,
             Privacy::Tls | Privacy::StartTls => Some(tls(account)?),
         };
-        let failed = |error| failure::of_step("connect to the mail server", &error);
+        let failed = |error| failure::of_step(Step::Connect, &error);
         let mut stream = stream::connect(&addresses).await.map_err(|error| failure::unreachable(&error))?;
         if let (Privacy::Tls, Some(tls)) = (account.privacy, &tls) {
             stream = stream::encrypted(stream, tls.clone()).await.map_err(failed)?;
@@ -104,17 +104,14 @@ impl SendEmail {
             if !connection.can_starttls() {
                 return Err(failure::no_tls(&account.host));
             }
-            connection
-                .starttls(tls, &name)
-                .await
-                .map_err(|error| failure::of_step("encrypt the connection", &error))?;
+            connection.starttls(tls, &name).await.map_err(|error| failure::of_step(Step::Encrypt, &error))?;
         }
         if let Some((user, password)) = &account.login {
             let credentials = Credentials::new(user.clone(), password.expose().to_owned());
             connection
                 .auth(DEFAULT_MECHANISMS, &credentials)
                 .await
-                .map_err(|error| failure::of_step("log in", &error))?;
+                .map_err(|error| failure::of_step(Step::LogIn, &error))?;
         }
         Ok(connection)
     }
@@ -124,7 +121,7 @@ impl SendEmail {
         let message = message::compose(args, account.from.clone())?;
         let mut connection = self.connect(&account).await?;
         let sent = connection.send(message.envelope(), &message.formatted()).await;
-        sent.map_err(|error| failure::of_step("take the message", &error))?;
+        sent.map_err(|error| failure::of_step(Step::Send, &error))?;
         // The message is accepted; a server that does not say goodbye changes nothing.
         let _ = tokio::time::timeout(QUIT_TIME, connection.quit()).await;
         let id = message.headers().get_raw("Message-ID").unwrap_or_default();
@@ -151,12 +148,11 @@ fn tls(account: &Account) -> Result<TlsParameters, CallError> {
     let mut builder = TlsParameters::builder(account.host.clone());
     if let Some(pem) = &account.trusted {
         // Without a certificate in it, the text would be read as an empty list.
-        let read = Certificate::from_pem(pem.expose().as_bytes()).ok();
-        let certificate =
-            read.filter(|_| pem.expose().contains("-----BEGIN CERTIFICATE-----")).ok_or_else(|| {
-                failed("mail is not set up: `SMTP_CA` holds no certificate in PEM")
-                    .for_model("mail is not set up on this server")
-            })?;
+        let read = Certificate::from_pem(pem.as_bytes()).ok();
+        let certificate = read.filter(|_| pem.contains("-----BEGIN CERTIFICATE-----")).ok_or_else(|| {
+            failed("mail is not set up: `SMTP_CA` holds no certificate in PEM")
+                .for_model("mail is not set up on this server")
+        })?;
         builder = builder.add_root_certificate(certificate);
     }
     builder.build_rustls().map_err(|error| {

@@ -31,8 +31,12 @@ pub(super) enum Element {
     Link,
     /// `img`.
     Image,
-    /// `td`, `th`.
-    Cell,
+    /// `table`.
+    Table,
+    /// `tr`.
+    Row,
+    /// `td`, and whether it is a heading (`th`).
+    Cell { heads: bool },
     /// Anything else: a part of its line.
     Inline,
 }
@@ -45,9 +49,9 @@ impl Element {
             | b"canvas" | b"select" | b"button" | b"textarea" | b"audio" | b"video" | b"dialog"
             | b"title" | b"head" => Self::Hidden,
             b"nav" | b"footer" | b"aside" => Self::Around,
-            b"p" | b"table" | b"dl" | b"figure" | b"section" | b"article" | b"main" | b"header"
-            | b"fieldset" | b"details" => Self::Block,
-            b"div" | b"tr" | b"dt" | b"dd" | b"form" | b"address" | b"body" | b"html" | b"caption"
+            b"p" | b"dl" | b"figure" | b"section" | b"article" | b"main" | b"header" | b"fieldset"
+            | b"details" => Self::Block,
+            b"div" | b"dt" | b"dd" | b"form" | b"address" | b"body" | b"html" | b"caption"
             | b"figcaption" | b"summary" | b"legend" | b"option" | b"thead" | b"tbody" | b"tfoot"
             | b"hgroup" | b"center" => Self::Line,
             b"br" => Self::Break,
@@ -66,7 +70,10 @@ impl Element {
             b"code" | b"kbd" | b"samp" | b"tt" => Self::Code,
             b"a" => Self::Link,
             b"img" => Self::Image,
-            b"td" | b"th" => Self::Cell,
+            b"table" => Self::Table,
+            b"tr" => Self::Row,
+            b"td" => Self::Cell { heads: false },
+            b"th" => Self::Cell { heads: true },
             _ => Self::Inline,
         }
     }

@@ -52,14 +52,14 @@ enum Extent {
 
 /// Reads a page; addresses are relative to `base`.
 pub(super) fn read(html: &str, base: &Url) -> Page {
-    let mut last = Page::default();
-    for extent in [Extent::Main, Extent::Body, Extent::All] {
-        last = Reader::new(extent, base.clone()).read(html);
-        if last.content.len() >= LEAST_CONTENT {
-            break;
-        }
+    let taken = |extent| Reader::new(extent, base.clone()).read(html);
+    let main = taken(Extent::Main);
+    if main.content.len() >= LEAST_CONTENT {
+        return main;
     }
-    last
+    let body = taken(Extent::Body);
+    // A menu is the content only where there is no other.
+    if body.content.is_empty() { taken(Extent::All) } else { body }
 }
 
 /// Returns the text of a bit of HTML.
@@ -73,6 +73,7 @@ type Attributes = BTreeMap<HtmlString, Spanned<HtmlString, ()>>;
 struct Reader {
     extent: Extent,
     base: Url,
+    is_rebased: bool,
     page: Page,
     writer: Writer,
     /// The element that is left out, and how often it was opened within itself.
@@ -89,6 +90,7 @@ impl Reader {
         Self {
             extent,
             base,
+            is_rebased: false,
             page: Page::default(),
             writer: Writer::default(),
             skipping: None,
@@ -140,8 +142,10 @@ impl Reader {
             if name == b"title" && skipped == b"head" {
                 self.in_title = self.page.title.is_empty();
             }
-            if name == b"meta" {
-                self.meta(attributes);
+            match name {
+                b"meta" => self.meta(attributes),
+                b"base" => self.rebase(attributes),
+                _ => {}
             }
             // A head may end without saying so.
             if !(skipped_head(self.skipping.as_ref())
@@ -156,6 +160,7 @@ impl Reader {
             b"main" | b"article" => self.inside += 1,
             b"title" => self.in_title = self.page.title.is_empty(),
             b"meta" => self.meta(attributes),
+            b"base" => self.rebase(attributes),
             _ => {}
         }
         let left_out = element == Element::Hidden
@@ -202,12 +207,18 @@ impl Reader {
                 writer.line_breaks(2);
             }
             Element::Heading(level) => writer.heading(level),
-            Element::List { counts } => writer.open_list(counts),
+            Element::List { counts: false } => writer.open_list(None),
+            Element::List { counts: true } => {
+                let start = attribute(attributes, b"start").and_then(|start| start.trim().parse().ok());
+                writer.open_list(Some(start.unwrap_or(1)));
+            }
             Element::Item => writer.item(),
             Element::Quote => writer.open_quote(),
             Element::Verbatim => writer.open_verbatim(),
             Element::Code if !writer.is_verbatim() => writer.mark("`"),
-            Element::Cell => writer.words(" | "),
+            Element::Table => writer.open_table(),
+            Element::Row => writer.open_row(),
+            Element::Cell { heads } => writer.open_cell(heads),
             Element::Link => self.open_link(attributes),
             Element::Image => {
                 if let Some(words) = attribute(attributes, b"alt").filter(|words| !words.trim().is_empty()) {
@@ -228,10 +239,12 @@ impl Reader {
             Element::Verbatim => writer.close_verbatim(),
             Element::Code if !writer.is_verbatim() => writer.close("`"),
             Element::Link => self.close_link(),
+            Element::Table => writer.close_table(),
+            Element::Row => writer.close_row(),
+            Element::Cell { .. } => writer.close_cell(),
             Element::Code
             | Element::Break
             | Element::Rule
-            | Element::Cell
             | Element::Image
             | Element::Around
             | Element::Hidden
@@ -258,6 +271,16 @@ impl Reader {
         if self.page.links.len() < MOST_LINKS && self.seen.insert(url.clone()) {
             let text = excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_WORDS);
             self.page.links.push(Link { text, url });
+        }
+    }
+
+    /// The first `base` says what addresses are relative to.
+    fn rebase(&mut self, attributes: &Attributes) {
+        let address = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
+        if let Some(url) = address.filter(|url| !self.is_rebased && matches!(url.scheme(), "http" | "https"))
+        {
+            self.base = url;
+            self.is_rebased = true;
         }
     }
 

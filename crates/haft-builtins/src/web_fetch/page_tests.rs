@@ -42,8 +42,9 @@ fn a_page_becomes_what_a_reader_sees() {
       let y = 2;
     ```
 
-    | a | b
-    | 1 | 2
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
 
     [image: A picture]
 
@@ -59,6 +60,7 @@ fn little_content_is_looked_for_further_out() {
     check("<main></main><p>a", "a");
     check("<nav>only a menu</nav>", "only a menu");
     check("<nav>menu <p>never closed", "menu\n\nnever closed");
+    check("<nav>menu</nav><p>few words", "few words");
     check("plain words", "plain words");
     check("", "");
     check("<head><title>t</title><p>no end of the head", "no end of the head");
@@ -76,6 +78,32 @@ fn little_content_is_looked_for_further_out() {
 }
 
 #[test]
+fn tables_with_headings_are_tables() {
+    let check = |html: &str, expected: &str| assert_eq!(page(html).content, expected, "{html}");
+    check(
+        "<table><tr><th>a|b<th>c</tr><tr><td><p>1</p><p>2</p><td><ul><li>x<li>y</ul></tr><tr><td><td>z</table>end",
+        "| a\\|b | c |\n| --- | --- |\n| 1 2 | - x - y |\n| | z |\n\nend",
+    );
+    check("<table><tr><th>a</th></tr><tr><td><pre>1\n2</pre></table>", "| a |\n| --- |\n| 1 2 |");
+    check(
+        "<table><tr><th>a</th></tr><tr><td><table><tr><th>n<td>m</table></table>x",
+        "| a |\n| --- |\n| \\| n \\| m |\n\nx",
+    );
+    // Without headings it is there for its looks.
+    check("<table><tr><td>1</td><td>2</td></tr><tr><td>3</table>", "| 1 | 2\n| 3");
+    check("<table><tr><td><p>a<table><tr><td>b</table></table>", "|\n\na\n\n| b");
+}
+
+#[test]
+fn what_the_page_says_of_itself_counts() {
+    let based = page("<head><base href='/v2/'><base href='/no/'></head><a href='x'>x</a>");
+    assert_eq!(based.content, "[x](https://example.com/v2/x)");
+    assert_eq!(page("<base href='javascript:x'><a href=y>y</a>").content, "[y](https://example.com/docs/y)");
+    assert_eq!(page("<ol start=7><li>a<li>b</ol>").content, "7. a\n8. b");
+    assert_eq!(page("<ol start=x><li>a</ol>").content, "1. a");
+}
+
+#[test]
 fn hostile_pages_take_no_more_than_their_size() {
     for html in [
         "<div>".repeat(20_000),
@@ -84,6 +112,8 @@ fn hostile_pages_take_no_more_than_their_size() {
         "<blockquote>".repeat(5_000) + "x",
         "<a href=x>".repeat(10_000) + "y",
         "<table>".repeat(10_000) + "<td>x",
+        "<table><tr><th>".repeat(3_000) + "x",
+        "<table>".to_owned() + &"<th>".repeat(10_000) + &"<tr>".repeat(1000),
         "</p></ul></blockquote></pre></a></title>".repeat(2_000),
         format!("<p {}>x", "a".repeat(100_000)),
         format!("<!--{}", "-".repeat(100_000)),

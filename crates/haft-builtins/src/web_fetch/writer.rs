@@ -1,6 +1,6 @@
 //! Writing Markdown, piece by piece.
 
-/// How deep lists and quotes are indented.
+/// How deep lists and quotes are indented, and tables are followed.
 const DEEPEST: usize = 12;
 
 /// A text that grows. White space is collapsed, and line breaks are kept back until something follows.
@@ -13,9 +13,22 @@ pub(super) struct Writer {
     space: bool,
     /// What the next line begins with, once.
     mark: Option<String>,
-    lists: Vec<Option<usize>>,
+    lists: Vec<Option<u32>>,
+    tables: Vec<Table>,
     quotes: usize,
     verbatim: usize,
+}
+
+/// A table that is open.
+#[derive(Default)]
+struct Table {
+    /// Whether it began with headings: then it is written as a table. Others are often there for their looks alone.
+    has_headings: bool,
+    rows: usize,
+    /// How many cells the row has so far.
+    cells: usize,
+    /// Whether one of them is open, which has to stay on one line.
+    in_cell: bool,
 }
 
 impl Writer {
@@ -41,6 +54,10 @@ impl Writer {
 
     /// At least so many line breaks before what comes next.
     pub(super) fn line_breaks(&mut self, count: usize) {
+        if self.is_in_cell() {
+            self.space = true;
+            return;
+        }
         self.breaks = self.breaks.max(count);
         self.space = false;
     }
@@ -54,7 +71,11 @@ impl Writer {
             self.space |= index > 0;
             if !word.is_empty() {
                 self.due();
-                self.text.push_str(word);
+                if self.is_in_cell() {
+                    self.text.push_str(&word.replace('|', "\\|"));
+                } else {
+                    self.text.push_str(word);
+                }
             }
         }
     }
@@ -75,10 +96,11 @@ impl Writer {
         self.mark = Some(format!("{} ", "#".repeat(level)));
     }
 
-    pub(super) fn open_list(&mut self, counts: bool) {
+    /// Begins a list, whose items count from a number where it has one.
+    pub(super) fn open_list(&mut self, first: Option<u32>) {
         self.line_breaks(if self.lists.is_empty() { 2 } else { 1 });
         if self.lists.len() < DEEPEST {
-            self.lists.push(counts.then_some(1));
+            self.lists.push(first);
         }
     }
 
@@ -91,11 +113,78 @@ impl Writer {
         self.line_breaks(1);
         self.mark = Some(match self.lists.last_mut() {
             Some(Some(number)) => {
-                *number += 1;
-                format!("{}. ", *number - 1)
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
             }
             Some(None) | None => "- ".to_owned(),
         });
+    }
+
+    pub(super) fn open_table(&mut self) {
+        self.line_breaks(2);
+        if self.tables.len() < DEEPEST {
+            self.tables.push(Table::default());
+        }
+    }
+
+    pub(super) fn close_table(&mut self) {
+        self.close_row();
+        self.tables.pop();
+        self.line_breaks(2);
+    }
+
+    pub(super) fn open_row(&mut self) {
+        self.close_row();
+        self.line_breaks(1);
+    }
+
+    pub(super) fn open_cell(&mut self, heads: bool) {
+        let is_within = self.tables.iter().rev().skip(1).any(|outer| outer.in_cell);
+        let Some(table) = self.tables.last_mut().filter(|_| !is_within) else { return self.words(" | ") };
+        table.has_headings |= heads && table.rows == 0 && table.cells == 0;
+        if !table.has_headings {
+            return self.words(" | ");
+        }
+        table.in_cell = false;
+        table.cells += 1;
+        if table.cells == 1 {
+            self.mark("|");
+        } else {
+            self.close(" |");
+        }
+        self.space = true;
+        if let Some(table) = self.tables.last_mut() {
+            table.in_cell = true;
+        }
+    }
+
+    pub(super) fn close_cell(&mut self) {
+        if let Some(table) = self.tables.last_mut() {
+            table.in_cell = false;
+        }
+    }
+
+    /// Ends the row; the first one is followed by the line that makes it the headings.
+    pub(super) fn close_row(&mut self) {
+        let Some(table) = self.tables.last_mut() else { return self.line_breaks(1) };
+        table.in_cell = false;
+        let cells = std::mem::take(&mut table.cells);
+        let is_first = table.rows == 0;
+        table.rows += usize::from(cells > 0);
+        if cells > 0 {
+            self.close(" |");
+            self.line_breaks(1);
+            if is_first {
+                self.mark("|");
+                self.close(&" --- |".repeat(cells));
+            }
+        }
+        self.line_breaks(1);
+    }
+
+    fn is_in_cell(&self) -> bool {
+        self.tables.iter().any(|table| table.in_cell)
     }
 
     pub(super) fn open_quote(&mut self) {
@@ -109,6 +198,9 @@ impl Writer {
     }
 
     pub(super) fn open_verbatim(&mut self) {
+        if self.is_in_cell() {
+            return;
+        }
         self.line_breaks(2);
         if self.verbatim == 0 {
             self.mark("```\n");

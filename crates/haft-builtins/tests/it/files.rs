@@ -23,6 +23,8 @@ async fn a_file_grows() {
     let rig = Rig::new(&Setup::default());
     let first = rig.call("append_file", json!({"path": "log.txt", "content": "a\n"})).await;
     assert_eq!(first, Ok(json!({"path": "log.txt", "size": 2, "appended": 2, "created": true})));
+    let deep = rig.call("append_file", json!({"path": "logs/new/a.txt", "content": "b"})).await;
+    assert_eq!(deep, Ok(json!({"path": "logs/new/a.txt", "size": 1, "appended": 1, "created": true})));
     let second = rig.call("append_file", json!({"path": "log.txt", "content": "ä"})).await;
     assert_eq!(second, Ok(json!({"path": "log.txt", "size": 4, "appended": 2, "created": false})));
     assert_eq!(fs::read_to_string(rig.path().join("log.txt")).unwrap(), "a\nä");
@@ -37,13 +39,15 @@ async fn nothing_is_added_outside_or_to_what_is_no_file() {
     symlink(outside.path().join("x"), rig.path().join("link")).unwrap();
     symlink(outside.path(), rig.path().join("out")).unwrap();
     fs::File::create(rig.path().join("large")).unwrap().set_len(64 * 1024 * 1024).unwrap();
+    let long = &format!("missing/{}/x", "n".repeat(256));
     for (path, code, part) in [
         ("../x", ErrorCode::PathEscapes, "path escapes sandbox"),
         ("/etc/passwd", ErrorCode::PathEscapes, "is an absolute path"),
         ("link", ErrorCode::PathEscapes, "is a symbolic link"),
         ("out/x", ErrorCode::PathEscapes, "leads out of it"),
         ("folder", ErrorCode::ExecutionFailed, "is a folder"),
-        ("missing/x", ErrorCode::ExecutionFailed, "is in a folder that does not exist"),
+        ("missing/deep/../x", ErrorCode::PathEscapes, "has `..` among folders that are still to be made"),
+        (long, ErrorCode::ExecutionFailed, "too long"),
         ("a\0b", ErrorCode::ExecutionFailed, "NUL"),
         ("large", ErrorCode::ExecutionFailed, "at most 67108864 are kept in one file"),
     ] {
@@ -51,6 +55,7 @@ async fn nothing_is_added_outside_or_to_what_is_no_file() {
         assert!(found == code && message.contains(part), "{path}: {found} {message}");
     }
     assert_eq!(fs::read_to_string(outside.path().join("x")).unwrap(), "x");
+    assert!(!rig.path().join("missing").exists(), "what is refused leaves nothing behind");
     let (_, message) = Rig::new(&Setup { read_only: true, ..Setup::default() })
         .fail("append_file", json!({"path": "x", "content": "y"}))
         .await;

@@ -41,7 +41,7 @@ async fn a_message_arrives_encrypted_and_whole() {
         let server = SmtpServer::start(manner).await.unwrap();
         let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
         let args = json!({
-            "to": ["Änn <ann@example.com>", "bob@example.com"], "cc": "c@example.com, d@example.com",
+            "to": ["Änn <ann@example.com>", "bob@example.com"], "cc": "\"C, C\" <c@example.com>, d@example.com",
             "bcc": "hidden@example.com", "reply_to": "office@example.com", "subject": "Grüße", "body": "<b>Hi</b>\n.\nend",
             "is_html": true,
         });
@@ -68,7 +68,7 @@ async fn a_message_arrives_encrypted_and_whole() {
             From: robot@example.com
             Subject: =?utf-8?b?R3LDvMOfZQ==?=
             To: =?utf-8?b?w4Rubg==?= <ann@example.com>, bob@example.com
-            Cc: c@example.com, d@example.com
+            Cc: =?utf-8?b?QywgQw==?= <c@example.com>, d@example.com
             Reply-To: office@example.com
             MIME-Version: 1.0
             Content-Type: text/html; charset=utf-8
@@ -122,11 +122,25 @@ async fn a_server_that_refuses_says_why() {
     let settings_of = |server: &SmtpServer| settings(server, &[("SMTP_TLS", "none")]);
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
-    insta::assert_snapshot!(error.message, @"the mail server refused to take the message: 550 5.1.1 no such user here");
+    insta::assert_snapshot!(error.message, @"the mail server refused the message: 550 5.1.1 no such user here");
 
     let server = SmtpServer::start(Manner::NoLogins).await.unwrap();
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!(error.for_model.as_deref(), Some("the mail server refused the login"));
+}
+
+#[tokio::test]
+async fn what_will_not_work_later_is_not_retryable() {
+    let server = SmtpServer::start(Manner::Plain).await.unwrap();
+    let error = rig(&settings(&server, &[("SMTP_TLS", "tls")]), None).call("send_email", letter()).await;
+    let error = error.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::Network, false), "{error}");
+    assert!(error.message.contains("`SMTP_TLS` has to be"), "{error}");
+
+    let rig = rig(&settings(&server, &[("SMTP_TLS", "none")]), None);
+    let letter = json!({"to": "änn@example.com", "subject": "x", "body": "y"});
+    let error = rig.call("send_email", letter).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false), "{error}");
 }
 
 #[tokio::test]
@@ -203,7 +217,9 @@ async fn the_platform_serves_tenants_without_settings() {
     let rig = Rig::new(&Setup { platform: &pairs, ..Setup::default() });
     let (outcome, seen) = rig.call_with_secrets("send_email", letter()).await;
     outcome.unwrap();
-    assert!(seen.iter().any(|secret| secret.expose() == PASSWORD), "it is kept out of the outcome");
+    // The password is kept out of the outcome; where mail goes and who sends it is no secret.
+    assert!(seen.iter().any(|secret| secret.expose() == PASSWORD));
+    assert!(!seen.iter().any(|secret| ["localhost", "robot@example.com"].contains(&secret.expose())));
 }
 
 #[tokio::test]

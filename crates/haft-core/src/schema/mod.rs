@@ -3,6 +3,7 @@
 //! The library behind it stays behind the types of this module.
 
 mod bounds;
+mod message;
 mod validate;
 
 pub use validate::{Schema, Violation};

@@ -8,11 +8,10 @@ use serde_json::Value;
 
 use crate::problem::{Problem, excerpt};
 use crate::schema::bounds;
+use crate::schema::message::{MAX_MESSAGE, message};
 
 /// The most violations that are listed of one value.
 const MAX_VIOLATIONS: usize = 20;
-/// The most characters of one message: it quotes the value, which may be huge.
-const MAX_MESSAGE: usize = 300;
 /// The largest automaton that a `pattern` may need.
 const PATTERN_SIZE: usize = 1024 * 1024;
 
@@ -142,7 +141,7 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     Violation {
         path: error.instance_path().as_str().to_owned(),
         code: error.kind().keyword().to_owned(),
-        message: excerpt(&error.to_string(), MAX_MESSAGE),
+        message: message(error),
     }
 }
 
@@ -190,6 +189,48 @@ mod tests {
         ]
         "#);
         assert_eq!(check(&schema, &json!({"city": "Oslo", "unit": "C"})), Ok(()));
+    }
+
+    #[test]
+    fn a_message_says_what_would_fit() {
+        let told = |schema: Value, value: Value| {
+            let violations = check(&schema, &value).unwrap_err();
+            violations.iter().map(|v| v.message.clone()).collect::<Vec<_>>().join(" | ")
+        };
+        let methods = json!({"enum": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]});
+        assert_eq!(
+            told(methods, json!("FETCH")),
+            r#""FETCH" is not one of "GET", "POST", "PUT", "PATCH", "DELETE" or "HEAD""#
+        );
+        let shapes = json!({"oneOf": [
+            {"properties": {"kind": {"const": "circle"}, "r": {"type": "number"}}, "required": ["kind", "r"]},
+            {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]},
+        ]});
+        assert_eq!(
+            told(shapes.clone(), json!({"kind": "square"})),
+            r#"fits none of the alternatives: "side" is a required property"#
+        );
+        assert_eq!(
+            told(json!({"properties": {"shape": shapes}}), json!({"shape": {"kind": "circle", "r": "x"}})),
+            r#"fits none of the alternatives: /r: "x" is not of type "number""#
+        );
+        let either = json!({"anyOf": [{"required": ["path"]}, {"required": ["url"]}]});
+        assert_eq!(
+            told(either, json!({})),
+            r#"fits none of the alternatives: "path" is a required property; or: "url" is a required property"#
+        );
+        let choice = json!({"anyOf": [{"type": "null"}, {"enum": ["a", "b"]}]});
+        assert_eq!(
+            told(choice, json!("c")),
+            r#"fits none of the alternatives: "c" is not one of "a" or "b""#
+        );
+        let kinds = json!({"anyOf": [{"type": "null"}, {"type": "string"}]});
+        assert_eq!(
+            told(kinds, json!(5)),
+            r#"fits none of the alternatives: 5 is not of type "null"; or: 5 is not of type "string""#
+        );
+        let both = json!({"oneOf": [{"minimum": 1}, {"maximum": 9}]});
+        assert_eq!(told(both, json!(5)), "fits more than one of the alternatives");
     }
 
     #[test]

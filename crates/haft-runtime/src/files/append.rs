@@ -27,7 +27,7 @@ pub struct Appending {
 }
 
 impl Files {
-    /// Adds a text to a file of the first root; a file that is missing is made.
+    /// Adds a text to a file of the first root; a file that is missing is made, with its folders.
     pub async fn append(&self, appending: Appending) -> Outcome {
         let root = self.find(None).cloned();
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
@@ -41,7 +41,7 @@ impl Appending {
             return Err(FileError::ReadOnly(root.name.clone()));
         }
         let opened = root.open()?;
-        let (folder, name) = beneath::open_parent(opened.as_fd(), &self.path, false)?;
+        let (folder, name) = beneath::open_parent(opened.as_fd(), &self.path, true)?;
         let failed = |errno| FileError::of(&self.path, errno);
         let (file, created) = self.open(folder.as_fd(), name)?;
         let stat = fstat(&file).map_err(failed)?;

@@ -11,6 +11,9 @@ use super::error::FileError;
 /// How often a lookup is repeated that a rename or a mount has disturbed.
 const LOOKUPS: usize = 32;
 
+/// The most bytes of one name, on the file systems that there are.
+const LONGEST_NAME: usize = 255;
+
 /// Looks a path up from a folder, never above it, and never through the links of `/proc`.
 pub(super) fn open(folder: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -78,13 +81,18 @@ pub(super) fn open_parent<'p>(
 /// Makes what is missing, one folder after the other, each beneath the root.
 fn make_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedFd, FileError> {
     let failed = |errno| FileError::of(path, errno);
+    let names = || parent.split('/').filter(|name| !name.is_empty() && *name != ".");
+    // Before any is made: what is refused leaves nothing behind.
+    if names().any(|name| name == "..") {
+        return Err(FileError::escapes(path, "has `..` among folders that are still to be made"));
+    }
+    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+        return Err(failed(Errno::NAMETOOLONG));
+    }
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let mut folder = open(root, ".", flags).map_err(failed)?;
     let mut prefix = String::new();
-    for name in parent.split('/').filter(|name| !name.is_empty() && *name != ".") {
-        if name == ".." {
-            return Err(FileError::escapes(path, "has `..` among folders that are still to be made"));
-        }
+    for name in names() {
         if !prefix.is_empty() {
             prefix.push('/');
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_builtins::{BuiltIn, Describe, describe};
-use haft_core::catalog::FileForm;
+use haft_core::catalog::{AuthorText, FileForm};
 use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
@@ -78,7 +78,7 @@ impl BuiltIn for CreateTool {
 
 async fn create(app: &App, identity: &Identity, args: Args) -> Result<Value, ApiError> {
     identity.require(Role::Editor)?;
-    let mut reading = read(args.definition)?;
+    let (mut reading, text) = read(args.definition)?;
     reading.spec.policy = match (args.policy, reading.spec.policy) {
         (_, Policy::Deny) => Policy::Deny,
         (Some(Policy::Allow), _) if identity.role < Role::Admin => {
@@ -88,8 +88,7 @@ async fn create(app: &App, identity: &Identity, args: Args) -> Result<Value, Api
         (Some(Policy::Allow), _) => Policy::Allow,
         (Some(Policy::Elevated | Policy::Deny) | None, _) => Policy::Elevated,
     };
-    // The text is not kept as it was written: it does not say the policy.
-    let (tool, warnings) = tools::store(app, identity, None, reading, None).await?;
+    let (tool, warnings) = tools::store(app, identity, None, reading, text).await?;
     app.audit(identity, "tool.create", &tool.qualified());
     Ok(json!({
         "name": tool.spec.name.as_str(), "tool": tool.qualified(), "id": tool.id.to_string(),
@@ -97,12 +96,15 @@ async fn create(app: &App, identity: &Identity, args: Args) -> Result<Value, Api
     }))
 }
 
-fn read(definition: Value) -> Result<Reading, ApiError> {
-    let reading = match definition {
-        Value::String(text) => dialect::read(&text, form(&text), &Defaults::default()),
-        value => dialect::read_value(value, &Defaults::default()),
+fn read(definition: Value) -> Result<(Reading, Option<AuthorText>), ApiError> {
+    let (reading, text) = match definition {
+        Value::String(text) => {
+            let form = form(&text);
+            (dialect::read(&text, form, &Defaults::default()), Some(AuthorText { form, text }))
+        }
+        value => (dialect::read_value(value, &Defaults::default()), None),
     };
-    reading.map_err(|problems| ApiError::invalid_definition(&problems))
+    Ok((reading.map_err(|problems| ApiError::invalid_definition(&problems))?, text))
 }
 
 /// JSON is YAML too, but has errors of its own.

@@ -19,10 +19,13 @@ pub(super) struct Script {
 }
 
 /// A call that came.
+#[derive(Default)]
 pub(super) struct Call {
     pub(super) tool: String,
     pub(super) args: Value,
     pub(super) is_expected: bool,
+    /// Why it got to no tool, where it did not.
+    pub(super) refusal: Option<String>,
 }
 
 /// A call that is to come.
@@ -31,6 +34,8 @@ pub(super) struct Expected {
     /// Where the test says so.
     pub(super) place: &'static Location<'static>,
     pub(super) arguments: Arguments,
+    /// Whether it is to be refused before it gets to the tool.
+    pub(super) is_refused: bool,
     pub(super) answers: Vec<Outcome>,
     pub(super) delay: Duration,
     pub(super) times: Times,
@@ -88,6 +93,7 @@ impl Expected {
             tool: tool.to_owned(),
             place,
             arguments: Arguments::Any,
+            is_refused: false,
             answers: Vec::new(),
             delay: Duration::ZERO,
             times: Times::OnceOrMore,
@@ -106,12 +112,7 @@ impl Expected {
 impl Script {
     /// Keeps a call and returns how it is answered, and after which time.
     pub(super) fn answer(&mut self, mut call: Call) -> (Outcome, Duration) {
-        let found = self.expected.iter_mut().find(|expected| {
-            expected.tool == call.tool
-                && !expected.times.is_full(expected.count)
-                && expected.arguments.fit(&call.args)
-        });
-        let answer = found.map(|expected| (expected.next(), expected.delay));
+        let answer = self.fitting(&call).map(|expected| (expected.next(), expected.delay));
         call.is_expected = answer.is_some();
         let answer = answer.unwrap_or_else(|| {
             let message = format!("MockTools did not expect this call\n{}", report::unexpected(self, &call));
@@ -119,6 +120,27 @@ impl Script {
         });
         self.calls.push(call);
         answer
+    }
+
+    /// Keeps a call that got to no tool.
+    pub(super) fn keep_refused(&mut self, tool: &str, args: Value, error: &CallError) {
+        let refusal = Some(error.message.clone());
+        let mut call = Call { tool: tool.to_owned(), args, refusal, is_expected: false };
+        if let Some(expected) = self.fitting(&call) {
+            expected.count += 1;
+            call.is_expected = true;
+        }
+        self.calls.push(call);
+    }
+
+    /// Returns the expectation that a call meets.
+    fn fitting(&mut self, call: &Call) -> Option<&mut Expected> {
+        self.expected.iter_mut().find(|expected| {
+            expected.tool == call.tool
+                && expected.is_refused == call.refusal.is_some()
+                && !expected.times.is_full(expected.count)
+                && expected.arguments.fit(&call.args)
+        })
     }
 }
 

@@ -42,9 +42,16 @@ pub(super) fn of(script: &Script) -> Option<String> {
 
 /// Says why a call fits none of the expectations.
 pub(super) fn unexpected(script: &Script, call: &Call) -> String {
-    let of_tool: Vec<&Expected> =
-        script.expected.iter().filter(|expected| expected.tool == call.tool).collect();
     let mut text = String::new();
+    if let Some(refusal) = &call.refusal {
+        line(&mut text, 0, &format!("it was refused: {}", excerpt(refusal, MOST_CHARACTERS)));
+        return text;
+    }
+    let of_tool: Vec<&Expected> = script
+        .expected
+        .iter()
+        .filter(|expected| expected.tool == call.tool && !expected.is_refused)
+        .collect();
     if of_tool.is_empty() {
         line(&mut text, 0, &format!("nothing is expected of `{}`", call.tool));
         return text;
@@ -80,7 +87,8 @@ fn title(expected: &Expected) -> String {
         Arguments::Equal(args) => short(args),
         Arguments::Like(_) => "arguments that its function says yes to".to_owned(),
     };
-    format!("`{}` with {args} ({}:{})", expected.tool, expected.place.file(), expected.place.line())
+    let refused = if expected.is_refused { ", refused" } else { "" };
+    format!("`{}` with {args}{refused} ({}:{})", expected.tool, expected.place.file(), expected.place.line())
 }
 
 fn counted(expected: &Expected) -> String {

@@ -77,9 +77,15 @@ async fn a_loop_of_links_ends() {
     link("b.yaml", "a.yaml");
     link("sub/good.yaml", "same.yaml");
     link("/etc/hostname", "out.yaml");
+    write(at, ".data/mounted.yaml", &of_function("mounted", "work"));
+    link(".data/mounted.yaml", "mounted.yaml");
     let tools = tools();
     let report = tools.load_directory(at).unwrap();
-    assert_eq!(report.loaded, ["good"]);
+    assert_eq!(report.loaded, ["mounted", "good"]);
+    // By whatever path it is named, it is the same file.
+    for (path, name) in [("same.yaml", "good"), ("sub/good.yaml", "good"), ("mounted.yaml", "mounted")] {
+        assert_eq!(tools.load_file(at.join(path)).unwrap(), name, "{path}");
+    }
     let mut told = refused(&report, at);
     told.sort();
     insta::assert_snapshot!(told.join("\n"));
