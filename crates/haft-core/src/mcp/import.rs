@@ -90,6 +90,11 @@ fn spec(server: &McpServer, tool: &Listed, name: ToolName) -> Result<ToolSpec, P
     }
     spec.policy = server.policy;
     spec.input_schema = schema("input_schema", &tool.input_schema)?;
+    if spec.input_schema.get("type").is_some_and(|kind| kind != "object") {
+        let message =
+            "arguments are always a map, so no call could fit; the schema's `type` has to be `object`";
+        return Err(Problem::new("input_schema.type", "invalid_value", message));
+    }
     // A server may return what its own schema forbids; the arguments are ours to check, the value is checked too.
     if let Some(output) = &tool.output_schema {
         spec.output_schema = schema("output_schema", output)?;
@@ -163,8 +168,9 @@ mod tests {
     fn a_schema_that_is_none_keeps_out_that_tool_alone() {
         let broken = Listed { input_schema: json!({"type": "objekt"}), ..listed("broken") };
         let list = Listed { input_schema: json!([]), ..listed("list") };
-        let (kept, refused) = names("", &[broken, list, listed("good")]);
-        assert_eq!((kept, refused.len()), (vec!["good".to_owned()], 2));
+        let text = Listed { input_schema: json!({"type": "string"}), ..listed("text") };
+        let (kept, refused) = names("", &[broken, list, text, listed("good")]);
+        assert_eq!((kept, refused.len()), (vec!["good".to_owned()], 3));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod listing;
 mod logins;
 mod oauth;
 mod opening;
+mod overlong;
 mod patient;
 mod stderr;
 mod stdio;

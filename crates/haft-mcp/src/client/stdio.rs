@@ -10,6 +10,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::filled::{Filler, Scrubber};
+use super::overlong::Overlong;
 use super::patient::Patient;
 use super::stderr::Tail;
 
@@ -33,7 +34,7 @@ fn limits() -> Limits {
 
 /// A server that runs. Dropping it ends it, with all that it started.
 pub(super) struct Program {
-    pub(super) transport: Patient<AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>>,
+    pub(super) transport: Patient<AsyncRwTransport<RoleClient, Overlong<ChildStdout>, ChildStdin>>,
     pub(super) running: Running,
 }
 
@@ -75,6 +76,7 @@ pub(super) async fn start(
         return Err("the sandbox gave no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
+    let stdout = Overlong::new(stdout, LONGEST_MESSAGE);
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
     Ok((Program { transport: Patient::new(transport), running }, scrubber))
 }

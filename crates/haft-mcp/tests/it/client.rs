@@ -219,7 +219,14 @@ async fn a_program_or_a_secret_that_does_not_exist_is_named() {
 async fn a_message_without_end_is_not_taken() {
     let rig = Rig::start("huge");
     let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert!(!error.contains("xxxx"), "{error}");
+    assert!(error.contains("the answer has more than 16 MiB") && !error.contains("xxxx"), "{error}");
+
+    // Whoever asked is told at once, and the server goes on.
+    let rig = Rig::start("good");
+    rig.until(|state| state.phase == Phase::Connected).await;
+    let error = rig.call("echo", json!({"text": "x", "times": 20 << 20}), None).await.unwrap_err();
+    assert_eq!(error.message, "the answer has more than 16 MiB, the most that is taken");
+    assert_eq!(rig.call("echo", json!({"text": "y"}), None).await, Ok(json!("y")));
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ def call(request):
         token = params.get("_meta", {}).get("progressToken")
         send({"jsonrpc": "2.0", "method": "notifications/progress",
               "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
-        answer(request, text(args["text"]))
+        answer(request, text(args["text"] * args.get("times", 1)))
     elif name == "env":
         answer(request, text(os.environ.get(args["name"], "unset")))
     elif name == "die":

@@ -44,6 +44,8 @@ impl Drop for Ended {
 
 #[tokio::test]
 async fn the_embedded_server_serves_its_function() {
+    // Another test may have been first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let mut command = example("embed_server");
     let child = command.arg("127.0.0.1:0").current_dir(folder.path()).stdout(Stdio::piped()).spawn();
@@ -56,5 +58,5 @@ async fn the_embedded_server_serves_its_function() {
     let request = reqwest::Client::new().post(format!("{url}/api/tools/greet/invoke")).bearer_auth(token);
     let answer = request.body(json!({"args": {"name": "Ada"}}).to_string()).send().await.unwrap();
     let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    assert_eq!(answer["result"], "Hello, Ada!", "{answer}");
+    assert_eq!(answer["value"], "Hello, Ada!", "{answer}");
 }

@@ -5,6 +5,8 @@
 mod built_ins;
 mod calls;
 mod definitions;
+#[cfg(all(feature = "server", feature = "builtins"))]
+mod examples;
 mod execute;
 mod filter;
 mod load;

@@ -1,0 +1,153 @@
+//! A program whose answer is too long: rmcp drops the line and says nothing, so whoever asked would wait for the end of
+//! their time. The output is passed on as it is, and behind a line that is dropped comes one that says so.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use serde_json::json;
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// How much of a line is looked at, from its beginning and before its end: servers name the request there.
+const KEPT: usize = 128;
+
+/// The output of a program, line by line.
+pub(super) struct Overlong<R> {
+    inner: R,
+    /// The longest line that is not dropped, with its end.
+    most: usize,
+    /// How much of the current line has come, and its two ends.
+    length: usize,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// What is to be said before all else.
+    due: Vec<u8>,
+    /// What came behind a line that was too long, and was not looked at.
+    held: Vec<u8>,
+}
+
+impl<R> Overlong<R> {
+    pub(super) fn new(inner: R, most: usize) -> Self {
+        let empty = Vec::new;
+        Self { inner, most, length: 0, first: empty(), last: empty(), due: empty(), held: empty() }
+    }
+
+    /// Looks at what has come; returns where a line ends that is too long and which request it answers.
+    fn look(&mut self, bytes: &[u8]) -> Option<(usize, u64)> {
+        let mut start = 0;
+        while let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) {
+            let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+                self.grow(rest);
+                return None;
+            };
+            let (line, _) = rest.split_at(end + 1);
+            self.grow(line);
+            let answered = (self.length > self.most).then(|| request(&self.first, &self.last)).flatten();
+            self.length = 0;
+            self.first.clear();
+            self.last.clear();
+            start += end + 1;
+            if let Some(id) = answered {
+                return Some((start, id));
+            }
+        }
+        None
+    }
+
+    fn grow(&mut self, part: &[u8]) {
+        self.length = self.length.saturating_add(part.len());
+        let room = KEPT.saturating_sub(self.first.len());
+        self.first.extend(part.iter().take(room));
+        // A line that is short by far is never asked for its end.
+        if self.length > self.most.saturating_sub(KEPT) {
+            let tail = part.len().saturating_sub(KEPT);
+            self.last.extend(part.iter().skip(tail));
+            let surplus = self.last.len().saturating_sub(KEPT);
+            self.last.drain(..surplus);
+        }
+    }
+}
+
+/// Moves as much as there is room for.
+fn pass(bytes: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
+    let now = bytes.len().min(buffer.remaining());
+    buffer.put_slice(bytes.drain(..now).as_slice());
+}
+
+/// Returns the request that an answer names at its beginning or its end.
+fn request(first: &[u8], last: &[u8]) -> Option<u64> {
+    let (first, last) = (String::from_utf8_lossy(first), String::from_utf8_lossy(last));
+    let number = |text: &str| {
+        let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    let after = |(_, rest): (&str, &str)| rest.trim_start().strip_prefix(':').and_then(number);
+    let at_first =
+        first.split_once("\"id\"").filter(|(before, _)| !before.contains("\"result\"")).and_then(after);
+    at_first.or_else(|| last.rsplit_once("\"id\"").and_then(after))
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Overlong<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if !this.due.is_empty() {
+            pass(&mut this.due, buffer);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        if this.held.is_empty() {
+            ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+        } else {
+            pass(&mut this.held, buffer);
+        }
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        if let Some((end, id)) = this.look(new) {
+            let message = format!("the answer has more than {} MiB, the most that is taken", this.most >> 20);
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}});
+            this.due = format!("{error}\n").into_bytes();
+            let rest = new.get(end..).unwrap_or_default();
+            this.held.splice(..0, rest.iter().copied());
+            buffer.set_filled(before + end);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// Reads everything, with a buffer of this size, and leaves out the long lines, as rmcp does.
+    async fn passed(text: &str, most: usize, buffer: usize) -> String {
+        let mut reader = tokio::io::BufReader::with_capacity(buffer, Overlong::new(text.as_bytes(), most));
+        let mut all = String::new();
+        reader.read_to_string(&mut all).await.unwrap();
+        all.split_inclusive('\n').filter(|line| line.len() <= most).collect()
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_dropped_is_followed_by_an_error() {
+        let long = "x".repeat(400);
+        let python = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"t\":\"{long}\"}}}}\n");
+        let node = format!("{{\"result\":{{\"id\": 3, \"t\":\"{long}\"}},\"jsonrpc\":\"2.0\",\"id\": 8}}\n");
+        let strange = format!("{long}\n");
+        let text = format!("{{\"a\":1}}\n{python}{node}{strange}{{\"b\":2}}\n{python}");
+        let error = |id: u64| {
+            let message = "the answer has more than 0 MiB, the most that is taken";
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}}).to_string()
+                + "\n"
+        };
+        let expected = format!("{{\"a\":1}}\n{}{}{{\"b\":2}}\n{}", error(7), error(8), error(7));
+        for buffer in [1, 2, 7, 100, 300, 450, 10_000] {
+            assert_eq!(passed(&text, 200, buffer).await, expected, "{buffer}");
+        }
+        assert_eq!(passed(&text, 10_000, 64).await, text);
+        assert_eq!(passed("no end", 3, 64).await, "");
+    }
+}
