@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 /// Cargo builds the examples before the tests, beside them.
+#[expect(clippy::disallowed_methods, reason = "an example is the program of a user, not a tool")]
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().unwrap();
     let folder: PathBuf = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples");
