@@ -43,6 +43,10 @@ fn times_are_read_in_many_forms() {
             "`time`: `yesterday-ish` cannot be read as a time; write it like 2026-11-15T09:30:00Z, 2026-11-15 09:30 or 2026-11-15, or give `format`",
         ),
         (
+            json!("9999-12-31T23:00:00Z"),
+            "`time`: `9999-12-31T23:00:00Z` is too far away; use a time from -9999-01-03 to 9999-12-29",
+        ),
+        (
             json!(1e300),
             "`time`: `1e+300` cannot be read as a time; write it like 2026-11-15T09:30:00Z, 2026-11-15 09:30 or 2026-11-15, or give `format`",
         ),

@@ -68,6 +68,11 @@ pub(super) fn time(
         None => usual(&text, zone),
     };
     read.ok_or_else(|| {
+        // In some zone, the first and the last day that can be written begin or end in another year.
+        if format.is_none() && text.trim_end_matches('Z').parse::<DateTime>().is_ok() {
+            let message = format!("`{field}`: `{}` is too far away; use a time", excerpt(&text, 60));
+            return invalid(message + " from -9999-01-03 to 9999-12-29");
+        }
         let how = match format {
             Some(format) => format!("as `{}` says", excerpt(format, 60)),
             None => "; write it like 2026-11-15T09:30:00Z, 2026-11-15 09:30 or 2026-11-15, or give `format`"
