@@ -2,7 +2,7 @@
 //! it is equally noisy for both.
 //!
 //! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part alone;
-//! `serve-plain`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
+//! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` loads one of them for long enough to look at it with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
 
@@ -43,6 +43,7 @@ fn main() -> Result<()> {
         ["serve-rmcp"] => servers::rmcp(),
         ["serve-rmcp-stdio"] => servers::rmcp_stdio(),
         ["serve-plain"] => servers::plain(),
+        ["serve-proxy", url] => servers::proxy(url),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
         _ => bail!("usage: haft-bench [calls | mcp | proxied | confined | library | python | wasm]"),
     }

@@ -52,17 +52,20 @@ pub async fn run() -> Result<()> {
 
 async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let mut ways = [
+    let mut ways = vec![
         ("direct", direct),
         ("haft, record with the OS", haft(homes[0].path(), "os", backend).await?),
         ("haft, record on disk", haft(homes[1].path(), "disk", backend).await?),
         ("mcpo (REST)", mcpo(backend)?),
         ("FastMCP proxy", fastmcp(backend).await?),
     ];
+    if let Backend::Http(url) = backend {
+        ways.insert(1, ("a plain proxy (axum, reqwest)", proxy(url).await?));
+    }
     for (name, way) in &mut ways {
         way.check().await.with_context(|| format!("{name}, {kind}"))?;
     }
-    let mut best: [Option<(Figures, f64)>; 5] = Default::default();
+    let mut best: Vec<Option<(Figures, f64)>> = ways.iter().map(|_| None).collect();
     for _ in 0..ROUNDS {
         for (slot, (name, way)) in best.iter_mut().zip(&mut ways) {
             let Some(found) = way.measure().await.with_context(|| format!("{name}, {kind}"))? else {
@@ -135,6 +138,13 @@ async fn haft(home: &Path, durability: &str, backend: &Backend) -> Result<Way> {
     let refresh = format!("/api/mcp-servers/{BEHIND}/refresh");
     connection.exchange(&load::request("POST", &refresh, &server.token, "")).await?;
     let call = mcp_calls::calls(&server, Era::Stateless, &format!("{BEHIND}:noop"), 1).await?.concat();
+    Ok(Way::Http(server, call))
+}
+
+/// The least that a gateway can add.
+async fn proxy(url: &str) -> Result<Way> {
+    let server = Server::start(&["serve-proxy", url])?;
+    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
     Ok(Way::Http(server, call))
 }
 

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use axum::body::Bytes;
 use axum::extract::Json;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::routing::post;
 use haft_server::settings::Settings;
 use haft_server::{App, Extensions, Functions};
@@ -33,6 +36,36 @@ pub fn plain() -> Result<()> {
         Ok(axum::serve(listener, router).await?)
     })
 }
+
+/// A server that passes each request on to another one and does nothing else: the least that a gateway can add.
+pub fn proxy(url: &str) -> Result<()> {
+    // The client wants it, though nothing is encrypted here.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().tcp_nodelay(true).no_proxy().build()?;
+    let url: reqwest::Url = url.parse()?;
+    runtime()?.block_on(async move {
+        let pass_on = move |headers: HeaderMap, body: Bytes| async move {
+            let mut request = client.post(url).body(body);
+            for (name, value) in headers.iter().filter(|(name, _)| !PER_CONNECTION.contains(&name.as_str())) {
+                request = request.header(name, value);
+            }
+            let answer = request.send().await.map_err(|error| error.to_string())?;
+            let kind = answer.headers().get(CONTENT_TYPE).cloned();
+            let bytes = answer.bytes().await.map_err(|error| error.to_string())?;
+            Ok::<_, String>(([(CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static("text/plain")))], bytes))
+        };
+        let router = axum::Router::new().route("/mcp", post(pass_on));
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        announce(&listener, "none")?;
+        let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
+            let _ = stream.set_nodelay(true);
+        });
+        Ok(axum::serve(listener, router).await?)
+    })
+}
+
+/// What is said anew on every connection.
+const PER_CONNECTION: [&str; 3] = ["host", "content-length", "connection"];
 
 /// haft with one function that does nothing.
 pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {

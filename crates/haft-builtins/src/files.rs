@@ -116,7 +116,7 @@ pub(crate) fn list_files() -> Result<ToolSpec, NameError> {
                       other), size in bytes and time of the last change, sorted by name. At most 1000 entries; a last \
                       entry of kind `more` says that there are others.",
         category: "files",
-        tags: &["files", "read"],
+        tags: &["files", "read", "read-only"],
         input: json!({
             "type": "object",
             "properties": {

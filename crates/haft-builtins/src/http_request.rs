@@ -70,6 +70,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "required": ["status", "url", "headers", "body"],
         }),
     })?;
+    spec.network = true;
     spec.execution.timeout_ms = Some(30_000);
     Ok(spec)
 }
@@ -101,10 +102,20 @@ impl BuiltIn for HttpRequest {
 /// Reads the address of a request or a page.
 pub(crate) fn address(text: &str) -> Result<Url, CallError> {
     let text = text.trim();
-    Url::parse(text).map_err(|why| {
+    let url = Url::parse(text).map_err(|why| {
         let hint = if text.contains("://") { "" } else { "; begin with `https://`" };
         invalid(format!("`url`: `{}` is not an address: {why}{hint}", excerpt(text, 200)))
-    })
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        let scheme = excerpt(url.scheme(), 20);
+        return Err(invalid(format!(
+            "`url` begins with `{scheme}:`; only `http://` and `https://` are fetched"
+        )));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("`url` holds a user name or a password; send them in an `Authorization` header"));
+    }
+    Ok(url)
 }
 
 fn outgoing(args: &Args) -> Result<Outgoing, CallError> {

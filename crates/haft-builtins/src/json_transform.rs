@@ -73,7 +73,13 @@ pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
         .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
     let mut budget = Budget(MOST_COPIED);
     let data = match transform.data {
-        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(data) => data,
+            Err(error) if text.trim_start().starts_with(['{', '[']) => {
+                return Err(invalid(format!("`data` begins as JSON and is none: {error}")));
+            }
+            Err(_) => Value::String(text),
+        },
         other => other,
     };
     let data = match &transform.query {

@@ -56,6 +56,23 @@ impl StoreError {
     }
 }
 
+/// Says what keeps the disk from being written, where a fault tells it, in words that anybody may read: without paths.
+pub fn in_the_way(fault: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    let mut cause = Some(fault);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if says(&["No space left", "disk is full", "disk I/O error", "Disk quota"]) {
+            return Some("the disk is full, or fails");
+        }
+        if says(&["Permission denied", "Read-only file system", "readonly database"]) {
+            return Some("its folder may not be written");
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// A definition file that cannot be read and has no tool yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {

@@ -1,6 +1,7 @@
 //! MCP servers whose tools haft uses: what is configured, what they list, and what becomes of it.
 
 mod import;
+mod soften;
 
 use std::collections::BTreeMap;
 
@@ -163,7 +164,8 @@ impl Listed {
     /// Returns the digest of everything that a model reads of it. Another digest means that it may do something
     /// else than what someone agreed to.
     pub fn digest(&self) -> String {
-        hash::of_bytes(serde_json::to_string(self).unwrap_or_default().as_bytes())
+        // The order of keys says nothing to anybody.
+        hash::of_value(self).unwrap_or_default()
     }
 }
 

@@ -116,12 +116,7 @@ impl ToolSpec {
 
     /// Returns the names of the declared arguments.
     pub fn declared_arguments(&self) -> impl Iterator<Item = &str> {
-        self.input_schema
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(Map::keys)
-            .map(String::as_str)
+        crate::schema::declared(&self.input_schema).into_iter().map(|(name, _)| name)
     }
 }
 

@@ -178,7 +178,6 @@ fn what_is_wrong_with_options() {
     let check = |options: TokenStream| faults(options, &item).join("\n");
     let found: Vec<String> = [
         quote!(name = f),
-        quote!(name = "search"),
         quote!(description = " "),
         quote!(max_parallel = 0),
         quote!(max_parallel = -1),
@@ -197,7 +196,6 @@ fn what_is_wrong_with_options() {
     .collect();
     insta::assert_snapshot!(found.join("\n"), @r#"
     name = f: "expected a text: `name = \"…\"`"
-    name = "search": "`search` is reserved; say another name: `#[tool(name = \"…\")]`"
     description = " ": "the description is empty; say what the tool does"
     max_parallel = 0: "expected 1 or more: with 0, no call would ever run"
     max_parallel = - 1: "expected a number from 1 to 4294967295"

@@ -6,9 +6,6 @@ use syn::ext::IdentExt as _;
 
 use crate::faults::Faults;
 
-/// Names that the routes of a server need for themselves.
-const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
-
 /// The most characters of a name.
 const MAX_LENGTH: usize = 64;
 
@@ -29,9 +26,6 @@ fn check(name: &str, span: Span, faults: &mut Faults) {
         faults.at_span(span, message);
     } else if length == 0 || length > MAX_LENGTH {
         faults.at_span(span, format!("a tool's name has 1 to {MAX_LENGTH} characters, not {length}"));
-    } else if RESERVED.contains(&name) {
-        let message = format!("`{name}` is reserved; say another name: `#[tool(name = \"…\")]`");
-        faults.at_span(span, message);
     }
 }
 
@@ -55,7 +49,7 @@ mod tests {
             ("", Some("not 0")),
             (long.as_str(), Some("not 65")),
             ("a b", Some("not ' '")),
-            ("search", Some("reserved")),
+            ("search", None),
         ] {
             match (fault(name), problem) {
                 (None, None) => {}

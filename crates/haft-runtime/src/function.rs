@@ -8,6 +8,7 @@ use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
+use haft_core::schema;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
@@ -131,13 +132,12 @@ impl Executor for FunctionExecutor {
 }
 
 /// Returns what the schema says an argument is where a call does not have it.
-fn defaults(spec: &ToolSpec) -> Args {
-    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
-    let with_default = |(name, property): (&String, &Value)| {
+pub fn defaults(spec: &ToolSpec) -> Args {
+    let with_default = |(name, property): (&str, &Value)| {
         let value = property.get("default").filter(|value| !value.is_null())?;
-        Some((name.clone(), value.clone()))
+        Some((name.to_owned(), value.clone()))
     };
-    properties.into_iter().flatten().filter_map(with_default).collect()
+    schema::declared(&spec.input_schema).into_iter().filter_map(with_default).collect()
 }
 
 /// A function whose missing arguments are what the schema says.

@@ -27,6 +27,11 @@ const FILTER_COST: usize = 20;
 /// The longest path; the parser is recursive.
 const LONGEST: usize = 1000;
 
+/// What the parser says, without the names of its rules.
+fn in_words(error: &impl ToString) -> String {
+    one_line(&error.to_string()).replace("EOI", "the end").replace("segment", "`.name` or `[…]`")
+}
+
 /// A compiled path.
 pub struct JsonPath {
     text: String,
@@ -51,8 +56,10 @@ impl JsonPath {
         if text.len() > LONGEST {
             return Err(format!("the path is longer than {LONGEST} bytes"));
         }
-        let query = parse_json_path(text)
-            .map_err(|error| format!("not a JSONPath: {}", one_line(&error.to_string())))?;
+        if !text.starts_with('$') {
+            return Err("not a JSONPath: it begins with `$`, as in `$.items[0].id`".to_owned());
+        }
+        let query = parse_json_path(text).map_err(|error| format!("not a JSONPath: {}", in_words(&error)))?;
         let descents =
             query.segments.iter().filter(|segment| matches!(segment, Segment::Descendant(_))).count();
         if descents > MOST_DESCENTS {

@@ -61,8 +61,13 @@ pub(crate) fn rate_limited(name: &str, rate: Rate, wait: Duration) -> CallError 
     // Whole milliseconds, rounded up: whoever comes earlier is refused again.
     let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     let wait = Duration::from_millis(millis);
+    let shown = if wait > Duration::from_secs(10) {
+        Duration::from_secs(wait.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX))
+    } else {
+        wait
+    };
     let message =
-        format!("`{name}` takes {calls} {plural} in {per}; try again in {}", duration::format(wait));
+        format!("`{name}` takes {calls} {plural} in {per}; try again in {}", duration::format(shown));
     let details = json!({"calls": calls, "per": per, "retry_after_ms": millis});
     let mut error = CallError::new(ErrorCode::RateLimited, message).with_details(details);
     error.retry_after = Some(wait);

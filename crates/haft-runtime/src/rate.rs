@@ -20,7 +20,7 @@ const PARTS: u32 = 16;
 ///
 /// let rate = Rate::per_minute(60);
 /// assert_eq!((rate.calls(), rate.period()), (60, Duration::from_secs(60)));
-/// // Five at once, and then one each second.
+/// // At most five at once: five in every five seconds.
 /// assert_eq!(rate.burst(5), Rate::new(5, Duration::from_secs(5)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,7 +68,8 @@ impl Rate {
         Self::new(1, time)
     }
 
-    /// The same rate, with at most so many calls at once: all of them are spent at once where this is not said.
+    /// The same rate, with at most so many calls at once: so many in every stretch of the time that the rate gives them.
+    /// All calls of the rate may be spent at once where this is not said.
     #[must_use]
     pub fn burst(self, calls: u32) -> Self {
         let Some(one) = self.per.checked_div(self.calls) else { return self };

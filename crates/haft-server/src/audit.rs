@@ -154,7 +154,8 @@ async fn write(app: &App, mut record: AuditRecord, note: Option<Note>, outcome: 
     if let Err(error) = app.store().record_change(record).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "a change was made and could not be recorded"
+            outcome,
+            "what a change came to could not be recorded"
         );
     }
 }
@@ -180,7 +181,7 @@ fn guess(method: &Method, path: &str) -> Note {
         ["tools", tool, step] => (format!("tool.{step}"), *tool),
         ["calls", call, step] => (format!("call.{step}"), *call),
         [kind, rest @ ..] => (
-            format!("{}.{step}", kind.strip_suffix('s').unwrap_or(kind)),
+            format!("{}.{step}", kind.strip_suffix('s').unwrap_or(kind).replace('-', "_")),
             rest.first().copied().unwrap_or(""),
         ),
         [] => (step.to_owned(), ""),

@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::error::ApiError;
 
+/// What the parser says of JSON that is nested too deeply.
+const TOO_DEEP: &str = "recursion limit exceeded";
+
 /// How long a client may take to send a body.
 const BODY_TIME: Duration = Duration::from_mins(1);
 
@@ -78,6 +81,8 @@ impl Body {
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = if error.is_data() {
                 format!("the body is not as expected: {error}")
+            } else if error.to_string().starts_with(TOO_DEEP) {
+                "the body is nested deeper than 128 levels, the most that are read".to_owned()
             } else {
                 format!("the body is not valid JSON: {error}")
             };

@@ -168,12 +168,14 @@ async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Probl
     names.sort_unstable();
     names.dedup();
     let mut missing = Vec::new();
-    for name in names {
+    let properties = plan.spec.input_schema.get("properties").and_then(Value::as_object);
+    let declares = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+    // The version of the tool is always known, and an argument in the wrong notation is told elsewhere.
+    for name in names.into_iter().filter(|name| *name != "version" && !declares(name)) {
         // Where the store does not answer, nothing is known.
         if app.has_secret(tenant, name).await.unwrap_or(true) {
             continue;
         }
-        let properties = plan.spec.input_schema.get("properties").and_then(Value::as_object);
         let arguments = properties.into_iter().flat_map(|all| all.keys().map(String::as_str));
         let meant = match nearest(name, arguments) {
             Some(argument) => format!("; did you mean the argument `{argument}`?"),

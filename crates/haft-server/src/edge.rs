@@ -96,6 +96,11 @@ impl Edge {
         if mcp::asks_metadata(request.uri().path()) {
             return mcp::metadata(&self.app, &request);
         }
+        let path = request.uri().path();
+        if path.contains('%') && percent_encoding::percent_decode_str(path).decode_utf8().is_err() {
+            return ApiError::bad_request("the address is not UTF-8, once its `%` are read".to_owned())
+                .into_response();
+        }
         let answered = self.routes.clone().call(request).await;
         answered.unwrap_or_else(|never| match never {})
     }

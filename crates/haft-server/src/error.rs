@@ -190,10 +190,10 @@ impl From<StoreError> for ApiError {
             StoreError::Unavailable { doing, source } => {
                 // The client learns what could not be done; paths and SQL stay in the log.
                 tracing::error!(doing, error = %source, "the store is not available");
-                Self::new(
-                    ErrorCode::StoreUnavailable,
-                    "the store cannot do this now; see the log of the server",
-                )
+                let why = haft_core::catalog::in_the_way(&*source);
+                let why = why.map_or(String::new(), |why| format!(": {why}"));
+                let message = format!("the store cannot do this now{why}; see the log of the server");
+                Self::new(ErrorCode::StoreUnavailable, message)
             }
         }
     }
@@ -203,7 +203,9 @@ impl From<CallError> for ApiError {
     fn from(error: CallError) -> Self {
         if error.code == ErrorCode::Internal || error.code == ErrorCode::StoreUnavailable {
             tracing::error!(error = %error, "a call could not be handled");
-            return Self { of_call: true, ..Self::new(error.code, error.for_model.unwrap_or_default()) };
+            let told = Self::new(error.code, error.for_model.unwrap_or_default());
+            // A tool that ran is not to run again because its record is missing.
+            return Self { of_call: true, retryable: error.retryable, ..told };
         }
         let CallError { code, message, details, retryable, retry_after, .. } = error;
         Self { code, message, details, of_call: true, retryable, retry_after }

@@ -103,13 +103,20 @@ impl Engine {
         let address: AnyConnectOptions = url.parse()?;
         let address = address.disable_statement_logging();
         // A pool tries again until its time is over, and then only says that; one connection says why.
-        if kind == Kind::Postgres {
-            let connecting = AnyConnection::connect_with(&address);
-            let connected = tokio::time::timeout(CONNECT, connecting).await;
-            let late = |_| {
-                sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer within 5 s"))
-            };
-            connected.map_err(late)??.close().await?;
+        let connecting = AnyConnection::connect_with(&address);
+        match kind {
+            Kind::Sqlite => {
+                let mut connection = connecting.await?;
+                connection.execute(sqlx::raw_sql(PRAGMAS)).await?;
+                connection.close().await?;
+            }
+            Kind::Postgres => {
+                let connected = tokio::time::timeout(CONNECT, connecting).await;
+                let late = |_| {
+                    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer within 5 s"))
+                };
+                connected.map_err(late)??.close().await?;
+            }
         }
         let pool = options.connect_with(address).await?;
         Ok(Self { kind, pool, bulk: None })

@@ -6,11 +6,12 @@ use sqlx::{Any, Row as _, Transaction};
 use crate::engine::{self, Engine, fault};
 
 /// Every script, in order. A script that was released is never edited; a change is a new script.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
     include_str!("../migrations/0004_mcp.sql"),
+    include_str!("../migrations/0005_gone.sql"),
 ];
 
 const DOING: &str = "bring the database to the newest schema";

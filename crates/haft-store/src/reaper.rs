@@ -40,7 +40,18 @@ impl Inner {
         self.reap_refresh_tokens().await.map_err(fault("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(fault("remove old records of changes"))?;
         self.reap_history().await?;
+        self.reap_gone().await.map_err(fault("remove tools whose file is gone"))?;
         Ok(Reaped { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
+    }
+
+    /// Removes tools whose file did not come back.
+    async fn reap_gone(&self) -> Result<(), sqlx::Error> {
+        let latest = self.now() - SignedDuration::from_hours(REAP_AFTER_HOURS);
+        sqlx::query("DELETE FROM tools WHERE gone_at <= $1")
+            .bind(latest.as_microsecond())
+            .execute(&self.engine.pool)
+            .await?;
+        Ok(())
     }
 
     async fn reap_bundles(&self) -> Result<usize, StoreError> {

@@ -87,7 +87,7 @@ pub(crate) const TOOL: &str = "SELECT t.id AS id, t.tenant AS tenant, t.bundle_i
     t.fault AS fault, t.call_count AS call_count, t.last_called_at AS last_called_at, \
     t.created_at AS created_at, t.modified_at AS modified_at, t.published_at AS published_at, \
     r.spec AS spec, p.spec AS published_spec \
-    FROM tools t JOIN bundles b ON b.id = t.bundle_id \
+    FROM tools t JOIN bundles b ON b.id = t.bundle_id AND t.gone_at IS NULL \
     JOIN revisions r ON r.tool_id = t.id AND r.number = t.revision \
     LEFT JOIN revisions p ON p.tool_id = t.id AND p.number = t.published_revision \
         AND t.published_revision <> t.revision";

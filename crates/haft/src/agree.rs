@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use haft_core::problem::Problem;
+use haft_core::schema::Schema;
 use serde_json::{Map, Value};
 
 /// How deep schemas are compared.
@@ -53,6 +54,7 @@ impl<'a> Comparison<'a> {
         }
         let (given, of_type) = (resolve(self.given, given), resolve(self.of_type, of_type));
         if let (Some(said), Some(taken)) = (self.kinds(given, 0), self.kinds_of_type(of_type))
+            && !said.is_empty()
             && (said.is_disjoint(&taken) || takes_whole_numbers_only(given, &said, &taken))
         {
             let message = format!("the schema says {}, but the function takes {}", list(&said), list(&taken));
@@ -64,9 +66,23 @@ impl<'a> Comparison<'a> {
                 self.tell("", path, "wrong_value", &message);
             }
         }
+        if let Some(default) = given.get("default").filter(|default| !default.is_null()) {
+            self.default(path, default, of_type);
+        }
         self.objects(path, given, of_type, depth);
         if let (Some(ours), Some(theirs)) = (given.get("items"), of_type.get("items")) {
             self.values(&format!("{path}[]"), ours, theirs, depth + 1);
+        }
+    }
+
+    /// A default is passed to the function as it is.
+    fn default(&mut self, path: &str, default: &Value, of_type: &Value) {
+        let mut schema = of_type.as_object().cloned().unwrap_or_default();
+        schema.extend(self.of_type.get("$defs").map(|definitions| ("$defs".to_owned(), definitions.clone())));
+        let Ok(schema) = Schema::compile("", &Value::Object(schema)) else { return };
+        if let Err(violations) = schema.check(default) {
+            let why = violations.first().map(|violation| violation.message.as_str()).unwrap_or_default();
+            self.tell("", path, "wrong_value", &format!("the function does not take the default: {why}"));
         }
     }
 
@@ -129,6 +145,9 @@ fn constants(schema: &Value) -> Option<Vec<&Value>> {
     }
     if let Some(value) = schema.get("const") {
         return Some(vec![value]);
+    }
+    if schema.get("type").is_some_and(|kind| kind == "null") {
+        return Some(vec![&Value::Null]);
     }
     let choices = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
     let lists: Option<Vec<Vec<&Value>>> = choices.iter().map(constants).collect();
@@ -238,6 +257,16 @@ mod tests {
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "array", "items": {"type": "number"}}),
             &["`input_schema.x[]`: the schema says `string`, but the function takes `number`"],
+        );
+        check(
+            json!({"type": "integer", "default": -3}),
+            json!({"type": ["integer", "null"], "minimum": 0}),
+            &["`input_schema.x`: the function does not take the default: -3 is less than the minimum of 0"],
+        );
+        check(
+            json!({"enum": ["a", "c"]}),
+            json!({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}),
+            &["`input_schema.x`: the schema allows \"c\", which the function does not take"],
         );
         check(
             json!({"enum": ["a", "c"]}),

@@ -11,6 +11,11 @@ use serde_json::Value;
 /// What a function may return: a value, or a `Result` of one.
 ///
 /// A type of your own goes through `Result<T, E>` or [`Json`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what a tool may return",
+    label = "this function returns `{Self}`",
+    note = "wrap a value of your own: `haft::Json(value)`, or return a `Result` of it"
+)]
 pub trait Answer {
     /// Makes the outcome of it.
     fn outcome(self) -> Outcome;
@@ -70,7 +75,8 @@ impl Answer for () {
 
 /// Why a function failed, of any error, with the choice of saying that a repetition may help.
 ///
-/// `?` makes one of every error; what the model reads is the error and its causes.
+/// `?` makes one of every [`std::error::Error`], and [`Failure::of`] of those that are none, such as `anyhow::Error` and
+/// boxed ones; what the model reads is the error and its causes.
 ///
 /// ```
 /// use haft::Failure;
@@ -92,6 +98,26 @@ impl Failure {
     /// Makes a failure with this text.
     pub fn new(message: impl fmt::Display) -> Self {
         Self(CallError::new(ErrorCode::ExecutionFailed, message.to_string()))
+    }
+
+    /// Makes a failure of an error that is only kept in another one, such as `anyhow::Error` or `Box<dyn Error + …>`, with
+    /// its causes.
+    ///
+    /// ```
+    /// use haft::Failure;
+    ///
+    /// fn count(text: &str) -> Result<u32, Failure> {
+    ///     let read = || -> Result<u32, Box<dyn std::error::Error + Send + Sync>> { Ok(text.parse()?) };
+    ///     read().map_err(Failure::of)
+    /// }
+    /// assert_eq!(count("x").unwrap_err().to_string(), "invalid digit found in string");
+    /// ```
+    pub fn of(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let error = error.into();
+        match error.downcast_ref::<CallError>() {
+            Some(call) => Self(call.clone()),
+            None => Self::new(with_causes(error.as_ref())),
+        }
     }
 
     /// Says that the same call may succeed later, so that haft tries again.
@@ -118,19 +144,23 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
         if let Some(call) = (&error as &dyn Any).downcast_ref::<CallError>() {
             return Self(call.clone());
         }
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Many errors repeat their cause in their own text.
-            if !message.ends_with(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
-        }
-        Self::new(message)
+        Self::new(with_causes(&error))
     }
+}
+
+fn with_causes(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Many errors repeat their cause in their own text.
+        if !message.ends_with(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
+        }
+        cause = error.source();
+    }
+    message
 }
 
 impl From<Failure> for CallError {

@@ -192,7 +192,7 @@ impl ToolDef {
         self.set(|spec| spec.execution.is_pure = true)
     }
 
-    /// Bounds the time of one call, repetitions included.
+    /// Bounds the time of one call, repetitions included: 30 seconds where nothing is said, at most an hour.
     pub fn timeout(self, time: Duration) -> Self {
         self.set(|spec| spec.execution.timeout_ms = Some(milliseconds(time)))
     }

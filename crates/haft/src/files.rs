@@ -199,7 +199,7 @@ pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
     let mut reading = dialect::read(&text, file.form, &Defaults { name: Some(name.to_owned()), version })?;
     let check::Checked { errors: mut faults, warnings } = check::definition(&reading.spec);
     if faults.is_empty() {
-        let mut doubts: Vec<_> = warnings.into_iter().filter(|w| w.code == check::UNFITTING_VALUE).collect();
+        let mut doubts = warnings;
         if !doubts.is_empty() {
             dialect::place(&text, file.form, &mut doubts);
             reading.warnings.extend(doubts);

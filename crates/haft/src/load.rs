@@ -32,8 +32,11 @@ impl ToolSet {
         let mut update = Update { set: self, members: &mut self.members(), changes: Vec::new() };
         update.forget(root, &walk);
         update.take(&walk.files, &mut report);
+        let served = update.members.files.iter().filter(|(path, _)| path.starts_with(root));
+        let served: Vec<String> =
+            served.filter_map(|(_, state)| state.tool.as_ref().map(ToString::to_string)).collect();
         update.apply();
-        report.not_ready = self.faults_of(&report.loaded);
+        report.not_ready = self.faults_of(&served);
         report
     }
 

@@ -12,6 +12,7 @@ use haft_core::Work;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
+use haft_runtime::function::defaults;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -97,8 +98,10 @@ impl MockTools {
     #[track_caller]
     pub fn on(&self, tool: &str) -> Expectation<'_> {
         self.ensure(tool);
+        let real = self.tools.find(tool).ok();
+        let defaults = real.map(|entry| defaults(&entry.tool.spec)).unwrap_or_default();
         let mut script = self.script.lock();
-        script.expected.push(Expected::new(tool, Location::caller()));
+        script.expected.push(Expected::new(tool, Location::caller(), defaults));
         Expectation { index: script.expected.len() - 1, script: &self.script }
     }
 
@@ -146,10 +149,14 @@ impl MockTools {
     #[track_caller]
     pub fn verify(&self) {
         let mut script = self.script.lock();
-        let Some(report) = report::of(&script) else { return };
+        // Before the report, in which what a test says of arguments may panic.
         if std::mem::replace(&mut script.is_told, true) {
             return;
         }
+        let Some(report) = report::of(&script) else {
+            script.is_told = false;
+            return;
+        };
         drop(script);
         fail(&report);
     }
@@ -194,7 +201,8 @@ impl Expectation<'_> {
         self
     }
 
-    /// Says the arguments: exactly those of a JSON object, or whatever a function of them says yes to.
+    /// Says the arguments: exactly those of a JSON object, or whatever a function of them says yes to. What the object
+    /// leaves out and the schema of a real tool gives a default may be that default.
     #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
     pub fn with(self, arguments: impl Matches) -> Self {
         self.change(|expected| expected.arguments = arguments.arguments())
@@ -266,7 +274,7 @@ struct Mocked {
 impl Prepared for Mocked {
     fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
         let call = Call { tool: self.tool.clone(), args: Value::Object(args.clone()), ..Call::default() };
-        let (outcome, delay) = self.script.lock().answer(call);
+        let (outcome, delay) = self.script.lock().answer(&call);
         Box::pin(async move {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;

@@ -250,3 +250,27 @@ async fn a_failure_is_told_once() {
     assert!(first.is_err());
     assert_eq!(told(mock), None);
 }
+
+#[tokio::test]
+async fn defaults_of_a_real_schema_need_not_be_said() {
+    let tools = Tools::new();
+    let schema = json!({"type": "object", "properties": {"q": {"type": "string"}, "limit": {"type": "integer", "default": 10}}});
+    let def = ToolDef::of_type::<Value>("find", "Real.", MockTools::new().function("x")).input_schema(schema);
+    tools.register(def).unwrap();
+    let mock = MockTools::over(&tools);
+    mock.on("find").with(json!({"q": "x"})).times(2);
+    for args in [json!({"q": "x"}), json!({"q": "x", "limit": 10})] {
+        call(&mock, "find", args).await.unwrap();
+    }
+    assert!(call(&mock, "find", json!({"q": "x", "limit": 5})).await.is_err());
+    assert!(told(mock).unwrap().contains("limit: expected nothing, got 5"));
+}
+
+#[tokio::test]
+async fn a_call_is_kept_also_where_a_test_panics_over_it() {
+    let mock = MockTools::new();
+    mock.on("find").with(|args: &Value| args["x"] == 1 || panic!("x is {}", args["x"]));
+    call(&mock, "find", json!({"x": 2})).await.unwrap_err();
+    assert_eq!(mock.calls("find"), [json!({"x": 2})]);
+    drop(catch_unwind(AssertUnwindSafe(|| mock.verify())));
+}

@@ -109,7 +109,8 @@ pub trait Sampled {
 
 impl<T: Serialize> Sampled for Sample<T> {
     fn value(&self) -> Option<Value> {
-        serde_json::to_value(&self.0).ok()
+        // By way of a text: there an `f32` is as short as it was written.
+        serde_json::from_str(&serde_json::to_string(&self.0).ok()?).ok()
     }
 }
 

@@ -1,5 +1,6 @@
 //! JSON Schema of Rust types.
 
+use haft_core::spec::empty_schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
@@ -14,6 +15,8 @@ pub(crate) fn of_arguments<P: JsonSchema>() -> Value {
     match schema.to_value() {
         // What takes everything takes every object.
         Value::Bool(_) => Value::Object(Map::new()),
+        // What takes nothing is called with an empty map.
+        schema if schema.get("type").is_some_and(|kind| kind == "null") => empty_schema(),
         schema => schema,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_core::catalog::FileForm;
 use haft_core::dialect::{self, Defaults};
-use haft_core::export::{Definition, Format, definition};
+use haft_core::export::{Definition, Format, definition, looks_distinct};
 use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, nearest};
@@ -317,7 +317,9 @@ impl Tools {
     /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, CallError> {
         let snapshot = self.snapshot();
-        if let Some(entry) = snapshot.only(&self.set.bundle.tenant, name).filter(|entry| self.allows(entry)) {
+        // What looks as the name that a model was told is that.
+        let only = snapshot.only(&self.set.bundle.tenant, name).filter(|_| !looks_distinct(name));
+        if let Some(entry) = only.filter(|entry| self.allows(entry)) {
             return Ok(Arc::clone(entry));
         }
         self.search(&snapshot, name)
@@ -325,7 +327,8 @@ impl Tools {
 
     fn search(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Entry>, CallError> {
         let reference = name.parse::<ToolRef>();
-        let found = reference.as_ref().map(|reference| snapshot.resolve(&self.set.bundle.tenant, reference));
+        let tenant = &self.set.bundle.tenant;
+        let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, Mode::Debug));
         match found {
             Ok(Ok(entry)) if self.allows(entry) => return Ok(Arc::clone(entry)),
             Ok(Err(error)) if self.lets_through(name) => {
@@ -335,10 +338,6 @@ impl Tools {
                 }
             }
             _ => {}
-        }
-        let of_model = snapshot.offered_as(&self.set.bundle.tenant, name, Mode::Debug);
-        if let Some(entry) = of_model.filter(|entry| self.allows(entry)) {
-            return Ok(Arc::clone(entry));
         }
         let known = self.entries(snapshot).map(|entry| entry.tool.spec.name.as_str());
         let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));

@@ -4,6 +4,7 @@ use haft_core::Timestamp;
 use haft_core::outcome::CallError;
 use haft_core::problem::excerpt;
 use jiff::civil::DateTime;
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::fmt::{rfc2822, strtime};
 use jiff::tz::{TimeZone, db};
 use jiff::{Span, Zoned};
@@ -13,6 +14,9 @@ use crate::tool::invalid;
 
 /// How many zones are named where one is not known.
 const NEAREST: usize = 3;
+
+/// What to write where a format means nothing.
+pub(super) const NO_PERCENT: &str = "its parts begin with `%`, such as `%Y-%m-%d %H:%M`";
 
 /// Finds a zone, or says which ones have a similar name.
 pub(super) fn zone(name: Option<&str>) -> Result<TimeZone, CallError> {
@@ -74,7 +78,13 @@ pub(super) fn time(
             return invalid(message + " from -9999-01-03 to 9999-12-29");
         }
         let how = match format {
+            Some(format) if !format.contains('%') => {
+                format!("as `{}` says; {NO_PERCENT}", excerpt(format, 60))
+            }
             Some(format) => format!("as `{}` says", excerpt(format, 60)),
+            None if text.len() > 11 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                "; numbers are seconds since 1970, not milliseconds".to_owned()
+            }
             None => "; write it like 2026-11-15T09:30:00Z, 2026-11-15 09:30 or 2026-11-15, or give `format`"
                 .to_owned(),
         };
@@ -89,7 +99,8 @@ fn usual(text: &str, zone: &TimeZone) -> Option<Zoned> {
         return Some(time);
     }
     if let Ok(moment) = text.parse::<Timestamp>() {
-        return Some(moment.to_zoned(zone.clone()));
+        // The day is that of the offset which was written.
+        return Some(moment.to_zoned(written_offset(text).unwrap_or_else(|| zone.clone())));
     }
     if let Ok(civil) = text.parse::<DateTime>() {
         return civil.to_zoned(zone.clone()).ok();
@@ -98,6 +109,13 @@ fn usual(text: &str, zone: &TimeZone) -> Option<Zoned> {
         return Some(moment.to_zoned(zone.clone()));
     }
     rfc2822::DateTimeParser::new().parse_zoned(text).ok()
+}
+
+fn written_offset(text: &str) -> Option<TimeZone> {
+    match Pieces::parse(text).ok()?.offset()? {
+        PiecesOffset::Numeric(numeric) => Some(TimeZone::fixed(numeric.offset())),
+        _ => None,
+    }
 }
 
 /// Unix seconds, with a fraction or without.

@@ -14,7 +14,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
                       daylight saving included. Use it instead of working dates out yourself. A time comes back as an object \
                       with iso, utc, timezone, unix, date, time and weekday; format returns text, difference a duration.",
         category: "data",
-        tags: &["time", "date"],
+        tags: &["time", "date", "read-only"],
         input: json!({
             "type": "object",
             "properties": {

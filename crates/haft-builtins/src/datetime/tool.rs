@@ -105,6 +105,11 @@ fn describe(time: &Zoned) -> Value {
 fn format(time: &Zoned, format: Option<&str>) -> Outcome {
     let format =
         format.ok_or_else(|| invalid("`format` is missing: how to write the time, such as `%Y-%m-%d`"))?;
+    if !format.contains('%') {
+        let message =
+            format!("`format`: `{}` says nothing of the time; {}", excerpt(format, 60), read::NO_PERCENT);
+        return Err(invalid(message));
+    }
     let mut text = String::new();
     strtime::BrokenDownTime::from(time).format(format, &mut text).map_err(|error| {
         invalid(format!(

@@ -84,11 +84,11 @@ fn port(text: Option<&str>, privacy: Privacy) -> Result<u16, CallError> {
 
 fn missing(name: &str) -> CallError {
     let message = format!(
-        "mail is not set up: `{name}` is missing; store a credential of that name, or set the variable for the server"
+        "mail is not set up: `{name}` is missing; store a credential of that name, or set the variable where haft reads it"
     );
-    CallError::new(ErrorCode::SecretMissing, message).for_model("mail is not set up on this server")
+    CallError::new(ErrorCode::SecretMissing, message).for_model("mail is not set up here")
 }
 
 fn unusable(name: &str, why: &str) -> CallError {
-    failed(format!("mail is not set up: `{name}` {why}")).for_model("mail is not set up on this server")
+    failed(format!("mail is not set up: `{name}` {why}")).for_model("mail is not set up here")
 }

@@ -2,11 +2,14 @@
 
 use std::error::Error as _;
 use std::io;
+use std::time::Duration;
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_runtime::egress::SendError;
 use lettre::transport::smtp::Error;
+
+use super::account::Privacy;
 
 /// No address of the server may be connected to.
 pub(super) fn unresolved(error: SendError) -> CallError {
@@ -77,7 +80,8 @@ pub(super) fn of_step(step: Step, error: &Error) -> CallError {
     }
     if error.is_tls() || is_no_tls(error) {
         let hint = "; `SMTP_TLS` has to be `tls` where the port speaks TLS from the start, else `starttls`";
-        let hint = if step == Step::Connect { hint } else { "" };
+        let is_no_tls = step == Step::Connect && message.contains("corrupt message");
+        let hint = if is_no_tls { hint } else { "" };
         return CallError::new(ErrorCode::Network, message + hint)
             .for_model("the mail server could not be trusted")
             .retryable(false);
@@ -100,6 +104,16 @@ fn is_no_tls(error: &Error) -> bool {
         cause = error.source();
     }
     false
+}
+
+/// The server does not begin.
+pub(super) fn no_greeting(privacy: Privacy, waited: Duration) -> CallError {
+    let hint = match privacy {
+        Privacy::StartTls => "; where its port speaks TLS from the start, set `SMTP_TLS` to `tls`",
+        Privacy::Tls | Privacy::None => "",
+    };
+    let message = format!("the mail server said nothing for {} seconds{hint}", waited.as_secs());
+    CallError::new(ErrorCode::Timeout, message).for_model("the mail server did not answer in time")
 }
 
 /// The server offers no encryption.

@@ -19,6 +19,8 @@ use super::stream;
 use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, failed};
 
+/// How long a server may take to greet: one that waits for TLS never does.
+const GREETING_TIME: Duration = Duration::from_secs(20);
 /// How long a polite end may take.
 const QUIT_TIME: Duration = Duration::from_secs(1);
 
@@ -64,6 +66,7 @@ pub(crate) fn send_email(per_minute: u32) -> Result<ToolSpec, NameError> {
             "required": ["sent", "message_id", "recipients"],
         }),
     })?;
+    spec.network = true;
     spec.execution.timeout_ms = Some(60_000);
     // A message that may have been accepted is never sent again.
     spec.execution.retry = Some(Retry { attempts: 0, backoff_ms: 0 });
@@ -98,8 +101,10 @@ impl SendEmail {
         if let (Privacy::Tls, Some(tls)) = (account.privacy, &tls) {
             stream = stream::encrypted(stream, tls.clone()).await.map_err(failed)?;
         }
+        let greeted = AsyncSmtpConnection::connect_with_transport(stream, &name);
+        let greeted = tokio::time::timeout(GREETING_TIME, greeted).await;
         let mut connection =
-            AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(failed)?;
+            greeted.map_err(|_| failure::no_greeting(account.privacy, GREETING_TIME))?.map_err(failed)?;
         if let (Privacy::StartTls, Some(tls)) = (account.privacy, tls) {
             if !connection.can_starttls() {
                 return Err(failure::no_tls(&account.host));
@@ -151,11 +156,11 @@ fn tls(account: &Account) -> Result<TlsParameters, CallError> {
         let read = Certificate::from_pem(pem.as_bytes()).ok();
         let certificate = read.filter(|_| pem.contains("-----BEGIN CERTIFICATE-----")).ok_or_else(|| {
             failed("mail is not set up: `SMTP_CA` holds no certificate in PEM")
-                .for_model("mail is not set up on this server")
+                .for_model("mail is not set up here")
         })?;
         builder = builder.add_root_certificate(certificate);
     }
     builder.build_rustls().map_err(|error| {
-        failed(format!("TLS cannot be set up: {error}")).for_model("mail is not set up on this server")
+        failed(format!("TLS cannot be set up: {error}")).for_model("mail is not set up here")
     })
 }

@@ -31,7 +31,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
                       title and, if asked for, links; JSON comes back parsed, other text as it is. Long content is cut: \
                       `truncated` is true then, and `start` reads on. Use web_search to find pages.",
         category: "web",
-        tags: &["web", "fetch"],
+        tags: &["web", "fetch", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
@@ -54,6 +54,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "required": ["url", "content_type", "content", "truncated"],
         }),
     })?;
+    spec.network = true;
     spec.execution.timeout_ms = Some(30_000);
     Ok(spec)
 }
@@ -87,7 +88,7 @@ impl BuiltIn for WebFetch {
         };
         let answer = exchange(&self.0, call, request, LARGEST_PAGE, Excess::Cut).await?;
         if !answer.status.is_success() {
-            return Err(answer.to_error(call));
+            return Err(answer.to_error(call).retryable(answer.is_temporary()));
         }
         // A large page takes a moment, which threads that serve others do not have.
         let work = tokio::task::spawn_blocking(move || shown(&answer, &args));

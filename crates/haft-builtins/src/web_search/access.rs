@@ -85,8 +85,7 @@ impl Own {
         let missing = || {
             let message =
                 format!("the definition names the credential `{}`, which is not stored", excerpt(name, 100));
-            CallError::new(ErrorCode::SecretMissing, message)
-                .for_model("web search is not set up on this server")
+            CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
         };
         found.filter(|key| !key.expose().trim().is_empty()).ok_or_else(missing).map(Some)
     }
@@ -111,15 +110,21 @@ pub(super) async fn find(
             return Ok(access);
         }
     }
-    let names = match wanted {
+    let mut missing = wanted;
+    for whose in [Whose::Tenant, Whose::Platform] {
+        missing = match missing {
+            None => preferred(&Settings::new(call, platform, whose)).await?,
+            found => found,
+        };
+    }
+    let names = match missing {
         Some(provider) => format!("`{}`", provider.setting()),
         None => Provider::ALL.map(|provider| format!("`{}`", provider.setting())).join(", "),
     };
     let message = format!(
-        "no search service is set up: store a credential or set a variable of the server, one of {names}"
+        "no search service is set up: store a credential, or set a variable that haft reads, one of {names}"
     );
-    Err(CallError::new(ErrorCode::SecretMissing, message)
-        .for_model("web search is not set up on this server"))
+    Err(CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here"))
 }
 
 async fn of(
@@ -134,11 +139,9 @@ async fn of(
     {
         return Ok(Some(access));
     }
-    let preferred = match settings.get("WEB_SEARCH_PROVIDER").await? {
-        Some(name) => Provider::parse(name.expose()),
-        None => None,
-    };
-    let order = wanted.or(preferred).map_or_else(|| Provider::ALL.to_vec(), |provider| vec![provider]);
+    let order = wanted
+        .or(preferred(settings).await?)
+        .map_or_else(|| Provider::ALL.to_vec(), |provider| vec![provider]);
     for provider in order {
         let own = match whose {
             Whose::Tenant => settings.get(provider.as_str()).await?,
@@ -157,6 +160,20 @@ async fn of(
     Ok(None)
 }
 
+/// Returns the service that is to be asked where there are settings for several.
+async fn preferred(settings: &Settings<'_>) -> Result<Option<Provider>, CallError> {
+    let name = settings.plain("WEB_SEARCH_PROVIDER").await?;
+    name.map(|name| known("`WEB_SEARCH_PROVIDER`", &name)).transpose()
+}
+
+/// A name that is not known is refused: the key would go to a service that it is not for.
+fn known(place: &str, name: &str) -> Result<Provider, CallError> {
+    Provider::parse(name).ok_or_else(|| {
+        let message = format!("{place} is not known; expected `serper`, `brave` or `searxng`");
+        CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
+    })
+}
+
 /// Reads a credential; `None` where it is for another service than the one that was asked for.
 fn access(
     call: &CallContext,
@@ -170,14 +187,14 @@ fn access(
         serde_json::from_str::<Payload>(text).map_err(|_| {
             let message = "the credential for web search begins as JSON and is none; store it anew, such as \
                            `{\"provider\": \"brave\", \"api_key\": \"…\"}`";
-            CallError::new(ErrorCode::SecretMissing, message)
-                .for_model("web search is not set up on this server")
+            CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
         })?
     } else {
         Payload { api_key: Some(text.to_owned()), ..Payload::default() }
     };
-    let provider =
-        named.or_else(|| Provider::parse(payload.provider.as_deref()?)).unwrap_or(Provider::Serper);
+    let said =
+        payload.provider.as_deref().map(|name| known("`provider` of the credential", name)).transpose()?;
+    let provider = named.or(said).unwrap_or(Provider::Serper);
     if wanted.is_some_and(|wanted| wanted != provider) {
         return Ok(None);
     }

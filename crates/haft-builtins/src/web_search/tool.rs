@@ -27,7 +27,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
         description: "Search the web. Use it for what is new or what you do not know, then web_fetch to read a page. Returns \
                       {provider, results}, each result with title, url and snippet, best first.",
         category: "web",
-        tags: &["web", "search"],
+        tags: &["web", "search", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
@@ -54,6 +54,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "required": ["provider", "results"],
         }),
     })?;
+    spec.network = true;
     spec.execution.timeout_ms = Some(30_000);
     Ok(spec)
 }

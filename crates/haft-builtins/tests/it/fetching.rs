@@ -81,7 +81,7 @@ async fn what_cannot_be_read_is_told() {
         (upstream.url("/pdf"), ErrorCode::InvalidResponse, "the page is not text but `application/pdf`"),
         (upstream.url("/gone"), ErrorCode::HttpStatus, "answered 410 Gone"),
         (upstream.url("/away"), ErrorCode::EgressRefused, "192.168.0.1"),
-        ("gopher://x/".to_owned(), ErrorCode::EgressRefused, "scheme"),
+        ("gopher://x/".to_owned(), ErrorCode::InvalidArguments, "`url` begins with `gopher:`"),
         ("http://[::1]/".to_owned(), ErrorCode::EgressRefused, "loopback"),
         ("not a url".to_owned(), ErrorCode::InvalidArguments, "`url`"),
     ] {

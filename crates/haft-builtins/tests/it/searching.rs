@@ -177,7 +177,7 @@ async fn faults_are_told_without_the_key() {
     assert_eq!((code, message.contains("tenant-key")), (ErrorCode::HttpStatus, false), "{message}");
     let (code, message) = search(Setup::default(), json!({"query": "x"})).await.unwrap_err();
     assert_eq!(code, ErrorCode::SecretMissing);
-    insta::assert_snapshot!(message, @"no search service is set up: store a credential or set a variable of the server, one of `SERPER_API_KEY`, `BRAVE_API_KEY`, `SEARXNG_URL`");
+    insta::assert_snapshot!(message, @"no search service is set up: store a credential, or set a variable that haft reads, one of `SERPER_API_KEY`, `BRAVE_API_KEY`, `SEARXNG_URL`");
     let html = upstream.url("/html");
     let (code, message) =
         search(Setup { platform: &[("SEARXNG_URL", &html)], ..Setup::default() }, json!({"query": "x"}))
@@ -185,9 +185,17 @@ async fn faults_are_told_without_the_key() {
             .unwrap_err();
     assert_eq!(code, ErrorCode::InvalidResponse);
     assert!(message.contains("search.formats"), "{message}");
-    for (stored, part) in
-        [(("SEARXNG_URL", "no url"), "is not a URL"), (("SERPER_API_KEY", "a\nb"), "no header takes")]
-    {
+    for (stored, part) in [
+        (("SEARXNG_URL", "no url"), "is not a URL"),
+        (("SERPER_API_KEY", "a\nb"), "no header takes"),
+        // Its key would go to a service that it is not for.
+        (
+            ("web_search", r#"{"provider": "google", "api_key": "k"}"#),
+            "`provider` of the credential is not known",
+        ),
+        (("WEB_SEARCH_PROVIDER", "altavista"), "`WEB_SEARCH_PROVIDER` is not known"),
+        (("WEB_SEARCH_PROVIDER", "brave"), "one of `BRAVE_API_KEY`"),
+    ] {
         let (_, message) =
             search(Setup { stored: &[stored], ..Setup::default() }, json!({"query": "x"})).await.unwrap_err();
         assert!(message.contains(part), "{message}");

@@ -176,6 +176,10 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
             checks.extend(check_sandbox(&answer));
             checks
         }
+        Err(CliError::Answer { status: 503, url }) => {
+            let message = format!("the server is not ready; `{url}/readyz` says why");
+            vec![Check::new(database, State::Failed, message)]
+        }
         Err(error) => vec![Check::new(database, State::Failed, error.message())],
     };
     checks.extend(check_credentials(&client).await);

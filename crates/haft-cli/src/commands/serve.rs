@@ -65,13 +65,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let removes = Arc::clone(&file);
     let stop = stop_signal(move || removes.remove()).map_err(CliError::io("listen to signals"))?;
     let login = engine.login_link(addr);
-    let data = json!({"address": format!("http://{addr}"), "login": &login, "home": home, "addr": addr});
     // The link is an admin's token: it belongs on a screen, not in the log that a service's output becomes.
-    let shown = if std::io::stdout().is_terminal() {
-        login
+    let tokens = home.join("tokens");
+    let (login, shown) = if std::io::stdout().is_terminal() {
+        (login.clone(), login)
     } else {
-        format!("http://{addr}/ with the token in `{}`", home.join("tokens").display())
+        (format!("http://{addr}/"), format!("http://{addr}/ with the token in `{}`", tokens.display()))
     };
+    let address = format!("http://{addr}");
+    let data = json!({"address": address, "login": login, "tokens": tokens, "home": home, "addr": addr});
     context.output.data(&data, |output| {
         output.line(&format!(
             "haft {} is ready after {:.2} s\n\n  address  http://{addr}\n  login    {shown}\n  home     {}\n",

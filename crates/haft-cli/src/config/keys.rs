@@ -134,7 +134,7 @@ pub(crate) const KEYS: &[Key] = &[
         "server.cors_origins",
         "[]",
         "Origins that browsers may call from, as in `https://app.example.com`; `*` is every origin.",
-        |to, value| value.list().map(|list| to.settings.server.cors_origins = list),
+        |to, value| value.origins().map(|list| to.settings.server.cors_origins = list),
     ),
     key(
         "server.shutdown_grace",

@@ -67,6 +67,21 @@ impl Value {
         }
     }
 
+    /// Returns origins, as browsers name them.
+    pub(crate) fn origins(&self) -> Result<Vec<String>, Wrong> {
+        let list = self.list()?;
+        let fits = |origin: &String| {
+            let parsed = url::Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            origin == "*" || parsed.is_some_and(|url| url.origin().ascii_serialization() == *origin)
+        };
+        match list.iter().find(|origin| !fits(origin)) {
+            None => Ok(list),
+            Some(_) => {
+                wrong("must be origins, as in [\"https://app.example.com\"]: no path, no `/` at the end")
+            }
+        }
+    }
+
     /// Returns whether something is on.
     pub(crate) fn switch(&self) -> Result<bool, Wrong> {
         match self {

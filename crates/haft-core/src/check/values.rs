@@ -17,6 +17,16 @@ const MAX_LISTED: usize = 64;
 /// Warns of defaults, which are passed on as they are, and of listed values that no call can have.
 pub(super) fn check(spec: &ToolSpec, checked: &mut Checked) {
     let Some(properties) = spec.input_schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, schema) in properties {
+        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+        if let (Some(least), Some(most)) = (bound("minimum"), bound("maximum"))
+            && least > most
+        {
+            let field = format!("input_schema.properties.{}.maximum", excerpt(name, 60));
+            let message = format!("no value fits: the maximum, {most}, is below the minimum, {least}");
+            checked.warn(field, UNFITTING_VALUE, message);
+        }
+    }
     let said =
         |schema: &Value| schema.get("default").is_some_and(|v| !v.is_null()) || schema.get("enum").is_some();
     let with_values: Map<String, Value> =

@@ -15,7 +15,12 @@ pub(super) fn parse(text: &str) -> Result<Value, Problem> {
         let code = if message.starts_with("duplicate key") { "duplicate_key" } else { "syntax" };
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
         let column = u32::try_from(error.column()).ok().filter(|column| *column > 0);
-        Problem::new("", code, format!("this is not valid JSON: {message}")).at(line.max(1), column)
+        let message = if message.starts_with("recursion limit exceeded") {
+            "this is nested deeper than 128 levels, the most that are read".to_owned()
+        } else {
+            format!("this is not valid JSON: {message}")
+        };
+        Problem::new("", code, message).at(line.max(1), column)
     })
 }
 

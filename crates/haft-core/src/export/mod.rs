@@ -14,6 +14,6 @@ mod strict;
 mod tokens;
 
 pub use format::{Definition, Format, definition};
-pub use names::{distinct_name, is_model_name, model_name};
+pub use names::{distinct_name, is_model_name, looks_distinct, model_name};
 pub use restore::{ToldNames, drop_nulls, for_alternatives};
 pub use tokens::estimate_tokens;

@@ -24,6 +24,12 @@ pub fn model_name(name: &str) -> String {
     if is_model_name(name) { name.to_owned() } else { distinct_name(name, name) }
 }
 
+/// Tells whether a name ends as those that [`distinct_name`] makes.
+pub fn looks_distinct(name: &str) -> bool {
+    let hash = name.rsplit_once('_').map(|(_, hash)| hash.as_bytes());
+    hash.is_some_and(|hash| hash.len() == 6 && hash.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')))
+}
+
 /// Makes a name that every model accepts and that tells a tool from all others of its name, by a hash of what is
 /// distinct about it.
 pub fn distinct_name(name: &str, distinct: &str) -> String {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::soften::soften;
 use super::{Listed, McpServer};
 use crate::export::distinct_name;
 use crate::implementation::{Implementation, Mcp};
@@ -90,7 +91,9 @@ fn spec(server: &McpServer, tool: &Listed, name: ToolName) -> Result<ToolSpec, P
     }
     spec.policy = server.policy;
     spec.input_schema = schema("input_schema", &tool.input_schema)?;
-    if spec.input_schema.get("type").is_some_and(|kind| kind != "object") {
+    let is_map =
+        |kind: &Value| kind == "object" || kind.as_array().is_some_and(|all| all.contains(&"object".into()));
+    if !spec.input_schema.get("type").is_none_or(is_map) {
         let message =
             "arguments are always a map, so no call could fit; the schema's `type` has to be `object`";
         return Err(Problem::new("input_schema.type", "invalid_value", message));
@@ -110,9 +113,14 @@ fn schema(field: &str, schema: &Value) -> Result<Value, Problem> {
         Value::Null => Ok(empty_schema()),
         Value::Object(_) => match Schema::compile(field, schema) {
             Ok(_) => Ok(schema.clone()),
-            Err(mut problems) => Err(problems
-                .pop()
-                .unwrap_or_else(|| Problem::new(field, "invalid_schema", "it is not a JSON Schema"))),
+            Err(mut problems) => {
+                let softer = soften(schema);
+                if Schema::compile(field, &softer).is_ok() {
+                    return Ok(softer);
+                }
+                let unknown = || Problem::new(field, "invalid_schema", "it is not a JSON Schema");
+                Err(problems.pop().unwrap_or_else(unknown))
+            }
         },
         _ => Err(Problem::new(field, "invalid_schema", "expected an object")),
     }

@@ -38,6 +38,8 @@ pub(super) fn read<'d>(
     let Some(body) = operation.value.get("requestBody") else { return Ok(()) };
     let body = document.follow(body).map_err(|error| SkipError::Body(error.to_string()))?;
     let required = body.get("required") == Some(&Value::Bool(true));
+    // Few authors say that a body is required; one that needs fields is optional only where they say so.
+    let needs_fields = body.get("required") != Some(&Value::Bool(false));
     let content = body.get("content").and_then(Value::as_object);
     let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(()) };
     let Some((media, form, value)) = choose(content) else {
@@ -48,14 +50,14 @@ pub(super) fn read<'d>(
         schema.and_then(|schema| fields(document, schema, DEEPEST)).filter(|f| !f.properties.is_empty());
     match (form, fields) {
         (Encoded::Json, Some(fields)) => {
-            draft.request.body = Some(flat(&fields, required, draft));
+            draft.request.body = Some(flat(&fields, needs_fields, draft));
             if media != "application/json" {
                 draft.content_type(media);
             }
         }
         (Encoded::Form, Some(fields)) => {
             styles(document, value, &fields, draft);
-            draft.request.body = Some(flat(&fields, required, draft));
+            draft.request.body = Some(flat(&fields, needs_fields, draft));
             draft.content_type(media);
         }
         (Encoded::Form, None) => return unsupported(content, required, draft),

@@ -49,6 +49,9 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
             _ => false,
         })
     };
+    if let Some(told) = marks(own, context) {
+        return told;
+    }
     let mut candidates: Vec<_> = context.iter().filter(is_meant).collect();
     if candidates.is_empty() {
         candidates = context.iter().collect();
@@ -66,6 +69,26 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
     let more = if told.len() > MAX_TOLD { "; or …" } else { "" };
     told.truncate(MAX_TOLD);
     told.join("; or: ") + more
+}
+
+/// Alternatives that are told apart by the constant of one property, none of which the value has: lists them all.
+fn marks(own: &str, context: &[Vec<ValidationError<'static>>]) -> Option<String> {
+    let mark = |errors: &Vec<ValidationError<'static>>| {
+        errors.iter().find_map(|error| match error.kind() {
+            ValidationErrorKind::Constant { expected_value } => {
+                let path =
+                    error.instance_path().as_str().strip_prefix(own).filter(|path| !path.is_empty())?;
+                Some((path.to_owned(), expected_value.as_ref().clone(), error.instance().to_string()))
+            }
+            _ => None,
+        })
+    };
+    let marks: Option<Vec<_>> = context.iter().map(mark).collect();
+    let marks = marks?;
+    let (path, _, value) = marks.first()?;
+    let is_one = marks.iter().all(|(other, ..)| other == path) && marks.len() > 1;
+    let options = Value::Array(marks.iter().map(|(_, expected, _)| expected.clone()).collect());
+    is_one.then(|| format!("{path}: {} is not one of {}", excerpt(value, MAX_VALUE), either(&options)))
 }
 
 fn placed(own: &str, error: &ValidationError<'_>) -> String {

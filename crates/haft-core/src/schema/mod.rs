@@ -3,7 +3,9 @@
 //! The library behind it stays behind the types of this module.
 
 mod bounds;
+mod declared;
 mod message;
 mod validate;
 
+pub use declared::declared;
 pub use validate::{Schema, Violation};

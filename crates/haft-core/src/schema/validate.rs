@@ -6,9 +6,9 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::problem::{Problem, excerpt};
+use crate::problem::Problem;
 use crate::schema::bounds;
-use crate::schema::message::{MAX_MESSAGE, message};
+use crate::schema::message::message;
 
 /// The most violations that are listed of one value.
 const MAX_VIOLATIONS: usize = 20;
@@ -69,8 +69,7 @@ impl Schema {
             .build(schema)
             .map_err(|error| {
                 let place = error.instance_path().as_str().replace('/', ".");
-                let message =
-                    format!("not a valid JSON Schema: {}", excerpt(&error.to_string(), MAX_MESSAGE));
+                let message = format!("not a valid JSON Schema: {}", message(&error));
                 vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
             })?;
         Ok(Self { validator: Some(validator), weight, chooses: chooses(schema) })
@@ -207,6 +206,10 @@ mod tests {
             {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]},
         ]});
         assert_eq!(
+            told(shapes.clone(), json!({"kind": "sqare", "side": 1})),
+            r#"fits none of the alternatives: /kind: "sqare" is not one of "circle" or "square""#
+        );
+        assert_eq!(
             told(shapes.clone(), json!({"kind": "square"})),
             r#"fits none of the alternatives: "side" is a required property"#
         );
@@ -236,7 +239,7 @@ mod tests {
     #[test]
     fn messages_are_bounded() {
         let violations = check(&json!({"type": "integer"}), &json!("x".repeat(1_000_000))).unwrap_err();
-        assert!(violations[0].message.chars().count() <= MAX_MESSAGE + 1);
+        assert!(violations[0].message.chars().count() <= 301);
         let many = check(&json!({"items": {"type": "string"}}), &json!(vec![1; 1000])).unwrap_err();
         assert_eq!(many.len(), MAX_VIOLATIONS);
     }

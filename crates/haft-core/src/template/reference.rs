@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::error::RenderError;
+use crate::schema::declared;
 use crate::secret::Secret;
 
 /// What the templates of a tool may name.
@@ -19,13 +20,11 @@ pub struct Scope {
 impl Scope {
     /// Reads the declared arguments, their defaults, and which are required from an input schema.
     pub fn of(input_schema: &Value) -> Self {
-        let properties = input_schema.get("properties").and_then(Value::as_object);
         let required = input_schema.get("required").and_then(Value::as_array);
         Self {
-            arguments: properties
+            arguments: declared(input_schema)
                 .into_iter()
-                .flatten()
-                .map(|(name, schema)| (name.clone(), schema.get("default").cloned()))
+                .map(|(name, schema)| (name.to_owned(), schema.get("default").cloned()))
                 .collect(),
             required: required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
             steps: HashSet::new(),

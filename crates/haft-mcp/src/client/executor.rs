@@ -63,7 +63,9 @@ impl Executor for McpExecutor {
                 return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
             }
         };
-        Ok(Arc::new(Ready { clients: Arc::clone(&self.clients), server, tool: mcp.tool_name.clone() }))
+        let declares = spec.output_schema.as_object().is_some_and(|schema| !schema.is_empty());
+        let (clients, tool) = (Arc::clone(&self.clients), mcp.tool_name.clone());
+        Ok(Arc::new(Ready { clients, server, tool, declares }))
     }
 }
 
@@ -71,6 +73,8 @@ struct Ready {
     clients: Told,
     server: Server,
     tool: String,
+    /// Whether the tool says what it returns.
+    declares: bool,
 }
 
 /// Which server a tool is of.
@@ -124,7 +128,8 @@ impl Prepared for Ready {
             let answer = ask(&link, &self.tool, call, args).await;
             // A token may have been renewed meanwhile.
             hide();
-            answer.map_err(|error| words::of_call(&self.server, &error)).and_then(value::outcome)
+            let answer = answer.map_err(|error| words::of_call(&self.server, &error))?;
+            value::outcome(answer, self.declares)
         })
     }
 }

@@ -70,7 +70,8 @@ pub(super) fn described() -> ClientConfig {
 pub(super) fn event(progress: ProgressNotificationParam) -> CallEvent {
     let done = match progress.total {
         Some(total) if total > 0.0 => (progress.progress / total).clamp(0.0, 1.0),
-        _ => 0.0,
+        // Without an end it only goes on, ever slower.
+        _ => (progress.progress / (progress.progress + 10.0)).clamp(0.0, 1.0),
     };
     CallEvent::Progress(done, progress.message.unwrap_or_default())
 }

@@ -11,6 +11,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// How much of a line is looked at, from its beginning and before its end: servers name the request there.
 const KEPT: usize = 128;
 
+/// How many times the longest line one may have that is dropped: what goes on for longer has no end.
+const MOST_TIMES: usize = 16;
+
 /// The output of a program, line by line.
 pub(super) struct Overlong<R> {
     inner: R,
@@ -105,6 +108,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overlong<R> {
             pass(&mut this.held, buffer);
         }
         let new = buffer.filled().get(before..).unwrap_or_default();
+        if this.length > this.most.saturating_mul(MOST_TIMES) {
+            return Poll::Ready(Err(io::Error::other("a message has no end")));
+        }
         if let Some((end, id)) = this.look(new) {
             let message = format!("the answer has more than {} MiB, the most that is taken", this.most >> 20);
             let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": message}});
@@ -149,5 +155,9 @@ mod tests {
         }
         assert_eq!(passed(&text, 10_000, 64).await, text);
         assert_eq!(passed("no end", 3, 64).await, "");
+        let endless = "x".repeat(100);
+        let mut reader = Overlong::new(endless.as_bytes(), 3);
+        assert!(reader.read_exact(&mut [0; 100]).await.is_ok());
+        assert!(reader.read(&mut [0; 1]).await.is_err());
     }
 }

@@ -4,15 +4,17 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::Value;
 
-/// Makes the outcome of what a server answered.
-pub(super) fn outcome(answer: CallToolResponse) -> Outcome {
+use crate::server::content;
+
+/// Makes the outcome of what a server answered; a tool that declares its values has no others.
+pub(super) fn outcome(answer: CallToolResponse, declares: bool) -> Outcome {
     match answer {
         CallToolResponse::Complete(result) if result.is_error == Some(true) => {
             let text = text(&result.content);
             let message = if text.trim().is_empty() { "the tool gave no reason".to_owned() } else { text };
             Err(CallError::new(ErrorCode::ExecutionFailed, message))
         }
-        CallToolResponse::Complete(result) => Ok(value(result)),
+        CallToolResponse::Complete(result) => Ok(value(result, declares)),
         CallToolResponse::InputRequired(_) => Err(CallError::new(
             ErrorCode::ExecutionFailed,
             "the MCP server asks for input from a person, which cannot be given here",
@@ -24,16 +26,27 @@ pub(super) fn outcome(answer: CallToolResponse) -> Outcome {
     }
 }
 
-/// The structured value where there is one; else the text, as JSON where it is a document; else the blocks.
-fn value(result: CallToolResult) -> Value {
+/// The structured value where there is one; else the text, as JSON where it is a document; else the blocks. Images and
+/// files beside a structured value are kept, with that as a text, where the tool does not declare what it returns.
+fn value(result: CallToolResult, declares: bool) -> Value {
     if let Some(structured) = result.structured_content {
-        return structured;
+        let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
+        if declares || result.content.iter().all(is_text) {
+            return structured;
+        }
+        let mut blocks = result.content;
+        if !blocks.iter().any(is_text) {
+            blocks.insert(0, ContentBlock::text(structured.to_string()));
+        }
+        return serde_json::to_value(blocks).unwrap_or_default();
     }
     match result.content.as_slice() {
         [] => Value::Null,
         [ContentBlock::Text(only)] => {
             let text = only.text.trim();
             let document = text.starts_with(['{', '[']).then(|| serde_json::from_str(text).ok()).flatten();
+            // What only reads as blocks is a text that a tool came across, and must not become an image of ours.
+            let document = document.filter(|document| content::blocks(document).is_none());
             document.unwrap_or_else(|| Value::String(only.text.clone()))
         }
         blocks => serde_json::to_value(blocks).unwrap_or_default(),
@@ -55,8 +68,12 @@ mod tests {
     use super::*;
 
     fn check(result: Value, expected: Result<Value, &str>) {
+        check_declared(false, result, expected);
+    }
+
+    fn check_declared(declares: bool, result: Value, expected: Result<Value, &str>) {
         let result: CallToolResult = serde_json::from_value(result).unwrap();
-        let outcome = outcome(CallToolResponse::Complete(result));
+        let outcome = outcome(CallToolResponse::Complete(result), declares);
         assert_eq!(outcome.map_err(|error| error.message), expected.map_err(str::to_owned));
     }
 
@@ -74,6 +91,11 @@ mod tests {
         );
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
         check(json!({"content": [image]}), Ok(json!([image])));
+        let both = json!({"content": [image], "structuredContent": {"n": 1}});
+        check(both.clone(), Ok(json!([{"type": "text", "text": "{\"n\":1}"}, image])));
+        check_declared(true, both, Ok(json!({"n": 1})));
+        check(text(&image.to_string()), Ok(json!(image.to_string())));
+        check(text(&json!([image]).to_string()), Ok(json!(json!([image]).to_string())));
         check(json!({"content": [{"type": "text", "text": "no"}], "isError": true}), Err("no"));
         check(json!({"content": [], "isError": true}), Err("the tool gave no reason"));
     }

@@ -57,6 +57,13 @@ pub(super) fn of_call(server: &dyn Display, error: &ServiceError) -> CallError {
                 {
                     senseless(ErrorCode::InvalidResponse)
                 }
+                Some(StreamableHttpError::UnexpectedServerResponse(text))
+                    if ["HTTP status 429", "HTTP status 503"].iter().any(|busy| text.starts_with(busy)) =>
+                {
+                    CallError::new(ErrorCode::HttpStatus, format!("the MCP server `{server}` is busy: {why}"))
+                        .for_model("the server of this tool is busy; try again later")
+                        .retryable(true)
+                }
                 Some(StreamableHttpError::UnexpectedServerResponse(_)) => senseless(ErrorCode::HttpStatus),
                 Some(StreamableHttpError::Deserialize(_)) => senseless(ErrorCode::InvalidResponse),
                 _ => broke(server, &why),

@@ -36,12 +36,19 @@ impl McpServer {
                 let _ = self.shared.grown.send(self.seat(&context.extensions)?.owner());
             }
         }
-        let (mut name, mut arguments) = (request.name, request.arguments.unwrap_or_default());
-        if name == compact::CALL && !self.has_own(compact::CALL, &context)? {
-            let (meant, inner) = compact::meant(arguments)?;
-            (name, arguments) = (meant.into(), inner);
+        let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
+        if name != compact::CALL || !self.means_ours(&context)? {
+            return self.run(&name, arguments, &context).await.map(CallToolResponse::Complete);
         }
-        self.run(&name, arguments, &context).await.map(CallToolResponse::Complete)
+        // A model reads what went wrong in the result; errors of the protocol are not shown to it.
+        let called = match compact::meant(arguments) {
+            Ok((meant, inner)) => self.run(&meant, inner, &context).await,
+            Err(error) => Err(error),
+        };
+        let result = called.unwrap_or_else(|error| {
+            content::failure(&CallError::new(ErrorCode::InvalidArguments, error.message.to_string()))
+        });
+        Ok(CallToolResponse::Complete(result))
     }
 
     /// Calls the tool that a client names.
@@ -154,11 +161,10 @@ pub(super) fn wants_lines(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
-    let entry = match snapshot.resolve_in(&seat.tenant, &reference, seat.mode) {
+    let entry = match snapshot.called(&seat.tenant, name, &reference, seat.mode) {
         Ok(entry) if seat.sees(&entry.tool.bundle) => entry,
         resolved => {
-            let offered = snapshot.offered_as(&seat.tenant, name, seat.mode);
-            let within = offered.or_else(|| in_view(snapshot, seat, name));
+            let within = in_view(snapshot, seat, name);
             within.filter(|entry| seat.sees(&entry.tool.bundle)).ok_or_else(|| {
                 unknown(resolved.map_or_else(
                     |error| error.to_string(),

@@ -71,6 +71,7 @@ impl Found {
         offers
             .iter()
             .filter(|offer| offer.name == SEARCH || found.is_some_and(|list| is_found(list, offer)))
+            .filter(|offer| offer.name != CALL)
             .collect()
     }
 }

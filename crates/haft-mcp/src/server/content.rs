@@ -36,7 +36,7 @@ fn success(value: Value, declared: bool) -> CallToolResult {
 
 /// Reads a value that is made of content blocks: one, or a list of nothing else. So a tool returns an image or a
 /// file as MCP spells it: `{"type": "image", "data": "…", "mimeType": "image/png"}`.
-fn blocks(value: &Value) -> Option<Vec<ContentBlock>> {
+pub(crate) fn blocks(value: &Value) -> Option<Vec<ContentBlock>> {
     let one = std::slice::from_ref(value);
     let items = match value {
         Value::Object(_) => one,

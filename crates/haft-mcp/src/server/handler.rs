@@ -143,14 +143,12 @@ impl McpServer {
         if self.has_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
-    /// Tells whether a tool of the installation has this name: it goes before what the protocol side adds.
-    pub(super) fn has_own(
-        &self,
-        name: &str,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<bool, ErrorData> {
+    /// Tells whether `call_tool` is what calls others: always where it is listed as that, whatever a tool calls itself.
+    pub(super) fn means_ours(&self, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
         let seat = self.seat(&context.extensions)?;
-        Ok(find(&self.shared.registry.snapshot(), seat, name).is_ok())
+        let snapshot = self.shared.registry.snapshot();
+        let is_ours = find(&snapshot, seat, compact::CALL).is_err();
+        Ok(is_ours || self.is_compact(&seat.offers(&snapshot), &snapshot, seat))
     }
 }
 

@@ -81,6 +81,7 @@ fn annotations(spec: &ToolSpec) -> ToolAnnotations {
     let pure = spec.execution.is_pure;
     let method = method(spec);
     let reads = pure
+        || spec.tags.iter().any(|tag| tag == "read-only")
         || spec.implementation.kind() == Kind::FileRead
         || matches!(method, Some("GET" | "HEAD" | "OPTIONS"));
     let mut hints = ToolAnnotations::new().read_only(reads);

@@ -3,7 +3,7 @@
 mod calls;
 mod changes;
 mod compact;
-mod content;
+pub(crate) mod content;
 pub mod fixtures;
 mod handler;
 mod http;

@@ -48,6 +48,11 @@ impl Exchange {
         failure::status_error(self.status, &answer, &self.shown, &call.exposed())
     }
 
+    /// Tells whether the same request may succeed later.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.status.as_u16(), 429 | 502 | 503 | 504)
+    }
+
     /// Returns the media type without its parameters, in lower case.
     pub fn media_type(&self) -> &str {
         response::media(&self.content_type)

@@ -22,11 +22,12 @@ impl Extract {
             return Err(format!("the expression is longer than {LONGEST} bytes"));
         }
         if !text.starts_with('$') {
-            return RegexBuilder::new(text)
-                .size_limit(1 << 20)
-                .build()
-                .map(Self::Pattern)
-                .map_err(|error| format!("not a regular expression: {}", excerpt(&error.to_string(), 200)));
+            return RegexBuilder::new(text).size_limit(1 << 20).build().map(Self::Pattern).map_err(|error| {
+                // Its last line says what is wrong; the others point into the expression with spaces.
+                let text = error.to_string();
+                let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                format!("not a regular expression: {}", excerpt(last, 200))
+            });
         }
         if encoding == Some(ResponseEncoding::Text) {
             return Err("a JSONPath needs an answer in JSON, but `response` is `text`".to_owned());

@@ -186,6 +186,10 @@ fn json(answer: &Answer) -> Result<Value, CallError> {
     }
     let decoded = charset(&answer.content_type).decode(&answer.bytes).0;
     serde_json::from_str(&decoded).map_err(|error| {
-        invalid(format!("the answer is not valid JSON: {}", excerpt(&error.to_string(), 200)))
+        let why = error.to_string();
+        if why.starts_with("recursion limit exceeded") {
+            return invalid("the answer is nested deeper than 128 levels, the most that are read".to_owned());
+        }
+        invalid(format!("the answer is not valid JSON: {}", excerpt(&why, 200)))
     })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::schema;
 use haft_core::spec::ToolSpec;
 use haft_core::template::{SecretName, reserved_variable};
 use haft_sandbox::{File, Place};
@@ -131,10 +132,9 @@ pub(crate) fn declared<'a>(
     spec: &'a ToolSpec,
     args: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten().filter_map(|(name, schema)| {
+    schema::declared(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
         let value = args.get(name).or_else(|| schema.get("default"))?;
-        Some((name.as_str(), value))
+        Some((name, value))
     })
 }
 

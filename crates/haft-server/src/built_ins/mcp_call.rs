@@ -43,6 +43,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
         output: json!(null),
     })?;
     spec.execution.timeout_ms = Some(60_000);
+    spec.network = true;
     Ok(spec)
 }
 

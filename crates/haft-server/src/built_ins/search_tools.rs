@@ -24,7 +24,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
         description: "Find tools on this server by words, best first. Use it when none of your tools fits the task. Returns a \
                       list of tools that can run, each with name, tool (to call it by), description and input_schema.",
         category: "tools",
-        tags: &["tools", "search"],
+        tags: &["tools", "search", "read-only"],
         input: json!({
             "type": "object",
             "properties": {

@@ -94,13 +94,10 @@ async fn call_named(
     let named: ToolRef = reference.parse()?;
     let mode = mode(app, identity, &call.params)?;
     let snapshot = app.registry().snapshot();
-    let tool = match snapshot.resolve_in(&identity.tenant, &named, mode) {
+    // What a model was offered under another name is called by that name.
+    let tool = match snapshot.called(&identity.tenant, reference, &named, mode) {
         Ok(entry) => Wanted::Found(Arc::clone(entry)),
-        // What a model was offered under another name is called by that name.
-        Err(_) => match snapshot.offered_as(&identity.tenant, reference, mode) {
-            Some(entry) => Wanted::Found(Arc::clone(entry)),
-            None => Wanted::Named(named),
-        },
+        Err(_) => Wanted::Named(named),
     };
     drop(snapshot);
     run(app, identity, tool, call).await

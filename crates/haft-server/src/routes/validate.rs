@@ -10,6 +10,7 @@ use haft_core::dialect::{self, Defaults};
 use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
+use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -104,7 +105,7 @@ async fn stored(
     let mut verdict = verdict(
         definition::judge(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))
             .await,
-        Vec::new(),
+        doubts_of_file(app, &entry).await,
         wanted,
     );
     if let Some(fault) = &entry.tool.fault {
@@ -112,6 +113,16 @@ async fn stored(
         verdict.valid = false;
     }
     Ok(verdict)
+}
+
+/// Returns what is doubtful about the text of the tool's file, which the definition does not show any more.
+async fn doubts_of_file(app: &App, entry: &Entry) -> Vec<Problem> {
+    let Some(path) = entry.tool.path.as_deref() else { return Vec::new() };
+    let Ok(Some(text)) = app.store().definition_text(path).await else { return Vec::new() };
+    let form = path.rsplit_once('.').and_then(|(_, extension)| dialect::form_of_extension(extension));
+    let defaults = defaults(entry.tool.spec.name.as_str());
+    let reading = form.and_then(|form| dialect::read(&text, form, &defaults).ok());
+    reading.map(|reading| reading.warnings).unwrap_or_default()
 }
 
 fn verdict(mut found: Checked, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {

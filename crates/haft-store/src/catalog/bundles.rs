@@ -149,6 +149,12 @@ impl Session<'_> {
         self.inner.refuse_linked(tenant, slug)?;
         let found = self.bundle_by_slug(tenant, slug).await.map_err(fault("look for the bundle"))?;
         if let Some(bundle) = found {
+            // One whose folder went away was not deleted by anybody.
+            let folder = layout::bundle_folder(tenant, slug);
+            let is_lost = self.inner.files.as_ref().is_some_and(|files| !files.at(&folder).exists());
+            if bundle.soft_deleted_at.is_some() && is_lost && !bundle.built_in {
+                return self.revive(bundle).await;
+            }
             check_open(&bundle)?;
             return Ok(bundle);
         }
@@ -174,6 +180,14 @@ impl Session<'_> {
             }
             fault("store the bundle")(error)
         })?;
+        self.write_bundle_file(&bundle).await?;
+        Ok(bundle)
+    }
+
+    /// Brings a deleted bundle back.
+    pub(crate) async fn revive(&mut self, bundle: Bundle) -> Result<Bundle, StoreError> {
+        let bundle = Bundle { soft_deleted_at: None, modified_at: self.inner.now(), ..bundle };
+        self.save_bundle(&bundle).await.map_err(fault("revive the bundle"))?;
         self.write_bundle_file(&bundle).await?;
         Ok(bundle)
     }

@@ -272,6 +272,11 @@ impl Session<'_> {
             }
         }
         for tool in stored.into_values() {
+            // What is not offered any more cannot be accepted.
+            if let Some(pin) = pins.remove(&tool.id.to_string()).filter(|pin| pin.offered_digest.is_some()) {
+                self.pin(tool.id, &pin.digest).await?;
+                self.touch_tool(tool.id);
+            }
             self.set_mcp_fault(&tool, Some(GONE)).await?;
         }
         Ok(())

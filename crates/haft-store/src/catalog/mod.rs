@@ -3,6 +3,7 @@
 mod api;
 mod built_ins;
 mod bundles;
+mod gone;
 pub(crate) mod insert;
 pub(crate) mod mcp;
 mod queries;

@@ -91,7 +91,12 @@ impl Session<'_> {
     }
 
     pub(crate) async fn remove_bundle(&mut self, id: BundleId) -> Result<()> {
-        sqlx::query("DELETE FROM bundles WHERE id = $1").bind(id.to_string()).execute(&mut *self.tx).await?;
+        let id_text = id.to_string();
+        sqlx::query("DELETE FROM tools WHERE bundle_id = $1 AND gone_at IS NOT NULL")
+            .bind(&id_text)
+            .execute(&mut *self.tx)
+            .await?;
+        sqlx::query("DELETE FROM bundles WHERE id = $1").bind(id_text).execute(&mut *self.tx).await?;
         self.touch_bundle(id);
         Ok(())
     }
@@ -100,7 +105,7 @@ impl Session<'_> {
     pub(crate) async fn count_in(&mut self, bundle: &Bundle) -> Result<i64> {
         self.insert_waiting().await?;
         let row = sqlx::query(
-            "SELECT (SELECT COUNT(*) FROM tools WHERE bundle_id = $1) + \
+            "SELECT (SELECT COUNT(*) FROM tools WHERE bundle_id = $1 AND gone_at IS NULL) + \
              (SELECT COUNT(*) FROM unreadable WHERE tenant = $2 AND bundle = $3)",
         )
         .bind(bundle.id.to_string())
@@ -146,7 +151,7 @@ impl Session<'_> {
         row.as_ref().map(rows::unreadable).transpose()
     }
 
-    /// Returns every `<bundle, name, version>` that is stored.
+    /// Returns every `<bundle, name, version>` that is stored, those included whose file is gone.
     pub(crate) async fn stored_pairs(&mut self) -> Result<HashSet<(String, String, String)>> {
         let rows = sqlx::query("SELECT bundle_id, name, version FROM tools").fetch_all(&mut *self.tx).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
@@ -160,6 +165,9 @@ impl Session<'_> {
         now: Timestamp,
     ) -> Result<()> {
         let number = i64::from(tool.revision) + 1;
+        if tool.spec.version != spec.version || tool.spec.name != spec.name {
+            self.forget_gone(tool.bundle_id, &spec.name, &spec.version).await?;
+        }
         self.insert_revision(tool.id, number, spec, now).await?;
         sqlx::query(
             "UPDATE tools SET name = $1, version = $2, revision = $3, modified_at = $4 WHERE id = $5",

@@ -129,7 +129,7 @@ impl Session<'_> {
         }
         let spec = &definition.spec;
         let holder = if pass.may_hold(&bundle, spec) {
-            self.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(DOING))?
+            self.holder(&bundle, spec).await.map_err(fault(DOING))?
         } else {
             None
         };
@@ -243,7 +243,18 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Removes a tool whose file is gone, and keeps its last state in the history.
+    /// Finds the tool that a file defines, also one whose file was away.
+    async fn holder(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<Option<Tool>, sqlx::Error> {
+        let (name, version) = (&spec.name, &spec.version);
+        match self.tool_by_pair(bundle.id, name, version).await? {
+            None if self.bring_back(bundle.id, name, version).await? => {
+                self.tool_by_pair(bundle.id, name, version).await
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Takes a tool whose file is gone out of sight, and keeps its last state in the history.
     async fn bury(&mut self, id: ToolId) -> Result<(), StoreError> {
         let Some(tool) = self.find_tool(id).await.map_err(fault(DOING))? else {
             // Another process has deleted it; it is still to be announced here.
@@ -261,7 +272,8 @@ impl Session<'_> {
                 })
                 .await?;
         }
-        self.remove_tool(id).await.map_err(fault(DOING))
+        let now = self.inner.now();
+        self.hide_tool(id, now).await.map_err(fault(DOING))
     }
 
     async fn known_tool(&mut self, path: &str) -> Result<Option<Tool>, StoreError> {
@@ -278,6 +290,10 @@ impl Session<'_> {
         }
         let stored = self.bundle_by_slug(&key.0, &key.1).await.map_err(fault(DOING))?;
         let bundle = match stored {
+            // Whoever puts a definition into the folder of a deleted bundle wants the bundle.
+            Some(bundle) if bundle.soft_deleted_at.is_some() && !bundle.built_in => {
+                self.revive(bundle).await?
+            }
             Some(bundle) => bundle,
             None => self.enter_bundle(&key.0, &key.1, BundleFile::default()).await?,
         };

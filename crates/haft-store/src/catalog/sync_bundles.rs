@@ -102,7 +102,7 @@ impl Session<'_> {
         Ok(bundle)
     }
 
-    /// Drops a bundle whose folder is gone.
+    /// Drops a bundle whose folder is gone; for as long as its tools may come back, it waits with them.
     pub(crate) async fn drop_bundle(
         &mut self,
         tenant: &TenantId,
@@ -112,7 +112,12 @@ impl Session<'_> {
             && self.count_in(&bundle).await.map_err(fault(DOING))? == 0
             && !self.is_mcp_bundle(&bundle).await.map_err(fault(DOING))?
         {
-            self.remove_bundle(bundle.id).await.map_err(fault(DOING))?;
+            if !self.has_gone(bundle.id).await.map_err(fault(DOING))? {
+                self.remove_bundle(bundle.id).await.map_err(fault(DOING))?;
+            } else if bundle.soft_deleted_at.is_none() {
+                let waiting = Bundle { soft_deleted_at: Some(self.inner.now()), ..bundle };
+                self.save_bundle(&waiting).await.map_err(fault(DOING))?;
+            }
         }
         self.learn_bundle(tenant, slug, None);
         Ok(())

@@ -148,6 +148,7 @@ impl Session<'_> {
     async fn enter_new(&mut self, fresh: Fresh<'_>) -> Result<(), StoreError> {
         self.know_file(&fresh.filed, fresh.id);
         let (bundle, spec) = (fresh.bundle, fresh.spec);
+        self.forget_gone(bundle.id, &spec.name, &spec.version).await.map_err(fault(STORE))?;
         self.insert_tool(fresh).await.map_err(|error| {
             if is_conflict(&error) {
                 return taken(&bundle.slug, &spec.name, &spec.version);

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use haft_core::bundle::Bundle;
 use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError, Transition};
 use haft_core::tool::{Status, Tool};
 use haft_store::Watching;
@@ -251,7 +252,8 @@ async fn our_own_writes_make_no_second_revision() {
 async fn bundles_follow_their_folders() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/bundle.yaml", "display_name: The web # ours\nenabled: false\nextra: 1\n");
-    let bundle = |mirror: &Mirror| mirror.bundles.values().find(|b| b.slug.as_str() == "web").cloned();
+    let is_web = |bundle: &&Bundle| bundle.slug.as_str() == "web" && bundle.soft_deleted_at.is_none();
+    let bundle = |mirror: &Mirror| mirror.bundles.values().find(is_web).cloned();
     let mirror = until(&harness, "the bundle", |m| bundle(m).is_some_and(|b| !b.enabled)).await;
     let made = bundle(&mirror).unwrap();
     assert_eq!(made.display_name, "The web");
@@ -325,4 +327,70 @@ async fn a_bundle_stays_deleted_when_its_description_breaks() {
     harness.restart().await;
     let bundle = harness.mirror().bundles[&tool.bundle_id].clone();
     assert_eq!((bundle.description.as_str(), bundle.soft_deleted_at), ("alive", None));
+}
+
+#[tokio::test]
+async fn a_file_that_comes_back_is_the_tool_that_it_was() {
+    let (harness, _watching) = watched().await;
+    harness.write("skills/web/a.json", &text("weather", "one"));
+    let one = tool(&harness, "weather", |_| true).await;
+    harness.store.transition(one.id, Transition::Publish).await.unwrap();
+    harness.store.enable_tool(one.id, false).await.unwrap();
+    // The file alone, and then its folder with it, as when another branch is looked at.
+    for (path, away) in [("skills/web/a.json", "a.json"), ("skills/web", "web")] {
+        let away = harness.path(away);
+        fs::rename(harness.path(path), &away).unwrap();
+        until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
+        harness.assert_consistent().await;
+        fs::rename(&away, harness.path(path)).unwrap();
+        let back = tool(&harness, "weather", |_| true).await;
+        assert_eq!((back.id, back.enabled, back.status), (one.id, false, Status::Published), "{path}");
+        assert!(harness.mirror().bundles.values().any(|bundle| bundle.slug.as_str() == "web"));
+        harness.assert_consistent().await;
+    }
+    // With another text it is a new revision of the same tool.
+    fs::remove_file(harness.path("skills/web/a.json")).unwrap();
+    until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
+    harness.write("skills/web/b.json", &text("weather", "two"));
+    let two = tool(&harness, "weather", |_| true).await;
+    assert_eq!((two.id, two.revision, two.enabled), (one.id, 2, false));
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_is_gone_is_in_nobodys_way() {
+    let (harness, _watching) = watched().await;
+    harness.write("skills/user-created/weather.json", &text("weather", "one"));
+    let one = tool(&harness, "weather", |_| true).await;
+    fs::remove_file(harness.path("skills/user-created/weather.json")).unwrap();
+    until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
+    let new = harness.create(spec("weather", "new")).await.unwrap();
+    assert_ne!(new.id, one.id);
+    harness.store.delete_tool(new.id, Backup::Keep).await.unwrap();
+    // After two days it does not come back.
+    harness.write("skills/web/a.json", &text("other", "one"));
+    let other = tool(&harness, "other", |_| true).await;
+    fs::remove_dir_all(harness.path("skills/web")).unwrap();
+    until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
+    harness.clock.advance(49);
+    harness.store.reap().await.unwrap();
+    harness.write("skills/web/a.json", &text("other", "one"));
+    assert_ne!(tool(&harness, "other", |_| true).await.id, other.id);
+    harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_definition_in_the_folder_of_a_deleted_bundle_revives_it() {
+    let (harness, _watching) = watched().await;
+    harness.write("skills/web/a.json", &text("weather", "one"));
+    let one = tool(&harness, "weather", |_| true).await;
+    harness.store.delete_tool(one.id, Backup::Keep).await.unwrap();
+    harness.store.delete_bundle(one.bundle_id).await.unwrap();
+    harness.write("skills/web/b.json", &text("rain", "one"));
+    let rain = tool(&harness, "rain", |_| true).await;
+    let bundle = harness.mirror().bundles[&rain.bundle_id].clone();
+    assert_eq!((bundle.id, bundle.soft_deleted_at), (one.bundle_id, None));
+    let file = fs::read_to_string(harness.path("skills/web/bundle.yaml")).unwrap();
+    assert!(!file.contains("soft_deleted_at"), "{file}");
+    harness.assert_consistent().await;
 }

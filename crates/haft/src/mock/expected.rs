@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::report;
 use crate::answer::Failure;
@@ -19,7 +19,7 @@ pub(super) struct Script {
 }
 
 /// A call that came.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Call {
     pub(super) tool: String,
     pub(super) args: Value,
@@ -34,6 +34,8 @@ pub(super) struct Expected {
     /// Where the test says so.
     pub(super) place: &'static Location<'static>,
     pub(super) arguments: Arguments,
+    /// What the tool's schema says of arguments that a call leaves out.
+    pub(super) defaults: Map<String, Value>,
     /// Whether it is to be refused before it gets to the tool.
     pub(super) is_refused: bool,
     pub(super) answers: Vec<Outcome>,
@@ -77,28 +79,38 @@ pub enum Arguments {
     Like(Box<dyn Fn(&Value) -> bool + Send>),
 }
 
-impl Arguments {
-    pub(super) fn fit(&self, args: &Value) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Equal(expected) => expected == args,
-            Self::Like(predicate) => predicate(args),
-        }
-    }
-}
-
 impl Expected {
-    pub(super) fn new(tool: &str, place: &'static Location<'static>) -> Self {
+    pub(super) fn new(tool: &str, place: &'static Location<'static>, defaults: Map<String, Value>) -> Self {
         Self {
             tool: tool.to_owned(),
             place,
             arguments: Arguments::Any,
+            defaults,
             is_refused: false,
             answers: Vec::new(),
             delay: Duration::ZERO,
             times: Times::OnceOrMore,
             count: 0,
         }
+    }
+
+    /// Tells whether these are the arguments.
+    pub(super) fn fits(&self, args: &Value) -> bool {
+        match &self.arguments {
+            Arguments::Any => true,
+            Arguments::Equal(expected) => expected == args || self.with_defaults(expected) == *args,
+            Arguments::Like(predicate) => predicate(args),
+        }
+    }
+
+    fn with_defaults(&self, expected: &Value) -> Value {
+        let mut expected = expected.clone();
+        if let Value::Object(map) = &mut expected {
+            for (name, value) in &self.defaults {
+                map.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+        expected
     }
 
     /// Returns the answer to the next call.
@@ -111,26 +123,38 @@ impl Expected {
 
 impl Script {
     /// Keeps a call and returns how it is answered, and after which time.
-    pub(super) fn answer(&mut self, mut call: Call) -> (Outcome, Duration) {
-        let answer = self.fitting(&call).map(|expected| (expected.next(), expected.delay));
-        call.is_expected = answer.is_some();
-        let answer = answer.unwrap_or_else(|| {
-            let message = format!("MockTools did not expect this call\n{}", report::unexpected(self, &call));
-            (Err(CallError::new(ErrorCode::ExecutionFailed, message)), Duration::ZERO)
-        });
+    pub(super) fn answer(&mut self, call: &Call) -> (Outcome, Duration) {
+        let index = self.keep(call.clone());
+        if let Some(expected) = self.fitting(call) {
+            let answer = (expected.next(), expected.delay);
+            self.met(index);
+            return answer;
+        }
+        let message = format!("MockTools did not expect this call\n{}", report::unexpected(self, call));
+        (Err(CallError::new(ErrorCode::ExecutionFailed, message)), Duration::ZERO)
+    }
+
+    /// Keeps a call before anything else: what a test says of its arguments may panic.
+    fn keep(&mut self, call: Call) -> usize {
         self.calls.push(call);
-        answer
+        self.calls.len() - 1
+    }
+
+    fn met(&mut self, index: usize) {
+        if let Some(call) = self.calls.get_mut(index) {
+            call.is_expected = true;
+        }
     }
 
     /// Keeps a call that got to no tool.
     pub(super) fn keep_refused(&mut self, tool: &str, args: Value, error: &CallError) {
         let refusal = Some(error.message.clone());
-        let mut call = Call { tool: tool.to_owned(), args, refusal, is_expected: false };
+        let call = Call { tool: tool.to_owned(), args, refusal, is_expected: false };
+        let index = self.keep(call.clone());
         if let Some(expected) = self.fitting(&call) {
             expected.count += 1;
-            call.is_expected = true;
+            self.met(index);
         }
-        self.calls.push(call);
     }
 
     /// Returns the expectation that a call meets.
@@ -139,7 +163,7 @@ impl Script {
             expected.tool == call.tool
                 && expected.is_refused == call.refusal.is_some()
                 && !expected.times.is_full(expected.count)
-                && expected.arguments.fit(&call.args)
+                && expected.fits(&call.args)
         })
     }
 }

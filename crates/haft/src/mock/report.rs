@@ -56,7 +56,7 @@ pub(super) fn unexpected(script: &Script, call: &Call) -> String {
         line(&mut text, 0, &format!("nothing is expected of `{}`", call.tool));
         return text;
     }
-    if let Some(full) = of_tool.iter().find(|expected| expected.arguments.fit(&call.args)) {
+    if let Some(full) = of_tool.iter().find(|expected| expected.fits(&call.args)) {
         line(&mut text, 0, &format!("one too many for {}: expected {}", title(full), wanted(full)));
         return text;
     }

@@ -179,3 +179,28 @@ async fn a_call_that_obeys_the_strict_schema_of_an_enum_runs() {
         tools.execute("change", json!({"action": "remove", "text": "x", "number": 7})).await.unwrap_err();
     assert_eq!(error.code, haft::ErrorCode::InvalidArguments);
 }
+
+#[tokio::test]
+async fn what_is_wrapped_around_arguments_is_taken() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Query {
+        q: String,
+    }
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Wrapped(Query);
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing;
+    let tools = haft::Tools::new();
+    tools.register(haft::ToolDef::new("wrapped", |args: Wrapped| async move { args.0.q })).unwrap();
+    tools.register(haft::ToolDef::new("some", |args: Option<Query>| async move { args.map(|a| a.q) })).unwrap();
+    tools.register(haft::ToolDef::new("none", |(): ()| async { 1 })).unwrap();
+    tools.register(haft::ToolDef::new("unit", |_: Nothing| async { 2 })).unwrap();
+    for (name, args, expected) in [
+        ("wrapped", serde_json::json!({"q": "x"}), serde_json::json!("x")),
+        ("some", serde_json::json!({"q": "x"}), serde_json::json!("x")),
+        ("none", serde_json::json!({}), serde_json::json!(1)),
+        ("unit", serde_json::json!({}), serde_json::json!(2)),
+    ] {
+        assert_eq!(tools.execute(name, args).await, Ok(expected), "{name}");
+    }
+}

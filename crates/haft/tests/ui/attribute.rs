@@ -14,9 +14,9 @@ fn option() {}
 #[tool(timeout = "soon")]
 fn timeout() {}
 
-/// Has a name that routes need.
-#[tool]
-fn search() {}
+/// Has a name that is none.
+#[tool(name = "a b")]
+fn named() {}
 
 /// Is generic.
 #[tool]

@@ -56,7 +56,7 @@ async fn a_refusal_says_what_and_for_how_long() {
         said.push(format!("{error} {:?} {}", error.retry_after, error.retryable));
     }
     insta::assert_snapshot!(said.join("\n"), @r"
-rate_limited: `user-created:quick@1.0.0` takes 2 calls in 20s; try again in 18500ms Some(18.5s) true
+rate_limited: `user-created:quick@1.0.0` takes 2 calls in 20s; try again in 19s Some(18.5s) true
 rate_limited: `each caller` takes 1 call in 5s; try again in 3500ms Some(3.5s) true
 ");
 }

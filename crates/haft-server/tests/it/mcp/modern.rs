@@ -185,8 +185,36 @@ async fn many_tools_are_found_and_not_listed() {
     assert_eq!(through["result"]["structuredContent"], json!({"x": 1}));
     for arguments in [json!({}), json!({"name": 7}), json!({"name": "two", "arguments": []})] {
         let refused = call(json!({"name": "call_tool", "arguments": arguments})).await;
-        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        assert_eq!(refused["result"]["isError"], true, "a model reads it: {refused}");
     }
+    // A tool that calls itself so does not get the calls of others.
+    server.create(function_tool("call_tool", "echo")).await;
+    let through =
+        call(json!({"name": "call_tool", "arguments": {"name": "two", "arguments": {"x": 2}}})).await;
+    assert_eq!(through["result"]["structuredContent"], json!({"x": 2}));
+    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
+}
+
+#[tokio::test]
+async fn a_name_that_another_tool_is_told_as_is_not_taken_over() {
+    let server = Server::start().await;
+    server.create(function_tool("天気", "echo")).await;
+    let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
+    let told = names(&list().await).into_iter().find(|name| name.starts_with("__")).unwrap().to_owned();
+    let mut other = function_tool(&told, "echo");
+    other["input_schema"] = json!({"type": "object", "required": ["secret"], "properties": {"secret": {}}});
+    server.create(other).await;
+    let all = list().await;
+    let all = names(&all);
+    assert_eq!(all.iter().filter(|name| **name == told).count(), 1, "{all:?}");
+    let params = json!({"name": told, "arguments": {"x": 1}});
+    let called = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
+    assert_eq!(called["result"]["structuredContent"], json!({"x": 1}), "{called}");
+    // The other one is there under a name of its own.
+    let name = all.iter().find(|name| name.starts_with(&told) && **name != told).unwrap();
+    let params = json!({"name": name, "arguments": {"secret": 2}});
+    let called = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
+    assert_eq!(called["result"]["structuredContent"], json!({"secret": 2}), "{called}");
 }
 
 #[tokio::test]
@@ -235,6 +263,6 @@ async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there()
     assert_eq!(through["result"]["structuredContent"], json!({"on": true}));
     for name in ["other-lamp", "user-created:other-lamp", "builtin:http_request", "create_tool"] {
         let refused = call("call_tool", json!({"name": name, "arguments": {}})).await;
-        assert_eq!(refused["error"]["code"], -32602, "{name} {refused}");
+        assert_eq!(refused["result"]["isError"], true, "{name} {refused}");
     }
 }
