@@ -60,16 +60,28 @@ impl McpServer {
     ) -> Result<CallToolResult, ErrorData> {
         let seat = self.seat(&context.extensions)?;
         let entry = self.meant(seat, name, &mut arguments)?;
+        let called = self.called(seat, name, &entry, arguments, Some(context)).await;
+        called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))
+    }
+
+    /// Calls a tool that was found; `None` where the call was cancelled. Without a context nothing is told meanwhile,
+    /// and dropping the future is the only way to cancel it.
+    pub(super) async fn called(
+        &self,
+        seat: &Seat,
+        name: &str,
+        entry: &Arc<Entry>,
+        arguments: Map<String, Value>,
+        context: Option<&RequestContext<RoleServer>>,
+    ) -> Option<CallToolResult> {
         if !seat.may_call {
             let error = CallError::new(
                 ErrorCode::Forbidden,
                 "this token may see tools, but not call them; use one with the role `caller`",
             );
-            return Ok(content::failure(&error));
+            return Some(content::failure(&error));
         }
-        let Some(outcome) = self.outcome(seat, &entry, arguments, context).await else {
-            return Err(ErrorData::internal_error("the call was cancelled", None));
-        };
+        let outcome = self.outcome(seat, entry, arguments, context).await?;
         if name == compact::SEARCH
             && let Ok(value) = &outcome
             && self.shared.found.keep(seat, value)
@@ -79,11 +91,11 @@ impl McpServer {
         }
         let definition = entry.definition(seat.mode.into());
         let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
-        Ok(content::result(outcome, declared))
+        Some(content::result(outcome, declared))
     }
 
     /// Finds the tool that a client means. The search of a view finds only what is in it.
-    fn meant(
+    pub(super) fn meant(
         &self,
         seat: &Seat,
         name: &str,
@@ -105,11 +117,13 @@ impl McpServer {
         seat: &Seat,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
-        context: &RequestContext<RoleServer>,
+        context: Option<&RequestContext<RoleServer>>,
     ) -> Option<Outcome> {
-        let asked = context.meta.log_level().is_some_and(wants_lines);
-        let watching =
-            Watcher::of(context, asked || self.lines.load(Ordering::Relaxed), entry.tool.spec.name.as_str());
+        let watching = context.and_then(|context| {
+            let asked = context.meta.log_level().is_some_and(wants_lines);
+            let lines = asked || self.lines.load(Ordering::Relaxed);
+            Watcher::of(context, lines, entry.tool.spec.name.as_str())
+        });
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
         // Boxed, as it is moved on to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(Request {
@@ -130,10 +144,13 @@ impl McpServer {
                 None => call.await,
             }
         };
-        let answer = tokio::select! {
-            biased;
-            answer = call => answer,
-            () = context.ct.cancelled() => return None,
+        let answer = match context {
+            Some(context) => tokio::select! {
+                biased;
+                answer = call => answer,
+                () = context.ct.cancelled() => return None,
+            },
+            None => call.await,
         };
         Some(answer.map_err(|error| unapproved(error, &entry.tool.spec.name)).and_then(|answer| {
             let record = Arc::unwrap_or_clone(answer.record);

@@ -135,7 +135,7 @@ impl McpServer {
         listing::page(&tools, cursor, Tool::clone)
     }
 
-    fn has_fixtures(&self) -> bool {
+    pub(super) fn has_fixtures(&self) -> bool {
         self.shared.fixtures.is_some()
     }
 

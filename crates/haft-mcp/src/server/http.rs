@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio_util::sync::CancellationToken;
 
 use super::handler::McpServer;
+use super::plain;
 use super::seat::{self, Seat};
 use super::sessions::Sessions;
 
@@ -21,6 +22,8 @@ const SESSION: &str = "mcp-session-id";
 /// Answers HTTP requests. That a request may come at all (token, host, origin) is decided before.
 pub struct HttpService {
     inner: StreamableHttpService<McpServer, Sessions>,
+    server: McpServer,
+    max_body_bytes: usize,
     sessions: Arc<Sessions>,
     stopping: CancellationToken,
 }
@@ -28,7 +31,7 @@ pub struct HttpService {
 impl McpServer {
     /// Returns the service of this server; a message may have so many bytes.
     pub fn http(&self, max_body_bytes: usize) -> HttpService {
-        let server = self.clone();
+        let (server, own) = (self.clone(), self.clone());
         let sessions = Arc::new(Sessions::default());
         // The token of its own would end calls that still have their grace time: it is never cancelled.
         let config = StreamableHttpServerConfig::default()
@@ -38,13 +41,34 @@ impl McpServer {
             .disable_allowed_origins();
         let make = move || Ok(server.connection());
         let inner = StreamableHttpService::new(make, Arc::clone(&sessions), config);
-        HttpService { inner, sessions, stopping: self.stopping().clone() }
+        HttpService { inner, server: own, max_body_bytes, sessions, stopping: self.stopping().clone() }
     }
 }
 
 impl HttpService {
     /// Answers a request of whoever sits there.
-    pub async fn answer<B>(&self, seat: Seat, mut request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    pub async fn answer<B>(&self, seat: Seat, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
+        let promised = plain::promised(request.method(), request.headers());
+        if request.headers().contains_key(SESSION) || promised.is_none_or(|size| size > self.max_body_bytes) {
+            return self.at_length(seat, request).await;
+        }
+        let (head, body) = request.into_parts();
+        // Where the body breaks off, nobody waits for an answer.
+        let Ok(body) = body.collect().await else { return no_message() };
+        let body = body.to_bytes();
+        if let Some(call) = plain::read(&head.headers, &body)
+            && let Some(answer) = self.server.answer_plain(&seat, call).await
+        {
+            return answer;
+        }
+        self.at_length(seat, Request::from_parts(head, Full::new(body))).await
+    }
+
+    async fn at_length<B>(&self, seat: Seat, mut request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: http_body::Body + Send + 'static,
         B::Error: std::fmt::Display,

@@ -9,6 +9,7 @@ mod handler;
 mod http;
 mod listing;
 mod pipe;
+mod plain;
 mod seat;
 mod sessions;
 mod watcher;

@@ -192,7 +192,9 @@ async fn what_is_wrapped_around_arguments_is_taken() {
     struct Nothing;
     let tools = haft::Tools::new();
     tools.register(haft::ToolDef::new("wrapped", |args: Wrapped| async move { args.0.q })).unwrap();
-    tools.register(haft::ToolDef::new("some", |args: Option<Query>| async move { args.map(|a| a.q) })).unwrap();
+    tools
+        .register(haft::ToolDef::new("some", |args: Option<Query>| async move { args.map(|a| a.q) }))
+        .unwrap();
     tools.register(haft::ToolDef::new("none", |(): ()| async { 1 })).unwrap();
     tools.register(haft::ToolDef::new("unit", |_: Nothing| async { 2 })).unwrap();
     for (name, args, expected) in [

@@ -266,3 +266,42 @@ async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there()
         assert_eq!(refused["result"]["isError"], true, "{name} {refused}");
     }
 }
+
+/// What is answered the short way has to be what rmcp would have answered: a key of `_meta` that nobody reads sends the
+/// same call the long way.
+#[tokio::test]
+async fn the_short_way_answers_as_the_long_one() {
+    let server = Server::start().await;
+    server.create(function_tool("echo", "echo")).await;
+    let mut checked = function_tool("checked", "echo");
+    checked["input_schema"] =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}});
+    server.create(checked).await;
+    for params in [
+        json!({"name": "echo", "arguments": {"x": [1, "ä", null]}}),
+        json!({"name": "echo"}),
+        json!({"name": "echo", "arguments": null}),
+        json!({"name": "echo", "arguments": [1]}),
+        json!({"name": "echo", "arguments": {}, "extra": 1}),
+        json!({"name": "checked", "arguments": {"a": "x"}}),
+        json!({"name": "user-created:echo", "arguments": {"a": 1}}),
+        json!({"name": "absent", "arguments": {}}),
+        json!({"name": 7, "arguments": {}}),
+    ] {
+        let mut long = params.clone();
+        long["_meta"] = json!({"example.com/unread": 1});
+        let mut answers = Vec::new();
+        for params in [params.clone(), long] {
+            let answer = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await;
+            answers.push((answer.status, answer.kind, answer.text));
+        }
+        assert_eq!(answers[0], answers[1], "{params}");
+    }
+    let other = modern_message("tools/call", json!({"name": "checked", "arguments": {"a": 1}}));
+    let disagreeing = request(&server, "/mcp", &server.token, &other)
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "echo");
+    let refused = send(disagreeing).await;
+    assert_eq!(refused.status, 400, "header and body disagree: {}", refused.text);
+}
