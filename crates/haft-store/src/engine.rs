@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{StoreError, in_the_way};
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::pool::PoolConnectionMetadata;
@@ -83,10 +83,12 @@ impl Engine {
                 })
             },
         );
-        let fail = fault(&doing);
         match Self::connect(Kind::Sqlite, &url, options).await {
-            Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(fail)?), ..engine }),
-            Err(error) => Err(fail(error)),
+            Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(fault(&doing))?), ..engine }),
+            Err(error) => {
+                let why = in_the_way(&error).map_or(String::new(), |why| format!(" ({why})"));
+                Err(fault(&format!("{doing}{why}"))(error))
+            }
         }
     }
 

@@ -11,11 +11,15 @@ use haft_runtime::egress::{Egress, Outgoing, SendError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
+use rmcp::model::{
+    CallToolResult, ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
+use serde::Deserialize;
 use sse_stream::{Sse, SseStream};
 use tokio::sync::Notify;
 use url::Url;
@@ -183,7 +187,10 @@ impl StreamableHttpClient for Guarded {
         if status.is_success() && body.is_empty() && !expects_answer {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let parsed: Result<ServerJsonRpcMessage, _> = serde_json::from_slice(&body);
+        let parsed = match called(&message, &body) {
+            Some(answer) => Ok(answer),
+            None => serde_json::from_slice(&body),
+        };
         match (status.is_success(), parsed) {
             // Some servers of the older kind answer everything that they do not know with an empty result.
             (true, Ok(answer)) if discovers(&message) && !describes(&answer) => {
@@ -237,6 +244,22 @@ impl StreamableHttpClient for Guarded {
             status => Err(unexpected(status, &[])),
         }
     }
+}
+
+/// An answer to a call, as nearly all of them are.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called {
+    jsonrpc: String,
+    id: RequestId,
+    result: CallToolResult,
+}
+
+/// Reads the result of a call as that alone: tried as each kind of message in turn, it would be read many times over.
+fn called(message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+    let is_call = matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)));
+    let Called { jsonrpc, id, result } = serde_json::from_slice(body).ok().filter(|_| is_call)?;
+    (jsonrpc == "2.0").then(|| ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id))
 }
 
 /// A server of the older kind does not know how the newer kind begins, and says so in its own way: whoever asks
