@@ -162,6 +162,9 @@ fn shadowed(app: &App, spec: &ToolSpec) -> Option<Problem> {
     })
 }
 
+/// The code of a name in a template that is no argument and no stored credential.
+pub(crate) const UNKNOWN_NAME: &str = "unknown_name";
+
 /// Warns of what a template names and nobody has: an argument that is misspelled, or a credential to come.
 async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Problem> {
     let mut names = plan.prepared.secrets();
@@ -182,7 +185,7 @@ async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Probl
             None => format!("; store it with `haft secret set {name}`"),
         };
         let message = format!("`{name}` is neither an argument of the tool nor a stored credential{meant}");
-        missing.push(Problem::new("implementation", "unknown_name", message));
+        missing.push(Problem::new("implementation", UNKNOWN_NAME, message));
     }
     missing
 }

@@ -60,7 +60,7 @@ impl McpServer {
     ) -> Result<CallToolResult, ErrorData> {
         let seat = self.seat(&context.extensions)?;
         let entry = self.meant(seat, name, &mut arguments)?;
-        let called = self.called(seat, name, &entry, arguments, Some(context)).await;
+        let called = self.called(seat, &entry, arguments, Some(context)).await;
         called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))
     }
 
@@ -69,7 +69,6 @@ impl McpServer {
     pub(super) async fn called(
         &self,
         seat: &Seat,
-        name: &str,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
@@ -82,7 +81,7 @@ impl McpServer {
             return Some(content::failure(&error));
         }
         let outcome = self.outcome(seat, entry, arguments, context).await?;
-        if name == compact::SEARCH
+        if entry.tool.spec.name.as_str() == compact::SEARCH
             && let Ok(value) = &outcome
             && self.shared.found.keep(seat, value)
         {

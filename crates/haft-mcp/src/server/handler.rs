@@ -111,7 +111,8 @@ impl McpServer {
         let Settings { compact_above, compact_above_tokens, .. } = &self.shared.settings;
         let is_long = offers.len() > *compact_above
             || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
-        is_long && search(snapshot, seat).is_some()
+        // Whoever may only look is shown everything: what finds and calls is nothing to them.
+        is_long && seat.may_call && search(snapshot, seat).is_some()
     }
 
     /// Returns what searches for a client, where its list is a short one.

@@ -109,7 +109,7 @@ impl McpServer {
         if listing::with_headers(&name, &spec.input_schema).is_some() {
             return None;
         }
-        let result = self.called(seat, &name, &entry, arguments, None).await?;
+        let result = self.called(seat, &entry, arguments, None).await?;
         let message = ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id);
         let body = serde_json::to_vec(&message).ok()?;
         let mut response = Response::new(Full::from(body).boxed());

@@ -1,12 +1,15 @@
 //! Sessions of the protocol versions before 2026-07-28: bounded in number and idle time, each for the token that
 //! opened it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::Stream;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use futures_util::future::Either;
+use futures_util::{Stream, StreamExt as _, stream};
+use rmcp::ErrorData;
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
@@ -28,6 +31,22 @@ type Error = LocalSessionManagerError;
 pub(super) struct Sessions {
     local: LocalSessionManager,
     known: Mutex<HashMap<SessionId, Known>>,
+    running: Running,
+}
+
+/// The requests that are not answered yet.
+type Running = Arc<Mutex<HashSet<(SessionId, RequestId)>>>;
+
+/// Forgets a request when its stream ends.
+struct Answered {
+    running: Running,
+    request: (SessionId, RequestId),
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.request);
+    }
 }
 
 struct Known {
@@ -39,7 +58,7 @@ impl Default for Sessions {
     fn default() -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(IDLE);
-        Self { local, known: Mutex::default() }
+        Self { local, known: Mutex::default(), running: Running::default() }
     }
 }
 
@@ -114,7 +133,24 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Error> {
-        self.local.create_stream(id, message).await
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            return Ok(Either::Left(self.local.create_stream(id, message).await?));
+        };
+        let request = (Arc::clone(id), request.id.clone());
+        let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
+        if !is_new {
+            // Of two answers with one id, one would find nobody, and its request would wait for ever.
+            let why = ErrorData::invalid_request("a request with this id is still running", None);
+            let refusal = ServerSseMessage::from_message(ServerJsonRpcMessage::error(why, Some(request.1)));
+            return Ok(Either::Right(Either::Left(stream::once(ready(refusal)))));
+        }
+        let answered = Answered { running: Arc::clone(&self.running), request };
+        let answers = self.local.create_stream(id, message).await?;
+        let kept = answers.map(move |answer| {
+            let _ = &answered;
+            answer
+        });
+        Ok(Either::Right(Either::Right(kept)))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use haft_core::dialect::{self, Defaults};
 use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
+use haft_core::token::Role;
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,7 +76,7 @@ pub(crate) async fn run(
         }
         (None, None) => None,
     };
-    let verdict = match sent {
+    let mut verdict = match sent {
         Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
         Some(Ok(reading)) => {
             let folder = folder(&app, &identity, &reference, reading.bundle.as_deref());
@@ -84,6 +85,10 @@ pub(crate) async fn run(
         }
         None => stored(&app, &identity, &reference, &wanted).await?,
     };
+    // Which credentials there are is for those who may write definitions.
+    if identity.role < Role::Editor {
+        verdict.warnings.retain(|warning| warning.code != definition::UNKNOWN_NAME);
+    }
     Ok(success(verdict).into_response())
 }
 

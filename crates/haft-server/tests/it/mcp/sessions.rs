@@ -103,3 +103,32 @@ async fn a_call_is_cancelled_by_a_message() {
     }
     panic!("the call is not cancelled: {}", server.get("/api/calls").await.1);
 }
+
+#[tokio::test]
+async fn a_second_request_with_the_id_of_a_running_one_is_refused() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "sleep")).await;
+    server.create(function_tool("echo", "echo")).await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let mut first =
+        std::pin::pin!(session.ask("tools/call", json!({"name": "slow", "arguments": {"ms": 6000}})));
+    let second = async {
+        loop {
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            let second = session.ask("tools/call", json!({"name": "echo", "arguments": {}})).await.last();
+            // The first one may not have come yet.
+            if second.get("error").is_some() {
+                return second;
+            }
+        }
+    };
+    let second = tokio::select! {
+        second = second => second,
+        first = &mut first => panic!("the first ended before the second was refused: {first:?}"),
+    };
+    assert_eq!(second["error"]["code"], -32600, "{second}");
+    assert_eq!(first.await.last()["result"]["isError"], false);
+    // The id is free again.
+    let third = session.ask("tools/call", json!({"name": "echo", "arguments": {"x": 1}})).await.last();
+    assert_eq!(third["result"]["structuredContent"], json!({"x": 1}));
+}
