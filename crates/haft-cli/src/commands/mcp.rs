@@ -13,6 +13,7 @@ use haft_server::settings::Settings;
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONNECTION, UPGRADE};
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -91,16 +92,29 @@ async fn serve_fixtures(addr: Option<SocketAddr>, context: &Context) -> Result<(
 
 /// Carries messages between the client and the server that runs.
 async fn carry(arguments: &Arguments, base: Url, token: Secret) -> Result<(), CliError> {
-    let mut connection = connect(arguments, &base, &token).await?;
-    let mut client = tokio::io::join(tokio::io::stdin(), tokio::io::stdout());
+    let (mut answers, mut requests) = tokio::io::split(connect(arguments, &base, &token).await?);
+    let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
     let stop = stop_signal(|| {}).map_err(CliError::io("listen to signals"))?;
+    let up = async {
+        tokio::io::copy(&mut stdin, &mut requests).await?;
+        requests.shutdown().await
+    };
+    let down = tokio::io::copy(&mut answers, &mut stdout);
+    tokio::pin!(down);
+    let lost =
+        |source: std::io::Error| CliError::Unreachable { url: base.to_string(), source: source.into() };
     tokio::select! {
-        // The server went away, or the client did, which is how this ends.
-        ended = tokio::io::copy_bidirectional(&mut client, &mut connection) => match ended {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(CliError::Unreachable { url: base.to_string(), source: error.into() })
-            }
-            _ => Ok(()),
+        // The client went away, which is how this ends; what is still answered is passed on.
+        gone = up => {
+            gone.map_err(lost)?;
+            let _ = down.await;
+            Ok(())
+        }
+        ended = &mut down => match ended {
+            // Nobody reads any more.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(lost(error)),
+            Ok(_) => Err(lost(std::io::Error::other("it closed the connection"))),
         },
         () = stop => Ok(()),
     }

@@ -177,7 +177,10 @@ fn one_of(text: &str, words: &[&str], field: &str, checked: &mut Checked) {
 
 pub(super) fn is_web(url: &str) -> bool {
     let start = url.get(..8).unwrap_or(url).to_ascii_lowercase();
-    (start.starts_with("http://") && url.len() > 7) || (start.starts_with("https://") && url.len() > 8)
+    let length = if start.starts_with("http://") { 7 } else { 8 };
+    let is_web = length == 7 || start.starts_with("https://");
+    // Without a host there is nobody to ask.
+    is_web && url.get(length..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
 }
 
 /// Tells whether a text is a token of HTTP, as header names are.

@@ -124,14 +124,15 @@ pub(crate) fn lifetime(text: &str) -> Result<Duration, ApiError> {
         let number: u64 = text.trim().strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(seconds).map(Duration::from_secs)
     };
-    match whole('d', 86_400).or_else(|| whole('h', 3600)) {
-        Some(time) if time.is_zero() => {
-            Err(ApiError::bad_request("`expires_in` must be longer than nothing"))
-        }
-        Some(time) => Ok(time),
+    let time = match whole('d', 86_400).or_else(|| whole('h', 3600)) {
+        Some(time) => time,
         None => duration::parse(text, Duration::from_secs(1))
-            .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}; or in days, like `90d`"))),
+            .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}; or in days, like `90d`")))?,
+    };
+    if time.is_zero() {
+        return Err(ApiError::bad_request("`expires_in` must be longer than nothing"));
     }
+    Ok(time)
 }
 
 fn too_long() -> ApiError {
