@@ -61,7 +61,8 @@ impl McpServer {
         let seat = self.seat(&context.extensions)?;
         let entry = self.meant(seat, name, &mut arguments)?;
         let called = self.called(seat, &entry, arguments, Some(context)).await;
-        called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))
+        let result = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
+        Ok(content::for_version(result, context.protocol_version().as_ref()))
     }
 
     /// Calls a tool that was found; `None` where the call was cancelled. Without a context nothing is told meanwhile,

@@ -1,7 +1,7 @@
 //! An outcome as MCP content.
 
 use haft_core::outcome::{CallError, Outcome};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion};
 use serde_json::Value;
 
 /// Writes the outcome of a call: the value as structured content where the tool declares an object, and always as
@@ -30,6 +30,24 @@ fn success(value: Value, declared: bool) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     if declared || value.is_object() {
         result.structured_content = Some(value);
+    }
+    result
+}
+
+/// Says with words what a client of an older version cannot read: links came with 2025-06-18, sounds with 2025-03-26.
+pub(super) fn for_version(mut result: CallToolResult, version: Option<&ProtocolVersion>) -> CallToolResult {
+    let is_before = |other: &ProtocolVersion| version.is_some_and(|own| own.as_str() < other.as_str());
+    for block in &mut result.content {
+        let words = match block {
+            ContentBlock::ResourceLink(link) if is_before(&ProtocolVersion::V_2025_06_18) => {
+                format!("[{}]({})", link.name, link.uri)
+            }
+            ContentBlock::Audio(audio) if is_before(&ProtocolVersion::V_2025_03_26) => {
+                format!("[a sound of type {}]", audio.mime_type)
+            }
+            _ => continue,
+        };
+        *block = ContentBlock::text(words);
     }
     result
 }

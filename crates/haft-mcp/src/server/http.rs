@@ -36,6 +36,8 @@ impl McpServer {
         // The token of its own would end calls that still have their grace time: it is never cancelled.
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
+            // Sessions begin their streams by themselves, as their version has it.
+            .with_sse_retry(None)
             .with_max_request_body_bytes(max_body_bytes)
             .disable_allowed_hosts()
             .disable_allowed_origins();

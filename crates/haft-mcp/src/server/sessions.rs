@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::Either;
 use futures_util::{Stream, StreamExt as _, stream};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
@@ -52,6 +52,8 @@ impl Drop for Answered {
 struct Known {
     owner: Owner,
     used: Instant,
+    /// Whether its version knows streams that begin with an empty event.
+    is_primed: bool,
 }
 
 impl Default for Sessions {
@@ -84,7 +86,7 @@ impl Sessions {
         if let Some(id) = &leaves {
             known.remove(id);
         }
-        known.insert(id, Known { owner, used: Instant::now() });
+        known.insert(id, Known { owner, used: Instant::now(), is_primed: true });
         leaves
     }
 
@@ -116,6 +118,13 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Error> {
+        if let ClientJsonRpcMessage::Request(request) = &message
+            && let ClientRequest::InitializeRequest(asked) = &request.request
+            && let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(id)
+        {
+            let version = asked.params.protocol_version.as_str();
+            known.is_primed = version >= ProtocolVersion::V_2025_11_25.as_str();
+        }
         self.local.initialize_session(id, message).await
     }
 
@@ -146,9 +155,13 @@ impl SessionManager for Sessions {
         }
         let answered = Answered { running: Arc::clone(&self.running), request };
         let answers = self.local.create_stream(id, message).await?;
-        let kept = answers.map(move |answer| {
+        let is_primed = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get(id).is_none_or(|known| known.is_primed)
+        };
+        let kept = answers.filter(move |answer| {
             let _ = &answered;
-            answer
+            ready(is_primed || answer.message.is_some())
         });
         Ok(Either::Right(Either::Right(kept)))
     }

@@ -126,8 +126,9 @@ pub(crate) fn lifetime(text: &str) -> Result<Duration, ApiError> {
     };
     let time = match whole('d', 86_400).or_else(|| whole('h', 3600)) {
         Some(time) => time,
-        None => duration::parse(text, Duration::from_secs(1))
-            .map_err(|error| ApiError::bad_request(format!("`expires_in`: {error}; or in days, like `90d`")))?,
+        None => duration::parse(text, Duration::from_secs(1)).map_err(|error| {
+            ApiError::bad_request(format!("`expires_in`: {error}; or in days, like `90d`"))
+        })?,
     };
     if time.is_zero() {
         return Err(ApiError::bad_request("`expires_in` must be longer than nothing"));

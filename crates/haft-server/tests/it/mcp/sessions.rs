@@ -132,3 +132,28 @@ async fn a_second_request_with_the_id_of_a_running_one_is_refused() {
     let third = session.ask("tools/call", json!({"name": "echo", "arguments": {"x": 1}})).await.last();
     assert_eq!(third["result"]["structuredContent"], json!({"x": 1}));
 }
+
+#[tokio::test]
+async fn older_versions_get_what_they_can_read() {
+    let server = Server::start().await;
+    server.create(function_tool("echo", "echo")).await;
+    let link = json!({"type": "resource_link", "uri": "file:///a.txt", "name": "a"});
+    let sound = json!({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"});
+    for (version, primed, links, sounds) in [
+        ("2024-11-05", false, false, false),
+        ("2025-03-26", false, false, true),
+        ("2025-06-18", false, true, true),
+        ("2025-11-25", true, true, true),
+    ] {
+        let session = Session::open(&server, "/mcp", &server.token, version).await;
+        let call = async |block: &serde_json::Value| {
+            session.ask("tools/call", json!({"name": "echo", "arguments": block})).await
+        };
+        let answer = call(&link).await;
+        assert_eq!(answer.text.contains("retry:"), primed, "{version}: {}", answer.text);
+        let told = &answer.last()["result"]["content"][0];
+        assert_eq!(told["type"], if links { "resource_link" } else { "text" }, "{version}: {told}");
+        let told = call(&sound).await.last()["result"]["content"][0].clone();
+        assert_eq!(told["type"], if sounds { "audio" } else { "text" }, "{version}: {told}");
+    }
+}
