@@ -41,16 +41,25 @@ impl Snapshot {
                 _ => chosen.push(entry),
             }
         }
+        // Looked up once for all: one by one, each name that looks so would be sought among all tools.
+        let looks_told = chosen.iter().any(|entry| export::looks_distinct(entry.tool.spec.name.as_str()));
+        let told_by_hash: HashSet<String> = if looks_told {
+            self.tools(tenant).filter_map(|entry| self.hashed_name(entry, mode)).collect()
+        } else {
+            HashSet::new()
+        };
         // No model's API takes a name twice; short hashes may be made to fall together.
         let mut told = HashSet::new();
-        let offers = chosen.into_iter().map(|entry| self.offer(entry, mode));
+        let offers = chosen.into_iter().map(|entry| {
+            let name = self.told_name(entry, mode, |name| told_by_hash.contains(name));
+            Offer { name, ..nameless(entry, mode) }
+        });
         offers.filter(|offer| told.insert(offer.name.clone())).collect()
     }
 
     /// Returns one tool as a model would be offered it, whether or not it can run.
     pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, mode: Mode) -> Offer<'a> {
-        let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
-        Offer { entry, spec, name: self.model_name(entry, mode) }
+        Offer { name: self.model_name(entry, mode), ..nameless(entry, mode) }
     }
 
     /// Tells whether a call of this tool would be let through.
@@ -62,13 +71,15 @@ impl Snapshot {
     /// The bare name belongs to the tool that a bare name calls; every other one is told from it by a hash. So a
     /// name means the same tool whatever else is in the list.
     fn model_name(&self, entry: &Entry, mode: Mode) -> String {
+        self.told_name(entry, mode, |name| self.told_by_hash(&entry.tool.tenant, name, mode).is_some())
+    }
+
+    fn told_name(&self, entry: &Entry, mode: Mode, is_told: impl Fn(&str) -> bool) -> String {
         let name = entry.tool.spec.name.as_str();
         match self.hashed_name(entry, mode) {
             Some(hashed) => hashed,
             // A tool may be called what another one is told as; it does not get that one's calls.
-            None if self.told_by_hash(&entry.tool.tenant, name, mode).is_some() => {
-                export::distinct_name(name, &entry.qualified)
-            }
+            None if is_told(name) => export::distinct_name(name, &entry.qualified),
             None => name.to_owned(),
         }
     }
@@ -126,6 +137,11 @@ impl Snapshot {
     pub fn offered_as<'a>(&'a self, tenant: &'a TenantId, text: &str, mode: Mode) -> Option<&'a Arc<Entry>> {
         self.like(tenant, text, |entry| self.model_name(entry, mode) == text)
     }
+}
+
+fn nameless(entry: &Arc<Entry>, mode: Mode) -> Offer<'_> {
+    let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
+    Offer { entry, spec, name: String::new() }
 }
 
 fn same_tool(a: &Entry, b: &Entry) -> bool {
