@@ -2,5 +2,6 @@
 //!
 //! The only crate that knows rmcp. Every call runs through the one pipeline of haft-runtime.
 
+mod blocks;
 pub mod client;
 pub mod server;

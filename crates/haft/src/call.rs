@@ -90,34 +90,28 @@ impl Tools {
         timeout: Option<Duration>,
         events: Option<Arc<dyn EventSink>>,
     ) -> Result<Reply, CallError> {
-        let Some(tell) = self.on_refused() else { return self.run_found(name, args, timeout, events).await };
-        let sent = Value::Object(args.clone());
-        let reply = self.run_found(name, args, timeout, events).await;
-        reply.inspect_err(|error| tell(name, sent, error))
-    }
-
-    async fn run_found(
-        &self,
-        name: &str,
-        args: Map<String, Value>,
-        timeout: Option<Duration>,
-        events: Option<Arc<dyn EventSink>>,
-    ) -> Result<Reply, CallError> {
-        let entry = self.find(name)?;
+        let told = self.on_refused().map(|tell| (tell, Value::Object(args.clone())));
         let set = self.set();
-        let request = Request {
-            tenant: set.bundle.tenant.clone(),
-            tool: Wanted::Found(entry),
-            args,
-            mode: Mode::Debug,
-            caller: set.caller.clone(),
-            surface: "library",
-            timeout,
-            idempotency_key: None,
-            labels: Labels::default(),
-            events,
+        let answered = async {
+            let request = Request {
+                tenant: set.bundle.tenant.clone(),
+                tool: Wanted::Found(self.find(name)?),
+                args,
+                mode: Mode::Debug,
+                caller: set.caller.clone(),
+                surface: "library",
+                timeout,
+                idempotency_key: None,
+                labels: Labels::default(),
+                events,
+            };
+            self.pipeline().call(request).await
         };
-        let mut answer = self.pipeline().call(request).await?;
+        let mut answer = answered.await.inspect_err(|error| {
+            if let Some((tell, sent)) = told {
+                tell(name, sent, error);
+            }
+        })?;
         let record = Arc::make_mut(&mut answer.record);
         let outcome = match record.error.take() {
             Some(error) => Err(error),

@@ -317,9 +317,11 @@ impl Tools {
     /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, CallError> {
         let snapshot = self.snapshot();
-        // What looks as the name that a model was told is that.
-        let only = snapshot.only(&self.set.bundle.tenant, name).filter(|_| !looks_distinct(name));
-        if let Some(entry) = only.filter(|entry| self.allows(entry)) {
+        // A name that may be one that a model was told is looked for among those first.
+        if !looks_distinct(name)
+            && let Some(entry) = snapshot.only(&self.set.bundle.tenant, name)
+            && self.allows(entry)
+        {
             return Ok(Arc::clone(entry));
         }
         self.search(&snapshot, name)

@@ -4,7 +4,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use crate::server::content;
+use crate::blocks::blocks;
 
 /// Makes the outcome of what a server answered; a tool that declares its values has no others.
 pub(super) fn outcome(answer: CallToolResponse, declares: bool) -> Outcome {
@@ -46,7 +46,7 @@ fn value(result: CallToolResult, declares: bool) -> Value {
             let text = only.text.trim();
             let document = text.starts_with(['{', '[']).then(|| serde_json::from_str(text).ok()).flatten();
             // What only reads as blocks is a text that a tool came across, and must not become an image of ours.
-            let document = document.filter(|document| content::blocks(document).is_none());
+            let document = document.filter(|document| blocks(document).is_none());
             document.unwrap_or_else(|| Value::String(only.text.clone()))
         }
         blocks => serde_json::to_value(blocks).unwrap_or_default(),

@@ -3,7 +3,7 @@
 mod calls;
 mod changes;
 mod compact;
-pub(crate) mod content;
+mod content;
 pub mod fixtures;
 mod handler;
 mod http;
