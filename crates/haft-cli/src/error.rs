@@ -333,7 +333,8 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::InvalidOutput
         | ErrorCode::SandboxUnavailable
         | ErrorCode::ExecutionFailed
-        | ErrorCode::Panicked => Exit::CallFailed,
+        | ErrorCode::Panicked
+        | ErrorCode::TooDeep => Exit::CallFailed,
         ErrorCode::MethodNotAllowed | ErrorCode::Internal => Exit::Failed,
     }
 }

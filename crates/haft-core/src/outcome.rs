@@ -74,6 +74,8 @@ codes! {
     PolicyDenied = "policy_denied", retry false;
     /// A person has to agree first.
     ApprovalRequired = "approval_required", retry false;
+    /// Too many calls stand within one another, as when a tool calls itself without end.
+    TooDeep = "too_deep", retry false;
     /// The bounds on running calls are reached.
     Overloaded = "overloaded", retry true;
     /// The calls that a rate allows are used up; `retry_after` tells for how long.

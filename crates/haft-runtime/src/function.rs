@@ -13,6 +13,8 @@ use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
+use crate::depth;
+
 /// The arguments of a call.
 pub type Args = Map<String, Value>;
 
@@ -187,8 +189,11 @@ where
 
 async fn run_blocking(work: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
     let place = PLACES.acquire().await.map_err(|error| CallError::internal(error.to_string()))?;
+    let depth = depth::current();
     let work = move || {
         let _place = place;
+        // A function that waits here for another call is as deep as its own.
+        let _at = depth::at(depth);
         work()
     };
     match tokio::task::spawn_blocking(work).await {

@@ -4,6 +4,7 @@
 //! or SQL.
 
 pub mod clock;
+mod depth;
 pub mod egress;
 pub mod events;
 pub mod exec;

@@ -8,6 +8,7 @@ mod call;
 mod checks;
 mod request;
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::pin::pin;
@@ -33,12 +34,12 @@ pub use self::request::{Caller, Labels, Request, Wanted};
 
 use self::checks::{authorise, plan, unrecordable, unrecorded, validate};
 pub(crate) use self::checks::{milliseconds, too_late};
-use crate::clock;
 use crate::events::Background;
 use crate::function::panicked;
 use crate::limits::{Admission, Limits};
 use crate::registry::{Entry, Plan, Registry};
 use crate::stages::{Next, Stage};
+use crate::{clock, depth};
 
 /// The longest time that a caller may ask for.
 const LONGEST_CALL: Duration = Duration::from_mins(10);
@@ -63,6 +64,8 @@ pub struct Call {
     pub events: Option<Arc<dyn EventSink>>,
     /// The folder that it may work in.
     pub workspace: Option<Arc<Path>>,
+    /// Which attempt of the tool is the next, counted from 0 over all that stages run again.
+    pub(crate) attempt: u32,
     /// Its place among the running calls.
     admission: Admission,
     /// The secrets that it has seen so far.
@@ -283,6 +286,7 @@ impl Pipeline {
             .and_then(|()| plan(&entry, mode, &self.registry))
             .and_then(|plan| authorise(&plan, caller.elevated).map(|()| plan))
             .and_then(|plan| validate(&plan, &mut Arc::make_mut(&mut record).args).map(|()| plan))
+            .and_then(|plan| depth::check(plan.spec.name.as_str()).map(|()| plan))
             .and_then(|plan| self.limits.admit(&entry, &plan).map(|admission| (plan, admission)));
         match admitted {
             Ok((plan, admission)) => {
@@ -298,6 +302,7 @@ impl Pipeline {
                     cancel: None,
                     events,
                     workspace: self.workspace.clone(),
+                    attempt: 0,
                     admission,
                     exposed: Vec::new(),
                 }))
@@ -395,13 +400,18 @@ impl Pipeline {
         let caught = |caught: std::thread::Result<Outcome>| {
             caught.unwrap_or_else(|payload| Err(panicked(payload.as_ref())))
         };
+        let depth = depth::current() + 1;
+        let mut deeper = poll_fn(|context| {
+            let _at = depth::at(depth);
+            guarded.as_mut().poll(context)
+        });
         // One that is over at once needs no timer, nor asks whether it was cancelled.
-        if let Poll::Ready(outcome) = poll!(guarded.as_mut()) {
+        if let Poll::Ready(outcome) = poll!(&mut deeper) {
             return caught(outcome);
         }
         tokio::select! {
             biased;
-            outcome = guarded => caught(outcome),
+            outcome = deeper => caught(outcome),
             () = tokio::time::sleep_until((deadline + grace).into()) => {
                 Err(too_late(entry.tool.spec.name.as_str(), allowed))
             }

@@ -128,7 +128,8 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Overloaded | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorCode::Timeout
+        ErrorCode::TooDeep
+        | ErrorCode::Timeout
         | ErrorCode::Cancelled
         | ErrorCode::Template
         | ErrorCode::SecretMissing

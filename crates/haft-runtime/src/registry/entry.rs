@@ -26,6 +26,9 @@ use crate::registry::Registry;
 /// How long a fault of a file stands before a call looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
+/// How many definitions were compiled.
+static COMPILED: AtomicU64 = AtomicU64::new(0);
+
 /// Which definition of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -46,6 +49,8 @@ impl From<Mode> for Which {
 
 /// Everything compiled of one definition.
 pub struct Plan {
+    /// Tells it from every other one that was compiled in this program, of whatever definition.
+    pub number: u64,
     /// The definition.
     pub spec: Arc<ToolSpec>,
     /// The check of the arguments.
@@ -89,7 +94,9 @@ impl Plan {
         };
         let (deadline, literals) = (spec.deadline(), redact::literals(spec));
         let told = ToldNames::of(&spec.input_schema);
-        Ok(Self { spec: Arc::clone(spec), input, told, output, prepared, deadline, literals, rate })
+        let number = COMPILED.fetch_add(1, Ordering::Relaxed);
+        let spec = Arc::clone(spec);
+        Ok(Self { number, spec, input, told, output, prepared, deadline, literals, rate })
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use haft_core::Work;
 use haft_core::hash;
-use haft_core::id::ToolId;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
 use serde_json::Value;
@@ -18,8 +17,9 @@ use crate::clock;
 use crate::pipeline::Call;
 use crate::stages::{Next, Stage};
 
-/// Answers calls of pure tools (`execution.is_pure`) that were answered before: the same tenant, the same revision of
-/// the same tool, the same arguments in whatever order. Other tools pass.
+/// Answers calls of pure tools (`execution.is_pure`) that were answered before: the same tenant, the same
+/// definition and function of the same tool, the same arguments in whatever order. What a tool answered before it was
+/// changed or registered anew is never given again. Other tools pass.
 ///
 /// Of several such calls at once one runs, and the others wait for it. Failures are never kept: where the one fails,
 /// those who waited run by themselves; where it is cancelled, the next of them takes its place.
@@ -40,8 +40,9 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: TenantId,
-    tool: ToolId,
-    revision: u32,
+    /// What was compiled of the tool's definition, and of the function that it names: a tool that was changed or
+    /// registered anew has another one.
+    plan: u64,
     arguments: String,
 }
 
@@ -146,8 +147,7 @@ impl Drop for Airborne<'_> {
 fn key(call: &Call) -> Key {
     Key {
         tenant: call.tenant().clone(),
-        tool: call.record.tool_id,
-        revision: call.record.revision,
+        plan: call.plan.number,
         arguments: call.record.args_digest.clone().unwrap_or_else(|| hash::of_args(call.args())),
     }
 }

@@ -12,24 +12,25 @@ use serde_json::{Map, Value};
 use crate::clock;
 use crate::function::panicked;
 use crate::pipeline::Call;
+use crate::registry::Plan;
 use crate::retry;
 use crate::stages::output;
 
 /// Runs the tool.
 pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) -> Outcome {
-    let record = &call.record;
+    let Call { record, plan, attempt, .. } = call;
     let time = call.started..call.deadline;
     let (tenant, caller) = (record.tenant.clone(), call.caller.clone());
     let mut context = CallContext::of(record.id, tenant, caller, time, Arc::clone(secrets));
     context.mode = record.mode;
     context.events.clone_from(&call.events);
     context.workspace.clone_from(&call.workspace);
-    call.plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
+    plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = record.args.as_object().unwrap_or(&empty);
     // Also where the call is dropped.
     let ending = context.ending();
-    let mut outcome = attempts(call, &mut context, args).await;
+    let mut outcome = attempts(plan, attempt, &mut context, args).await;
     drop(ending);
     let exposed = context.exposed();
     keep_secrets_out(&mut outcome, &exposed);
@@ -44,27 +45,37 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     output::check(&call.plan, outcome?)
 }
 
-async fn attempts(call: &Call, context: &mut CallContext, args: &Map<String, Value>) -> Outcome {
-    let policy = retry::policy(&call.plan.spec);
+/// Runs the tool until it succeeds or is not to be tried again; `attempt` counts on where stages run it once more.
+async fn attempts(
+    plan: &Plan,
+    attempt: &mut u32,
+    context: &mut CallContext,
+    args: &Map<String, Value>,
+) -> Outcome {
+    let policy = retry::policy(&plan.spec);
+    let mut repeated = 0;
     loop {
+        context.attempt = *attempt;
+        // Before the run, which may be dropped.
+        *attempt = attempt.saturating_add(1);
         // Inside the block, so that a panic before the first wait is caught as well.
-        let run = async { call.plan.prepared.run(context, args).await };
-        let attempt = AssertUnwindSafe(run).catch_unwind().await;
-        let outcome = attempt.unwrap_or_else(|payload| Err(panicked(payload.as_ref())));
+        let run = async { plan.prepared.run(context, args).await };
+        let caught = AssertUnwindSafe(run).catch_unwind().await;
+        let outcome = caught.unwrap_or_else(|payload| Err(panicked(payload.as_ref())));
         let error = match outcome {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        if !retry::may_repeat(&call.plan.spec, &error) {
+        if !retry::may_repeat(&plan.spec, &error) {
             return Err(error);
         }
-        let Some(wait) = retry::wait(&policy, &error, context.attempt, random()) else { return Err(error) };
+        let Some(wait) = retry::wait(&policy, &error, repeated, random()) else { return Err(error) };
         // Waiting past the deadline would only replace a clear error by a vague one.
-        if clock::now() + wait >= call.deadline {
+        if clock::now() + wait >= context.deadline {
             return Err(error);
         }
         tokio::time::sleep(wait).await;
-        context.attempt += 1;
+        repeated += 1;
     }
 }
 

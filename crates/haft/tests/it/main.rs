@@ -9,6 +9,7 @@ mod definitions;
 mod examples;
 mod execute;
 mod filter;
+mod layers;
 mod load;
 mod macros;
 mod macros_lints;

@@ -110,19 +110,12 @@ fn size(value: &Value) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haft_core::id::ToolId;
     use haft_core::name::TenantId;
     use proptest::prelude::*;
     use std::time::Duration;
-    use uuid::Uuid;
 
     fn key(number: u8) -> Key {
-        Key {
-            tenant: TenantId::default_tenant(),
-            tool: ToolId(Uuid::nil()),
-            revision: 1,
-            arguments: number.to_string(),
-        }
+        Key { tenant: TenantId::default_tenant(), plan: 1, arguments: number.to_string() }
     }
 
     proptest! {
