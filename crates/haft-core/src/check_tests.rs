@@ -201,7 +201,7 @@ fn commands_and_scripts_are_compiled() {
         }))
     };
     let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
-    assert_eq!(exec("curl -s '{{city}}' | jq ."), "");
+    assert_eq!(exec("set -o pipefail; curl -s '{{city}}' | jq ."), "");
     insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` is not supported in a command template that has values; write a script");
     insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
     insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] `${API_KEY}` stands in single quotes, where the shell does not fill it in; use double quotes");

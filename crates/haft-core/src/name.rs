@@ -15,6 +15,10 @@ pub const MAX_LENGTH: usize = 64;
 /// Tool names that the routes need for themselves.
 pub const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
 
+fn reserved() -> String {
+    RESERVED.map(|name| format!("`{name}`")).join(", ")
+}
+
 /// Says why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -45,7 +49,7 @@ pub enum NameError {
         allowed: &'static str,
     },
     /// The name is one of [`RESERVED`].
-    #[error("{what} `{text}` is reserved for a route; choose another name")]
+    #[error("{what} `{text}` is reserved: {list} are parts of addresses of haft's API, where a tool of that name could not be reached; choose another name", list = reserved())]
     Reserved {
         /// What the text was to name.
         what: &'static str,

@@ -307,7 +307,10 @@ impl Pipeline {
                     exposed: Vec::new(),
                 }))
             }
-            Err(error) => Err(Box::new(Refused { error, record: Some(record), started })),
+            Err(error) => {
+                let error = entry.for_model(error);
+                Err(Box::new(Refused { error, record: Some(record), started }))
+            }
         }
     }
 

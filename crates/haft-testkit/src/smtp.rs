@@ -30,6 +30,8 @@ pub enum Manner {
     EndlessTls,
     /// Refuses every recipient.
     NoRecipients,
+    /// Refuses the recipients whose name begins with `no`.
+    SomeRecipients,
     /// Refuses every login.
     NoLogins,
 }
@@ -199,7 +201,12 @@ impl Talk<'_> {
             return self.say("250 ok").await;
         }
         if upper.starts_with("RCPT TO:") {
-            if manner == Manner::NoRecipients {
+            let refused = match manner {
+                Manner::NoRecipients => true,
+                Manner::SomeRecipients => address(line).starts_with("no"),
+                _ => false,
+            };
+            if refused {
                 return self.say("550 5.1.1 no such user here").await;
             }
             self.to.push(address(line));

@@ -115,7 +115,7 @@ fn open(builder: &mut WasiCtxBuilder, folder: &Folder) -> Result<(), CallError> 
         Err(error) => {
             let message = format!("the sandbox `{}` cannot be opened: {error}", root.name);
             Err(CallError::new(ErrorCode::NotReady, message)
-                .for_model("this tool cannot run on this server at present"))
+                .for_model("this tool cannot run here at present"))
         }
     }
 }

@@ -59,7 +59,13 @@ macro_rules! answers {
     };
 }
 
-answers! { String &str bool i8 i16 i32 i64 u8 u16 u32 u64 isize usize f32 f64 }
+answers! { String &str bool i8 i16 i32 i64 u8 u16 u32 u64 isize usize f64 }
+
+impl Answer for f32 {
+    fn outcome(self) -> Outcome {
+        to_value(&self)
+    }
+}
 
 impl Answer for Value {
     fn outcome(self) -> Outcome {
@@ -194,10 +200,32 @@ fn failed<E: fmt::Display + 'static>(error: E) -> CallError {
 }
 
 pub(crate) fn to_value(value: &impl Serialize) -> Outcome {
-    serde_json::to_value(value).map_err(|error| {
+    let told = serde_json::to_value(value).map_err(|error| {
         CallError::new(ErrorCode::InvalidOutput, format!("the value cannot be written as JSON: {error}"))
             .for_model("the tool returned an unexpected result")
-    })
+    })?;
+    if !may_have_f32(&told) {
+        return Ok(told);
+    }
+    // By way of a text: there an `f32` is as short as it was written, and no other number changes.
+    let text = serde_json::to_string(value);
+    Ok(text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(told))
+}
+
+/// Tells whether a number may have been an `f32` that has more digits now than it had.
+fn may_have_f32(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64() && number.as_f64().is_some_and(is_widened),
+        Value::Array(items) => items.iter().any(may_have_f32),
+        Value::Object(map) => map.values().any(may_have_f32),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::float_cmp, reason = "exactly what is asked")]
+fn is_widened(number: f64) -> bool {
+    let narrow = number as f32;
+    f64::from(narrow) == number && narrow.to_string().parse::<f64>().is_ok_and(|short| short != number)
 }
 
 /// What a function returned, whatever it is. The compiler finds the first of the two kinds that fits; what a kind

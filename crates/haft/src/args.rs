@@ -45,17 +45,42 @@ impl<T: JsonSchema> JsonSchema for Args<T> {
 
     /// Returns the schema of the type, which also refuses what it does not name.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        const OPEN: [&str; 6] =
-            ["additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf"];
         let mut schema = T::json_schema(generator);
+        if schema.as_object().is_none_or(Map::is_empty) {
+            // What takes everything takes every argument.
+            return schema;
+        }
         if schema.get("type").is_none() {
             // Arguments are an object, also where the type is one of several; models' interfaces want to read it.
             schema.insert("type".into(), "object".into());
         }
-        if schema.get("properties").is_some() && OPEN.iter().all(|keyword| schema.get(*keyword).is_none()) {
-            schema.insert("additionalProperties".into(), false.into());
-        }
+        close(schema.ensure_object());
         schema
+    }
+}
+
+/// Makes the schema of an object refuse what it does not name; one of several objects, each of them.
+fn close(schema: &mut Map<String, Value>) {
+    let has = |schema: &Map<String, Value>, keywords: &[&str]| {
+        keywords.iter().any(|keyword| schema.contains_key(*keyword))
+    };
+    if has(schema, &["additionalProperties", "unevaluatedProperties"]) {
+        return;
+    }
+    if has(schema, &["properties", "$ref", "allOf"]) {
+        // What stands elsewhere is known to a validator only after it has looked there.
+        let is_composed = has(schema, &["$ref", "allOf", "anyOf", "oneOf"]);
+        let keyword = if is_composed { "unevaluatedProperties" } else { "additionalProperties" };
+        schema.insert(keyword.to_owned(), false.into());
+    } else if has(schema, &["anyOf", "oneOf"]) {
+        for keyword in ["anyOf", "oneOf"] {
+            let choices = schema.get_mut(keyword).and_then(Value::as_array_mut);
+            choices.into_iter().flatten().filter_map(Value::as_object_mut).for_each(close);
+        }
+    } else if schema.get("type").is_some_and(|kind| kind == "object") {
+        // Said, so that a call with more is told which argument is too much.
+        schema.insert("properties".to_owned(), Map::new().into());
+        schema.insert("additionalProperties".to_owned(), false.into());
     }
 }
 

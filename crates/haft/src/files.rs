@@ -196,18 +196,31 @@ pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
         Some((name, version)) => (name, Some(version.to_owned())),
         None => (stem, None),
     };
-    let mut reading = dialect::read(&text, file.form, &Defaults { name: Some(name.to_owned()), version })?;
+    read_text(&text, file.form, &Defaults { name: Some(name.to_owned()), version })
+}
+
+/// Reads a definition of a text; says everything that is wrong with it, each fault at its line.
+pub(crate) fn read_text(text: &str, form: FileForm, defaults: &Defaults) -> Result<Reading, Vec<Problem>> {
+    let mut reading = dialect::read(text, form, defaults)?;
     let check::Checked { errors: mut faults, warnings } = check::definition(&reading.spec);
     if faults.is_empty() {
         let mut doubts = warnings;
         if !doubts.is_empty() {
-            dialect::place(&text, file.form, &mut doubts);
+            dialect::place(text, form, &mut doubts);
             reading.warnings.extend(doubts);
         }
         return Ok(reading);
     }
-    dialect::place(&text, file.form, &mut faults);
+    dialect::place(text, form, &mut faults);
     Err(faults)
+}
+
+/// Adds to problems the lines of the file that defines the tool, as far as they can be told.
+pub(crate) fn place(path: &Path, problems: &mut [Problem]) {
+    let form = path.file_name().and_then(|name| name.to_str()).and_then(form_of);
+    if let (Some(form), Ok(text)) = (form, text(path)) {
+        dialect::place(&text, form, problems);
+    }
 }
 
 /// Reads a regular file, never waiting for a pipe.

@@ -47,7 +47,7 @@ pub use haft_core::problem::Problem;
 pub use haft_core::secret::{Secret, SecretError, SecretSource};
 pub use mock::{Expectation, Fails, Matches, MockTools};
 pub use params::{Param, Params};
-pub use report::{Fault, LoadError, LoadReport};
+pub use report::{Fault, LoadError, LoadReport, Loaded};
 pub use tools::Tools;
 pub use watch::Watch;
 

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_core::Clock as _;
-use haft_core::catalog::{Change, ChangeSink as _, Unreadable};
-use haft_core::dialect::Reading;
+use haft_core::catalog::{Change, ChangeSink as _, FileForm, Unreadable};
+use haft_core::dialect::{Defaults, Reading};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, join};
-use haft_core::tool::Tool;
 use haft_runtime::clock::SystemClock;
+use haft_runtime::registry::Entry;
 
 use crate::files::{self, FileState, Found, Walk};
-use crate::report::{Fault, LoadError, LoadReport};
+use crate::report::{Fault, LoadError, LoadReport, Loaded};
 use crate::set::{Member, Members, Origin, ToolSet};
 
 impl ToolSet {
@@ -40,8 +40,21 @@ impl ToolSet {
         report
     }
 
-    /// Loads one file; returns the name of its tool.
-    pub(crate) fn load_file(&self, path: &Path) -> Result<String, LoadError> {
+    /// Loads a text of the program.
+    pub(crate) fn load_text(&self, form: FileForm, text: &str) -> Result<Loaded, Vec<Problem>> {
+        let reading = files::read_text(text, form, &Defaults::default())?;
+        let (name, warnings) = (reading.spec.name.to_string(), reading.warnings.clone());
+        for warning in &warnings {
+            tracing::warn!(tool = name, %warning, "doubtful definition");
+        }
+        self.add(reading)
+            .map_err(|reason| vec![Problem::new("name", "duplicate", format!("`{name}`: {reason}"))])?;
+        let not_ready = self.faults_of(std::slice::from_ref(&name)).pop();
+        Ok(Loaded { name, warnings, not_ready })
+    }
+
+    /// Loads one file.
+    pub(crate) fn load_file(&self, path: &Path) -> Result<Loaded, LoadError> {
         let file = files::found(path)?;
         let mut report = LoadReport::default();
         let mut update = Update { set: self, members: &mut self.members(), changes: Vec::new() };
@@ -51,25 +64,27 @@ impl ToolSet {
         }
         update.take(std::slice::from_ref(&file), &mut report);
         update.apply();
-        match (report.refused.pop(), report.loaded.pop()) {
-            (Some(error), _) => Err(error),
-            (None, name) => Ok(name.unwrap_or_default()),
+        if let Some(error) = report.refused.pop() {
+            return Err(error);
         }
+        let name = report.loaded.pop().unwrap_or_default();
+        let warnings = report.warnings.pop().map(|warned| warned.problems).unwrap_or_default();
+        let not_ready = self.faults_of(std::slice::from_ref(&name)).pop();
+        Ok(Loaded { name, warnings, not_ready })
     }
 
     /// Says which of these tools cannot run.
     fn faults_of(&self, names: &[String]) -> Vec<Fault> {
         let snapshot = self.registry().snapshot();
         let entries = names.iter().filter_map(|name| snapshot.only(&self.bundle.tenant, name));
-        entries.filter_map(|entry| Some(fault_of(&entry.tool, entry.fault()?))).collect()
+        entries.filter_map(|entry| fault_of(entry)).collect()
     }
 
     /// Says which tools cannot run, and which files define none.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let snapshot = self.registry().snapshot();
         let entries = snapshot.tools(&self.bundle.tenant);
-        let mut faults: Vec<Fault> =
-            entries.filter_map(|entry| Some(fault_of(&entry.tool, entry.fault()?))).collect();
+        let mut faults: Vec<Fault> = entries.filter_map(|entry| fault_of(entry)).collect();
         faults.extend(snapshot.unreadable(&self.bundle.tenant).map(|file| Fault {
             name: file.name.clone(),
             path: Some(PathBuf::from(&file.path)),
@@ -79,9 +94,16 @@ impl ToolSet {
     }
 }
 
-fn fault_of(tool: &Tool, reason: String) -> Fault {
-    let path = tool.path.as_ref().map(|path| Path::new("/").join(path));
-    Fault { name: tool.spec.name.to_string(), path, reason }
+/// Says why a tool cannot run, if so, and where in its file the reason stands.
+fn fault_of(entry: &Entry) -> Option<Fault> {
+    let reason = entry.fault()?;
+    let path = entry.tool.path.as_ref().map(|path| Path::new("/").join(path));
+    let mut problems = entry.problems();
+    if let Some(path) = path.as_deref().filter(|_| !problems.is_empty()) {
+        files::place(path, &mut problems);
+    }
+    let reason = if problems.is_empty() { reason } else { join(&problems) };
+    Some(Fault { name: entry.tool.spec.name.to_string(), path, reason })
 }
 
 pub(crate) fn true_folder(folder: &Path) -> Result<PathBuf, LoadError> {

@@ -12,6 +12,7 @@ use haft_core::Work;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
+use haft_runtime::egress::EgressRules;
 use haft_runtime::function::defaults;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -20,6 +21,7 @@ use self::expected::{Call, Expected, Script, Times};
 pub use self::expected::{Fails, Matches};
 use crate::answer::to_value;
 use crate::def::ToolDef;
+use crate::resources::Resources;
 use crate::tools::Tools;
 
 /// Tools for a test: they answer as the test says, and say what came instead where a call was not as expected.
@@ -77,12 +79,16 @@ impl MockTools {
     }
 
     /// Starts with the tools of a real set: names, descriptions, schemas and settings are theirs, and arguments and
-    /// values are checked as they are in real life. Nothing of theirs runs.
+    /// values are checked as they are in real life, and elevated tools are refused where the set refuses them
+    /// ([`Builder::refuse_elevated`](crate::Builder::refuse_elevated)). Nothing of theirs runs.
     #[track_caller]
     pub fn over(tools: &Tools) -> Self {
         let names = tools.names();
         let entries: Vec<_> = names.iter().filter_map(|name| tools.find(name).ok()).collect();
-        let mock = Self { tools: Tools::new(), script: Shared::default(), real: Some(names) };
+        let builder = Tools::builder();
+        let builder = if tools.set().caller.elevated { builder } else { builder.refuse_elevated() };
+        let same = builder.assemble(&Resources::new(EgressRules::default(), None), None);
+        let mock = Self { tools: same, script: Shared::default(), real: Some(names) };
         for entry in entries {
             let spec = ToolSpec::clone(&entry.tool.spec);
             let function = mock.function(spec.name.as_str());

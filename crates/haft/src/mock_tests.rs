@@ -274,3 +274,18 @@ async fn a_call_is_kept_also_where_a_test_panics_over_it() {
     assert_eq!(mock.calls("find"), [json!({"x": 2})]);
     drop(catch_unwind(AssertUnwindSafe(|| mock.verify())));
 }
+
+#[tokio::test]
+async fn a_mock_refuses_what_the_real_set_refuses() {
+    let elevated = || ToolDef::new("drop_table", |_: Value| async {}).elevated();
+    let strict = Tools::builder().tool(elevated()).refuse_elevated().build().unwrap();
+    let mock = MockTools::over(&strict);
+    mock.on("drop_table").refused();
+    let error = call(&mock, "drop_table", json!({})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::ApprovalRequired);
+    mock.verify();
+
+    let mock = MockTools::over(&Tools::builder().tool(elevated()).build().unwrap());
+    mock.on("drop_table").returns(1);
+    assert_eq!(call(&mock, "drop_table", json!({})).await.unwrap(), 1);
+}

@@ -38,6 +38,17 @@ impl fmt::Display for LoadReport {
     }
 }
 
+/// What came of loading one definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The name of the tool.
+    pub name: String,
+    /// Doubts about the definition, such as keys that nobody knows.
+    pub warnings: Vec<Problem>,
+    /// Why the tool cannot run now, as when its function is not registered yet.
+    pub not_ready: Option<Fault>,
+}
+
 /// What is wrong with a definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct LoadError {
@@ -69,6 +80,12 @@ pub struct Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not ready: {}", self.name, self.reason)
+        write!(f, "`{}` is not ready: ", self.name)?;
+        if let Some(path) = self.path.as_ref().map(|path| path.display().to_string())
+            && !self.reason.starts_with(&path)
+        {
+            write!(f, "{path}: ")?;
+        }
+        f.write_str(&self.reason)
     }
 }

@@ -133,12 +133,8 @@ impl ToolSet {
         Ok(())
     }
 
-    /// Adds a definition that the program has as a text.
+    /// Adds a definition that was read of a text of the program.
     pub(crate) fn add(&self, reading: Reading) -> Result<(), Reason> {
-        let faults = check::definition(&reading.spec).errors;
-        if !faults.is_empty() {
-            return Err(Reason::Definition(faults));
-        }
         let mut members = self.members();
         if members.tools.contains_key(&reading.spec.name) {
             return Err(Reason::Duplicate);

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_core::catalog::FileForm;
-use haft_core::dialect::{self, Defaults};
 use haft_core::export::{Definition, Format, definition, looks_distinct};
 use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::problem::{Problem, nearest};
+use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_runtime::egress::EgressRules;
@@ -21,8 +20,8 @@ use serde_json::Value;
 
 use crate::builder::Builder;
 use crate::def::ToolDef;
-use crate::error::{FilterError, Reason, RegisterError};
-use crate::report::{Fault, LoadError, LoadReport};
+use crate::error::{FilterError, RegisterError};
+use crate::report::{Fault, LoadError, LoadReport, Loaded};
 use crate::resources::Resources;
 use crate::set::ToolSet;
 use crate::watch::Watch;
@@ -143,27 +142,15 @@ impl Tools {
         self.set.load_folder(path.as_ref())
     }
 
-    /// Loads the definition in a file; returns the name of its tool. A file that was loaded before is read again.
-    pub fn load_file(&self, path: impl AsRef<Path>) -> Result<String, LoadError> {
+    /// Loads the definition in a file; returns the name of its tool, and doubts. A file that was loaded before is read
+    /// again.
+    pub fn load_file(&self, path: impl AsRef<Path>) -> Result<Loaded, LoadError> {
         self.set.load_file(path.as_ref())
     }
 
-    /// Loads a definition; returns the name of its tool.
-    pub fn load_text(&self, form: FileForm, text: &str) -> Result<String, LoadError> {
-        let refuse = |problems| LoadError { path: None, problems };
-        let reading = dialect::read(text, form, &Defaults::default()).map_err(refuse)?;
-        let name = reading.spec.name.to_string();
-        for warning in &reading.warnings {
-            tracing::warn!(tool = name, %warning, "doubtful definition");
-        }
-        self.set.add(reading).map_err(|reason| match reason {
-            Reason::Definition(mut problems) => {
-                dialect::place(text, form, &mut problems);
-                refuse(problems)
-            }
-            other => refuse(vec![Problem::new("name", "duplicate", format!("`{name}`: {other}"))]),
-        })?;
-        Ok(name)
+    /// Loads a definition; returns the name of its tool, and doubts.
+    pub fn load_text(&self, form: FileForm, text: &str) -> Result<Loaded, LoadError> {
+        self.set.load_text(form, text).map_err(|problems| LoadError { path: None, problems })
     }
 
     /// Loads a folder and follows it until the guard is dropped: what changes there is served within a second. A file

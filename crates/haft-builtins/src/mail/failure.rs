@@ -9,7 +9,12 @@ use haft_core::problem::excerpt;
 use haft_runtime::egress::SendError;
 use lettre::transport::smtp::Error;
 
+use serde_json::json;
+
 use super::account::Privacy;
+
+/// How many refused recipients are told with what the server said of them.
+const MOST_TOLD: usize = 5;
 
 /// No address of the server may be connected to.
 pub(super) fn unresolved(error: SendError) -> CallError {
@@ -57,8 +62,7 @@ impl Step {
 
 /// A step of the conversation failed.
 pub(super) fn of_step(step: Step, error: &Error) -> CallError {
-    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    let why = excerpt(&why, 300);
+    let why = reply(error);
     let (what, impossible) = step.words();
     if let Some(code) = error.status() {
         let message = format!("the mail server refused {what}: {code} {why}");
@@ -92,6 +96,39 @@ pub(super) fn of_step(step: Step, error: &Error) -> CallError {
         (ErrorCode::Network, "the connection to the mail server failed")
     };
     CallError::new(code, message).for_model(for_model).retryable(step != Step::Send)
+}
+
+/// A recipient that the server does not take.
+pub(super) struct Refusal {
+    pub(super) address: String,
+    pub(super) error: Error,
+}
+
+/// Some recipients are not taken. Nobody got the message then: one that reached a part of them could not be sent again.
+pub(super) fn refused_recipients(refusals: &[Refusal], all: usize) -> CallError {
+    let told = |refusal: &Refusal| {
+        let (why, code) = (reply(&refusal.error), refusal.error.status());
+        let code = code.map(|code| format!("{code} ")).unwrap_or_default();
+        format!("`{}`: {code}{why}", excerpt(&refusal.address, 100))
+    };
+    let shown: Vec<String> = refusals.iter().take(MOST_TOLD).map(told).collect();
+    let more = match refusals.len().saturating_sub(MOST_TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let rest = if refusals.len() < all { "; the others did not get it either: nothing was sent" } else { "" };
+    let what = if refusals.len() == 1 { "the recipient" } else { "these recipients:" };
+    let message = format!("the mail server refused {what} {}{more}{rest}", shown.join("; "));
+    let addresses: Vec<&str> = refusals.iter().map(|refusal| refusal.address.as_str()).collect();
+    CallError::new(ErrorCode::ExecutionFailed, message)
+        .retryable(refusals.iter().all(|refusal| refusal.error.is_transient()))
+        .with_details(json!({"refused": addresses, "sent": false}))
+}
+
+/// What the server said, bounded.
+fn reply(error: &Error) -> String {
+    let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    excerpt(&why, 300)
 }
 
 /// Tells whether what came was no TLS, or no certificate that is trusted.

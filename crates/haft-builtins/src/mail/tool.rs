@@ -7,13 +7,16 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::{RateLimit, Retry, ToolSpec};
 use haft_runtime::egress::Egress;
+use lettre::Message;
+use lettre::address::Envelope;
 use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
 use serde_json::json;
 
 use super::account::{self, Account, Privacy};
-use super::failure::{self, Step};
+use super::failure::{self, Refusal, Step};
 use super::message::{self, Args, LONGEST_SUBJECT, MOST_RECIPIENTS};
 use super::stream;
 use crate::settings::PlatformSettings;
@@ -38,7 +41,7 @@ pub(crate) fn send_email(per_minute: u32) -> Result<ToolSpec, NameError> {
     };
     let mut spec = describe(Describe {
         name: "send_email",
-        description: "Send an e-mail from the address that this server is set up with. Use it only when the user wants a message \
+        description: "Send an e-mail from the address that is set up here. Use it only when the user wants a message \
                       sent: it cannot be taken back. Returns the message id and the recipients once the mail server has \
                       accepted the message.",
         category: "communication",
@@ -125,8 +128,7 @@ impl SendEmail {
         let account = account::read(call, &self.platform).await?;
         let message = message::compose(args, account.from.clone())?;
         let mut connection = self.connect(&account).await?;
-        let sent = connection.send(message.envelope(), &message.formatted()).await;
-        sent.map_err(|error| failure::of_step(Step::Send, &error))?;
+        hand_over(&mut connection, &message).await?;
         // The message is accepted; a server that does not say goodbye changes nothing.
         let _ = tokio::time::timeout(QUIT_TIME, connection.quit()).await;
         let id = message.headers().get_raw("Message-ID").unwrap_or_default();
@@ -146,6 +148,61 @@ impl BuiltIn for SendEmail {
             Err(CallError::new(ErrorCode::Timeout, "the mail server did not answer in time").retryable(false))
         })
     }
+}
+
+/// Hands a message over: to all of its recipients, or to nobody.
+async fn hand_over(connection: &mut AsyncSmtpConnection, message: &Message) -> Result<(), CallError> {
+    let (envelope, text) = (message.envelope(), message.formatted());
+    let failed = |error| failure::of_step(Step::Send, &error);
+    let options = mail_options(connection, envelope, &text)?;
+    connection.command(Mail::new(envelope.from().cloned(), options)).await.map_err(failed)?;
+    let mut refused = Vec::new();
+    for address in envelope.to() {
+        match connection.command(Rcpt::new(address.clone(), Vec::new())).await {
+            Ok(_) => {}
+            // The others are asked for as well, so that all of them can be mended at once.
+            Err(error) if error.status().is_some() => {
+                refused.push(Refusal { address: address.to_string(), error });
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    if !refused.is_empty() {
+        // Without the message itself, nothing was sent.
+        let _ = tokio::time::timeout(QUIT_TIME, connection.quit()).await;
+        return Err(failure::refused_recipients(&refused, envelope.to().len()));
+    }
+    connection.command(Data).await.map_err(failed)?;
+    connection.message(&text).await.map_err(failed)?;
+    Ok(())
+}
+
+/// Says what the message needs of the server, which has to offer it.
+fn mail_options(
+    connection: &AsyncSmtpConnection,
+    envelope: &Envelope,
+    text: &[u8],
+) -> Result<Vec<MailParameter>, CallError> {
+    let server = connection.server_info();
+    let mut options = Vec::new();
+    let mut addresses = envelope.from().into_iter().chain(envelope.to());
+    if addresses.any(|address| !AsRef::<str>::as_ref(address).is_ascii()) {
+        if !server.supports_feature(Extension::SmtpUtfEight) {
+            return Err(failed(
+                "the mail server takes only addresses of ASCII letters (it offers no SMTPUTF8)",
+            ));
+        }
+        options.push(MailParameter::SmtpUtfEight);
+    }
+    if !text.is_ascii() {
+        if !server.supports_feature(Extension::EightBitMime) {
+            return Err(failed(
+                "the mail server takes only messages of ASCII letters (it offers no 8BITMIME)",
+            ));
+        }
+        options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+    }
+    Ok(options)
 }
 
 /// The certificate has to be of the name that the settings say, whatever address it resolved to.

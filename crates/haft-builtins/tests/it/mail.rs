@@ -122,11 +122,30 @@ async fn a_server_that_refuses_says_why() {
     let settings_of = |server: &SmtpServer| settings(server, &[("SMTP_TLS", "none")]);
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
-    insta::assert_snapshot!(error.message, @"the mail server refused the message: 550 5.1.1 no such user here");
+    insta::assert_snapshot!(error.message, @"the mail server refused the recipient `ann@example.com`: 550 5.1.1 no such user here");
 
     let server = SmtpServer::start(Manner::NoLogins).await.unwrap();
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!(error.for_model.as_deref(), Some("the mail server refused the login"));
+}
+
+#[tokio::test]
+async fn a_recipient_that_is_refused_is_named_and_nobody_gets_the_message() {
+    let server = SmtpServer::start(Manner::SomeRecipients).await.unwrap();
+    let rig = rig(&settings(&server, &[("SMTP_TLS", "none")]), None);
+    let to = |to: &[&str]| json!({"to": to, "subject": "Hello", "body": "How are you?"});
+    let error = rig.call("send_email", to(&["ann@example.com", "no@example.com"])).await.unwrap_err();
+    assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
+    assert_eq!(error.details, Some(json!({"refused": ["no@example.com"], "sent": false})));
+    insta::assert_snapshot!(error.model_text(), @"Tool call failed: the mail server refused the recipient `no@example.com`: 550 5.1.1 no such user here; the others did not get it either: nothing was sent");
+
+    let many: Vec<String> = (0..8).map(|number| format!("no{number}@example.com")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let error = rig.call("send_email", to(&many)).await.unwrap_err();
+    insta::assert_snapshot!(error.message, @"the mail server refused these recipients: `no0@example.com`: 550 5.1.1 no such user here; `no1@example.com`: 550 5.1.1 no such user here; `no2@example.com`: 550 5.1.1 no such user here; `no3@example.com`: 550 5.1.1 no such user here; `no4@example.com`: 550 5.1.1 no such user here; and 3 more");
+    assert_eq!(server.mails(), []);
+    rig.call("send_email", to(&["ann@example.com"])).await.unwrap();
+    assert_eq!(server.mails().len(), 1);
 }
 
 #[tokio::test]

@@ -20,6 +20,37 @@ pub(super) fn command(spec: &ToolSpec, exec: &Exec, checked: &mut Checked) {
         }
         Err(problems) => checked.errors.extend(problems),
     }
+    if has_pipe(&exec.command) && !exec.command.contains("pipefail") {
+        checked.warn(
+            "implementation.command",
+            "pipe_hides_failure",
+            "of programs in a pipe only the last one decides whether the call failed; begin the command with \
+             `set -o pipefail;` so that a failure of the others is told too",
+        );
+    }
+}
+
+/// Tells whether a command hands the output of one program to another.
+fn has_pipe(command: &str) -> bool {
+    let (mut quote, mut is_escaped, mut before) = (None, false, ' ');
+    let mut rest = command.chars().peekable();
+    // What stands between braces is a template, where the sign means something else.
+    let mut braces = 0_usize;
+    while let Some(c) = rest.next() {
+        let next = rest.peek().copied();
+        match (c, quote) {
+            _ if is_escaped => is_escaped = false,
+            ('{', _) if next == Some('{') => braces += 1,
+            ('}', _) if next == Some('}') => braces = braces.saturating_sub(1),
+            ('\\', None | Some('"')) => is_escaped = true,
+            ('\'' | '"', None) => quote = Some(c),
+            (_, Some(open)) if c == open => quote = None,
+            ('|', None) if braces == 0 && before != '|' && before != '>' && next != Some('|') => return true,
+            _ => {}
+        }
+        before = c;
+    }
+    false
 }
 
 /// Compiles a python body, and warns of arguments that cannot be variables.

@@ -23,9 +23,7 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
             fields.error("params", "wrong_type", message);
             None
         }
-        Some("params") => {
-            fields.nested_list("params").map(|entries| params::to_schema(&fields.path("params"), entries))
-        }
+        Some("params") => fields.nested_list("params").map(params::to_schema),
         Some(key) => draft::schema(&mut fields, key),
         None => None,
     };

@@ -362,7 +362,7 @@ enabled: false
 
 #[test]
 fn faults_name_line_and_remedy() {
-    insta::assert_snapshot!(findings(&with("implementation:\n  type: htpp\n  url: x\n"), Yaml), @r"line 5, column 3: `implementation.type`: `htpp` is not one of `function`, `http`, `script`, `wasm`, `exec`, `file_read`, `file_write`, `python`, `mcp`, `artifact`, `agent_call`, `rag_retrieval`; did you mean `http`?");
+    insta::assert_snapshot!(findings(&with("implementation:\n  type: htpp\n  url: x\n"), Yaml), @r"line 5, column 3: `implementation.type`: `htpp` is not one of `builtin`, `function`, `http`, `script`, `wasm`, `exec`, `file_read`, `file_write`, `python`, `mcp`, `artifact`, `agent_call`, `rag_retrieval`; did you mean `http`?");
     insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: {{base}}/x\n"), Yaml), @r#"line 6, column 9: this is not valid YAML: a map or a list stands where a key is expected; hint: put `{{…}}` in quotes, as in `url: "{{base}}/x"`"#);
     insta::assert_snapshot!(findings(&with("implementation:\n\ttype: http\n"), Yaml), @r"line 5, column 2: this is not valid YAML: tabs disallowed within this context (block indentation); hint: an indentation has a tab in it; YAML wants spaces");
     insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  body:\n    zip: 01234\n"), Yaml), @r"line 8, column 10: `implementation.body.zip`: `01234` is another number in YAML 1.1 than in YAML 1.2; put it in quotes, or leave out the leading zeros");
@@ -375,7 +375,7 @@ line 8, column 11: `implementation.retry.backof`: is not a known key and is igno
 line 7, column 5: `params.3`: expected a map, found a text
 line 3, column 5: `params.0.name`: is missing; expected the name of the parameter
 line 5, column 5: `params.1.type`: `text` is not one of `string`, `integer`, `number`, `boolean`, `array`, `object`
-line 2, column 1: `params.a`: is declared twice
+line 6, column 5: `params.2.name`: `a` is declared already; keep one of them
 ");
     insta::assert_snapshot!(findings("name: t\nparams: {a: string}\n", Yaml), @r"
 line 2, column 1: `params`: expected a list, found a map; write each parameter as `- name: city` with its `type` below

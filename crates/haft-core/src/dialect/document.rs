@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::load::Loaded;
 use super::yaml::{MAX_DEPTH, Node, Place};
-use super::{control, hints, json, load};
+use super::{control, hints, json, load, spelling};
 use crate::catalog::FileForm;
 use crate::problem::Problem;
 
@@ -106,7 +106,7 @@ impl<'t> Document<'t> {
 }
 
 /// Adds to problems that were found in what a text defines the place where their field stands in that text, as far as
-/// it can be told.
+/// it can be told, and names the field as the text does.
 pub fn place(text: &str, form: FileForm, problems: &mut [Problem]) {
     if let Ok(document) = Document::parse(text, form) {
         document.place(problems);
@@ -115,7 +115,11 @@ pub fn place(text: &str, form: FileForm, problems: &mut [Problem]) {
 
 fn locate(problems: &mut [Problem], tree: &Node, offset: u32, shifts: &[i64]) {
     for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
-        let path = problem.field.replace('[', ".").replace(']', "");
+        let mut path = problem.field.replace('[', ".").replace(']', "");
+        if let Some(written) = spelling::written(tree, &path) {
+            problem.field.clone_from(&written);
+            path = written;
+        }
         if let Some(Place { line, column }) = tree.locate(&path) {
             problem.line = Some(line);
             problem.column = Some(column);

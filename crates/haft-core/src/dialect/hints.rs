@@ -16,7 +16,21 @@ pub(super) fn explain(mut problem: Problem, text: &str) -> Problem {
 }
 
 fn slip_of(line: &str) -> Option<String> {
-    tab(line).or_else(|| unquoted_braces(line))
+    tab(line).or_else(|| unquoted_braces(line)).or_else(|| unquoted_colon(line))
+}
+
+/// A second colon in a line would make a map of a value, which YAML refuses there.
+fn unquoted_colon(line: &str) -> Option<String> {
+    let line = line.trim();
+    let (key, value) = line.strip_prefix("- ").unwrap_or(line).split_once(": ")?;
+    let value = value.trim();
+    let is_plain = !value.starts_with(['"', '\'', '{', '[', '|', '>', '&', '*', '!', '#']);
+    let has_colon = value.contains(": ") || value.ends_with(':');
+    if !is_plain || !has_colon {
+        return None;
+    }
+    let shown = if value.contains(['"', '\\']) { "…".to_owned() } else { excerpt(value, 60) };
+    Some(format!("put a value with a colon in it in quotes, as in `{}: \"{shown}\"`", excerpt(key, 40)))
 }
 
 fn tab(line: &str) -> Option<String> {

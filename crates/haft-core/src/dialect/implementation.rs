@@ -99,11 +99,18 @@ impl Block {
 
 /// Reads the name of an implementation type.
 pub(super) fn kind(word: &str) -> Result<Kind, String> {
-    Kind::parse(word).ok_or_else(|| not_one_of(word, &Kind::ALL.map(Kind::as_str)))
+    Kind::parse(word).ok_or_else(|| not_one_of(word, &words()))
 }
 
 fn kinds() -> String {
-    Kind::ALL.map(|kind| format!("`{}`", kind.as_str())).join(", ")
+    words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of all types; a function has also the one that definitions know it by.
+fn words() -> Vec<&'static str> {
+    let mut words = vec!["builtin"];
+    words.extend(Kind::ALL.map(Kind::as_str));
+    words
 }
 
 /// Settings of functions that may stand outside `config`.

@@ -23,6 +23,7 @@ mod params;
 mod reading;
 mod registry;
 mod skill;
+mod spelling;
 #[cfg(test)]
 mod test_support;
 mod tool_json;

@@ -32,16 +32,16 @@ const WORDS: [&str; 20] = [
 ];
 
 /// Makes the schema of a list of parameters.
-pub(super) fn to_schema(path: &str, entries: Vec<Fields<'_>>) -> Value {
+pub(super) fn to_schema(entries: Vec<Fields<'_>>) -> Value {
     let mut object = Object::default();
     for mut entry in entries {
         let Some(name) = entry.required_text("name", "the name of the parameter") else {
             entry.rest();
             continue;
         };
-        let report = entry.report();
         if object.properties.contains_key(&name) {
-            report.error(join(path, &excerpt(&name, 60)), "duplicate_key", "is declared twice");
+            let message = format!("`{}` is declared already; keep one of them", excerpt(&name, 60));
+            entry.error("name", "duplicate_key", message);
         }
         object.add(name, &mut entry);
     }
@@ -224,7 +224,7 @@ fn reads_back(list: &Value, schema: &Value) -> bool {
     let map = Map::from_iter([("params".to_owned(), list.clone())]);
     let read = {
         let mut fields = Fields::new("", map, &report);
-        fields.nested_list("params").map(|entries| to_schema("params", entries))
+        fields.nested_list("params").map(to_schema)
     };
     let (errors, warnings) = report.into_parts();
     errors.is_empty() && warnings.is_empty() && read.as_ref() == Some(schema)

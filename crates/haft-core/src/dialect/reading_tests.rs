@@ -82,7 +82,7 @@ fn syntax_errors_have_a_place() {
     insta::assert_snapshot!(findings("{\"name\": \"x\",\n  \"impl\": }", Json), @r"line 2, column 11: this is not valid JSON: expected value");
     insta::assert_snapshot!(findings("{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}", Json), @r"line 2, column 18: this is not valid JSON: duplicate key `c`");
     insta::assert_snapshot!(findings("", Json), @r"line 1: this is not valid JSON: EOF while parsing a value");
-    insta::assert_snapshot!(findings("name: a: b\n", Yaml), @r"line 1, column 8: this is not valid YAML: mapping values are not allowed in this context");
+    insta::assert_snapshot!(findings("name: a: b\n", Yaml), @r#"line 1, column 8: this is not valid YAML: mapping values are not allowed in this context; hint: put a value with a colon in it in quotes, as in `name: "a: b"`"#);
     insta::assert_snapshot!(findings("name: [a\n", Yaml), @r"line 1, column 7: this is not valid YAML: unclosed bracket '['");
     insta::assert_snapshot!(findings("name: a\nname: b\n", Yaml), @r"line 2, column 1: the key `name` stands here a second time; keep one of them");
     insta::assert_snapshot!(findings("name: *nobody\n", Yaml), @r"line 1, column 7: this is not valid YAML: while parsing node, found unknown anchor");

@@ -18,7 +18,9 @@ fn told(lines: &str) -> String {
 fn all(text: &str) -> String {
     let found = findings(text, Yaml);
     let Ok(reading) = read(text, Yaml, &Defaults::default()) else { return found };
-    let mut problems = check::definition(&reading.spec).errors;
+    let check::Checked { errors: mut problems, warnings } = check::definition(&reading.spec);
+    let of_values = [check::UNFITTING_VALUE, "pipe_hides_failure"];
+    problems.extend(warnings.into_iter().filter(|warning| of_values.contains(&warning.code.as_str())));
     place(text, Yaml, &mut problems);
     let mut said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     said.extend((!found.is_empty()).then_some(found));
@@ -111,7 +113,55 @@ line 12, column 3: `implementation.timeout`: `30 seconds` is not a duration; wri
 line 13, column 24: `implementation.retry.backoff`: `1d` is not a duration; write days in hours, as in `24h`; one day is the most
 ");
     insta::assert_snapshot!(told("  url: https://a.example\n  timeout: [30]\n"), @r"line 12, column 3: `implementation.timeout`: expected a duration such as `30s`, found a list");
-    insta::assert_snapshot!(told("  url: https://a.example\n  timeout: 0s\n"), @r"line 8, column 1: `implementation.timeout_ms`: is no time at all; leave it out for the default");
+    insta::assert_snapshot!(told("  url: https://a.example\n  timeout: 0s\n"), @r"line 12, column 3: `implementation.timeout`: is no time at all; leave it out for the default");
+}
+
+#[test]
+fn faults_of_the_checks_have_the_line_and_the_key_that_was_written() {
+    insta::assert_snapshot!(told("  url: https://a.example\n  retry:\n    attempts: 99\n    backoff: 2h\n"), @r"
+line 13, column 5: `implementation.retry.attempts`: at most 10 are allowed
+line 14, column 5: `implementation.retry.backoff`: at most 1h are allowed
+");
+    insta::assert_snapshot!(all("name: t\ndescription: d\nparams: []\nexecution:\n  rate_limit: {calls: 0, per: 1 minute}\n  max_concurrency: 0\n  timeout: 0\nimplementation: {type: builtin, function: f}\n"), @r"
+line 7, column 3: `execution.timeout`: is no time at all; leave it out for the default
+line 6, column 3: `execution.max_concurrency`: is 0, so no call could ever run; use 1 or more
+line 5, column 16: `execution.rate_limit.calls`: is 0, so no call could ever run; use 1 or more
+line 5, column 26: `execution.rate_limit.per`: `1 minute` is not a duration; write minutes as in `5m`, without a space
+");
+    insta::assert_snapshot!(all("name: t\ndescription: d\nparams:\n  - name: size\n    type: string\n  - name: count\n    type: integer\n    default: many\n    enum: [1, x]\n    minimum: 3\n    maximum: 2\nimplementation:\n  type: exec\n  command: x\n  timeout: 2h\n"), @r#"
+line 15, column 3: `implementation.timeout`: at most 1h are allowed
+line 11, column 5: `params.1.maximum`: no value fits: the maximum, 2, is below the minimum, 3
+line 8, column 5: `params.1.default`: the default does not fit the argument's own schema: "many" is not one of 1 or "x"
+line 9, column 5: `params.1.enum`: a listed value does not fit the argument's own schema: 1 is less than the minimum of 3
+line 9, column 5: `params.1.enum`: a listed value does not fit the argument's own schema: "x" is not of type "integer"
+"#);
+    insta::assert_snapshot!(all("name: t\ndescription: d\nparams:\n  - {name: a, type: string}\n  - name: b\n  - {name: a, type: integer}\nimplementation: {type: builtin, function: f}\n"), @r"line 6, column 6: `params.2.name`: `a` is declared already; keep one of them");
+    insta::assert_snapshot!(all("name: search\ndescription: d\nparams: []\nimplementation: {type: builtin, function: f}\n"), @r"line 1, column 1: `name`: tool name `search` is reserved: `bundles`, `tools`, `search`, `definitions`, `builtins` are parts of addresses of haft's API, where a tool of that name could not be reached; choose another name");
+}
+
+#[test]
+fn a_colon_in_a_value() {
+    insta::assert_snapshot!(all("name: t\ndescription: Note: this\nparams: []\nimplementation: {type: builtin, function: f}\n"), @r#"line 2, column 18: this is not valid YAML: mapping values are not allowed in this context; hint: put a value with a colon in it in quotes, as in `description: "Note: this"`"#);
+    insta::assert_snapshot!(all("name: t\ndescription: d\nparams:\n  - name: a\n    description: one of: b, c\nimplementation: {type: builtin, function: f}\n"), @r#"line 5, column 24: this is not valid YAML: mapping values are not allowed in this context; hint: put a value with a colon in it in quotes, as in `description: "one of: b, c"`"#);
+}
+
+#[test]
+fn a_pipe_that_hides_a_failure() {
+    let exec = |command: &str| {
+        let command = serde_json::to_string(command).unwrap();
+        all(&format!(
+            "name: t\ndescription: d\nparams: [{{name: url, type: string}}]\nimplementation:\n  type: exec\n  command: {command}\n"
+        ))
+    };
+    insta::assert_snapshot!(exec("curl -s '{{url}}' | jq ."), @"line 6, column 3: `implementation.command`: of programs in a pipe only the last one decides whether the call failed; begin the command with `set -o pipefail;` so that a failure of the others is told too");
+    for command in [
+        "set -o pipefail; curl -s '{{url}}' | jq .",
+        "echo '{{url | default:x}}'",
+        "grep 'a|b' x || true",
+        "echo a\\|b \"c|d\" >| e",
+    ] {
+        assert_eq!(exec(command), "", "{command}");
+    }
 }
 
 #[test]

@@ -41,7 +41,9 @@ impl FileError {
             Errno::NOTDIR => ("not_found", "does not exist: a part of it is no folder"),
             Errno::NAMETOOLONG => ("invalid_path", "has a name that is too long"),
             Errno::INVAL | Errno::ILSEQ => ("invalid_path", "is no name that the file system takes"),
-            Errno::ACCESS | Errno::PERM => ("permission", "may not be opened by the server"),
+            Errno::ACCESS | Errno::PERM => {
+                ("permission", "may not be opened: its permissions do not allow it")
+            }
             Errno::ROFS => ("permission", "is on a file system that is read-only"),
             Errno::ISDIR => ("not_a_file", "is a folder"),
             Errno::NXIO | Errno::NODEV => ("not_a_file", "is no regular file"),

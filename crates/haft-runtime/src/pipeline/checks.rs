@@ -27,7 +27,7 @@ pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc
 
 pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
     if plan.spec.needs_approval() && !elevated {
-        let message = format!("`{}` needs an approval, or a token that is elevated", plan.spec.name);
+        let message = format!("`{}` needs an approval, or a caller who is elevated", plan.spec.name);
         return Err(CallError::new(ErrorCode::ApprovalRequired, message));
     }
     Ok(())

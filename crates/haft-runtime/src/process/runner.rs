@@ -158,7 +158,7 @@ pub(crate) fn refused(error: &SandboxError) -> CallError {
         SandboxError::MissingProgram(_) => CallError::new(ErrorCode::NotReady, message),
         SandboxError::Unavailable { .. } | SandboxError::Unsupported { .. } => {
             CallError::new(ErrorCode::SandboxUnavailable, message)
-                .for_model("this tool cannot run on this server at present")
+                .for_model("this tool cannot run here at present")
         }
         SandboxError::Engine { .. } | SandboxError::Prepare { .. } | SandboxError::System { .. } => {
             CallError::new(ErrorCode::SandboxUnavailable, message).for_model("the tool could not be started")

@@ -72,7 +72,7 @@ impl PythonFunction {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let toolset = self.toolset.current().await.map_err(|error| {
             CallError::new(ErrorCode::NotReady, format!("failed to read the toolset's folder: {error}"))
-                .for_model("this tool cannot run on this server at present")
+                .for_model("this tool cannot run here at present")
         })?;
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec)?;

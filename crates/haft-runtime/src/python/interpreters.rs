@@ -143,7 +143,7 @@ fn failure(error: &ServerError) -> CallError {
     match error {
         ServerError::Sandbox(error) => refused(error),
         ServerError::Start(_) => CallError::new(ErrorCode::NotReady, error.to_string())
-            .for_model("this tool cannot run on this server at present"),
+            .for_model("this tool cannot run here at present"),
         ServerError::Wire(source) => {
             CallError::new(ErrorCode::SandboxUnavailable, format!("{error}: {source}"))
                 .for_model("the tool could not be started")

@@ -8,8 +8,9 @@ use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::check;
 use haft_core::executor::Prepared;
-use haft_core::export::{Format, ToldNames, definition};
+use haft_core::export::{Format, ToldNames, definition, is_model_name, model_name};
 use haft_core::implementation::Implementation;
+use haft_core::outcome::CallError;
 use haft_core::problem::{Problem, join};
 use haft_core::redact;
 use haft_core::runnable::{Mode, Refusal, Standing, runnable};
@@ -191,7 +192,7 @@ pub struct Entry {
     /// `bundle:name@version`, spelled once.
     pub qualified: Arc<str>,
     /// Why the newest definition cannot run, as far as that is known without compiling it.
-    unavailable: Option<String>,
+    unavailable: Option<Problem>,
     head: Slot,
     published: Slot,
     pub(super) counter: Arc<Counter>,
@@ -219,7 +220,7 @@ impl Entry {
             Some((_, spec)) if *spec == tool.spec => Arc::clone(&head),
             _ => reuse(|entry| &entry.published, published_same),
         };
-        let unavailable = executors.available(&tool.spec).err().map(|problem| problem.to_string());
+        let unavailable = executors.available(&tool.spec).err();
         let counter =
             earlier.map_or_else(|| Arc::new(Counter::starting(tool.usage)), |e| Arc::clone(&e.counter));
         let most = tool.spec.execution.limits.max_parallel;
@@ -315,10 +316,31 @@ impl Entry {
         if let Some(fault) = &self.tool.fault {
             return Some(fault.clone());
         }
-        if let Some(reason) = &self.unavailable {
-            return Some(reason.clone());
+        if let Some(problem) = &self.unavailable {
+            return Some(problem.to_string());
         }
         self.head.problems().map(|problems| join(&problems)).or_else(|| self.head.found_later())
+    }
+
+    /// Returns what is wrong with the newest definition, as far as it is the definition's.
+    pub fn problems(&self) -> Vec<Problem> {
+        match (&self.tool.fault, &self.unavailable) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(problem)) => vec![problem.clone()],
+            (None, None) => self.head.problems().map(|problems| problems.to_vec()).unwrap_or_default(),
+        }
+    }
+
+    /// Says to the model what an error says of this tool by its whole name: it knows the tool by its own.
+    pub(crate) fn for_model(&self, error: CallError) -> CallError {
+        let text = error.for_model.as_deref().unwrap_or(&error.message);
+        if !text.contains(&*self.qualified) {
+            return error;
+        }
+        let name = self.tool.spec.name.as_str();
+        let told = if is_model_name(name) { name.to_owned() } else { model_name(name) };
+        let text = text.replace(&*self.qualified, &told);
+        error.for_model(text)
     }
 
     /// Tells whether the newest definition can run.

@@ -88,7 +88,7 @@ impl Concurrency {
         // Every visit holds the room, and the map does.
         if Arc::strong_count(room) > self.most.saturating_add(self.most_waiting) {
             let message = format!("too many calls wait for {}; try again later", self.name(call));
-            return Err(CallError::new(ErrorCode::Overloaded, message));
+            return Err(call.entry.for_model(CallError::new(ErrorCode::Overloaded, message)));
         }
         Ok(Visit { stage: self, key, room: Arc::clone(room) })
     }

@@ -232,7 +232,8 @@ impl Stage for RateLimit {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
         Box::pin(async move {
             if let Some(count) = self.count(call)? {
-                count.take(self.name(call), call.deadline, self.most_waiting).await?;
+                let taken = count.take(self.name(call), call.deadline, self.most_waiting).await;
+                taken.map_err(|error| call.entry.for_model(error))?;
             }
             next.run(call).await
         })

@@ -48,7 +48,7 @@ async fn the_slack_example_sends_with_its_secret() {
         .private_hosts([upstream.address.to_string()])
         .build()
         .unwrap();
-    assert_eq!(tools.load_text(FileForm::Yaml, &at(&upstream)).unwrap(), "send_slack");
+    assert_eq!(tools.load_text(FileForm::Yaml, &at(&upstream)).unwrap().name, "send_slack");
     let value = tools.execute("send_slack", json!({"channel": "general", "message": "hi"})).await.unwrap();
     assert_eq!(value, json!({"ok": true}));
 }

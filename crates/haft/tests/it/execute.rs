@@ -197,3 +197,50 @@ async fn an_unknown_tool_is_told_with_the_nearest() {
         assert_eq!(tools.execute(name, ()).await.unwrap_err().model_text(), expected);
     }
 }
+
+#[tokio::test]
+async fn a_number_of_single_precision_is_as_short_as_it_was_written() {
+    #[derive(Serialize)]
+    struct Measured {
+        narrow: f32,
+        wide: f64,
+        list: Vec<f32>,
+    }
+    let tools = Tools::new();
+    let measured = || Measured { narrow: 0.1, wide: f64::from(0.1_f32), list: vec![1.5, 2.3] };
+    tools.register(ToolDef::new("one", |_: Value| async { 0.1_f32 })).unwrap();
+    tools.register(ToolDef::new("wide", |_: Value| async { 0.1_f64 })).unwrap();
+    tools.register(ToolDef::new("all", move |_: Value| async move { haft::Json(measured()) })).unwrap();
+    assert_eq!(tools.execute("one", ()).await.unwrap().to_string(), "0.1");
+    assert_eq!(tools.execute("wide", ()).await.unwrap().to_string(), "0.1");
+    assert_eq!(
+        tools.execute("all", ()).await.unwrap().to_string(),
+        r#"{"narrow":0.1,"wide":0.10000000149011612,"list":[1.5,2.3]}"#
+    );
+}
+
+#[tokio::test]
+async fn the_model_reads_the_name_that_it_knows() {
+    let text = |name: &str, more: &str| {
+        format!(
+            "name: {name}\ndescription: d\nparams: []\nimplementation: {{type: builtin, function: f}}\n{more}"
+        )
+    };
+    let tools = Tools::new();
+    for (name, more) in [
+        ("off", "enabled: false\n"),
+        ("gone", ""),
+        ("denied", "policy: deny\n"),
+        ("rare", "execution: {rate_limit: {calls: 1, per: 1h}}\n"),
+    ] {
+        tools.load_text(haft::FileForm::Yaml, &text(name, more)).unwrap();
+    }
+    let told = async |name: &str| tools.execute(name, ()).await.unwrap_err().model_text();
+    assert_eq!(told("gone").await, "Tool call failed: `gone` is not ready");
+    tools.register_function(ToolDef::new("f", |_: Value| async {})).unwrap();
+    assert_eq!(told("off").await, "Tool call failed: `off` is disabled");
+    assert_eq!(told("denied").await, "Tool call failed: the policy of `denied` is `deny`");
+    tools.execute("rare", ()).await.unwrap();
+    let rare = told("rare").await;
+    assert!(rare.starts_with("Tool call failed: `rare` takes 1 call in 1h; try again in "), "{rare}");
+}

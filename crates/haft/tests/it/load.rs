@@ -84,7 +84,7 @@ async fn a_loop_of_links_ends() {
     assert_eq!(report.loaded, ["mounted", "good"]);
     // By whatever path it is named, it is the same file.
     for (path, name) in [("same.yaml", "good"), ("sub/good.yaml", "good"), ("mounted.yaml", "mounted")] {
-        assert_eq!(tools.load_file(at.join(path)).unwrap(), name, "{path}");
+        assert_eq!(tools.load_file(at.join(path)).unwrap().name, name, "{path}");
     }
     let mut told = refused(&report, at);
     told.sort();
@@ -144,8 +144,8 @@ fn one_file_is_loaded_by_its_name() {
     write(at, "greet.yaml", &of_function("greet", "work"));
     let tools = tools();
     tools.register(greet()).unwrap();
-    assert_eq!(tools.load_file(at.join("a.yaml")).unwrap(), "one");
-    assert_eq!(tools.load_file(at.join("a.yaml")).unwrap(), "one");
+    assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
+    assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
     let told = |file: &str| tools.load_file(at.join(file)).unwrap_err().problems[0].to_string();
     assert_eq!(
         told("x.txt"),
@@ -160,4 +160,24 @@ fn one_file_is_loaded_by_its_name() {
     assert!(error.to_string().ends_with("none: it cannot be opened: No such file or directory (os error 2)"));
     let error = tools.load_directory(at.join("a.yaml")).unwrap_err();
     assert!(error.to_string().ends_with("it is not a folder; load it as a file"));
+}
+
+#[test]
+fn one_definition_is_told_of_as_a_folder_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = of_function("say", "missing") + "colour: red\n";
+    write(folder.path(), "say.yaml", &text);
+    let tell = |loaded: haft::Loaded| {
+        let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        let not_ready = loaded.not_ready.map(|fault| fault.reason).unwrap_or_default();
+        format!("{}: {}; {not_ready}", loaded.name, warnings.join("; "))
+    };
+    let of_file = tell(Tools::new().load_file(folder.path().join("say.yaml")).unwrap());
+    insta::assert_snapshot!(of_file, @"say: line 5, column 1: `colour`: is not a known key and is ignored; line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
+    let of_text = tell(Tools::new().load_text(haft::FileForm::Yaml, &text).unwrap());
+    insta::assert_snapshot!(of_text, @"say: line 5, column 1: `colour`: is not a known key and is ignored; `implementation.function`: no function `missing` is registered in this program");
+    let report = Tools::new().load_directory(folder.path()).unwrap();
+    let path = folder.path().canonicalize().unwrap().join("say.yaml").display().to_string();
+    insta::assert_snapshot!(report.not_ready[0].to_string().replace(&path, "FILE"), @"`say` is not ready: FILE: line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
+    insta::assert_snapshot!(report.warnings[0].to_string().replace(&path, "FILE"), @"FILE: line 5, column 1: `colour`: is not a known key and is ignored");
 }

@@ -284,3 +284,118 @@ async fn what_a_function_borrows_is_owned_by_the_call() {
     let args = json!({"parts": ["a", "b"], "folder": "/x", "number": 3});
     check(join::tool(), args, json!("/x-a-b-3")).await;
 }
+
+mod foreign {
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    pub(super) struct Empty {}
+
+    #[derive(Deserialize, JsonSchema)]
+    pub(super) struct Named {
+        pub(super) name: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "action", rename_all = "snake_case")]
+    pub(super) enum Tagged {
+        Create { name: String },
+        Copy(Named),
+        Clear,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    pub(super) enum Either {
+        Named(Named),
+        Counted { count: u32 },
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    pub(super) struct Flat {
+        #[serde(flatten)]
+        pub(super) inner: Named,
+        pub(super) size: u32,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    pub(super) struct Open {
+        #[serde(flatten)]
+        pub(super) rest: Map<String, Value>,
+    }
+
+    /// Takes nothing.
+    #[tool]
+    pub(super) fn empty(_args: Args<Empty>) -> &'static str {
+        "empty"
+    }
+
+    /// Takes one of several.
+    #[tool]
+    pub(super) fn tagged(Args(args): Args<Tagged>) -> String {
+        match args {
+            Tagged::Create { name } | Tagged::Copy(Named { name }) => name,
+            Tagged::Clear => "clear".to_owned(),
+        }
+    }
+
+    /// Takes one of two.
+    #[tool]
+    pub(super) fn either(Args(args): Args<Either>) -> String {
+        match args {
+            Either::Named(named) => named.name,
+            Either::Counted { count } => count.to_string(),
+        }
+    }
+
+    /// Takes both.
+    #[tool]
+    pub(super) fn flat(Args(args): Args<Flat>) -> String {
+        format!("{}{}", args.inner.name, args.size)
+    }
+
+    /// Takes anything.
+    #[tool]
+    pub(super) fn open(Args(args): Args<Open>) -> usize {
+        args.rest.len()
+    }
+
+    /// Takes anything.
+    #[tool]
+    pub(super) fn any(Args(args): Args<Value>) -> Value {
+        args
+    }
+}
+
+#[tokio::test]
+async fn what_no_type_names_is_refused_whatever_the_type() {
+    let tools = Tools::new();
+    for def in [
+        foreign::empty::tool(),
+        foreign::tagged::tool(),
+        foreign::either::tool(),
+        foreign::flat::tool(),
+        foreign::open::tool(),
+        foreign::any::tool(),
+    ] {
+        tools.register(def).unwrap();
+    }
+    for (tool, good) in [
+        ("empty", json!({})),
+        ("tagged", json!({"action": "create", "name": "a"})),
+        ("tagged", json!({"action": "copy", "name": "a"})),
+        ("tagged", json!({"action": "clear"})),
+        ("either", json!({"name": "a"})),
+        ("either", json!({"count": 1})),
+        ("flat", json!({"name": "a", "size": 1})),
+    ] {
+        tools.execute(tool, &good).await.unwrap();
+        let mut foreign = good;
+        foreign["colour"] = json!("red");
+        let error = tools.execute(tool, &foreign).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::InvalidArguments, "{tool} {foreign}");
+        assert!(error.message.contains("colour") || tool == "tagged" || tool == "either", "{error}");
+    }
+    assert_eq!(tools.execute("open", json!({"a": 1, "b": 2})).await.unwrap(), 2);
+    assert_eq!(tools.execute("any", json!({"a": 1})).await.unwrap(), json!({"a": 1}));
+}

@@ -209,7 +209,8 @@ fn a_type_for_all_arguments_is_the_schema() {
           "required": [
             "action",
             "name"
-          ]
+          ],
+          "additionalProperties": false
         },
         {
           "type": "object",
@@ -226,7 +227,8 @@ fn a_type_for_all_arguments_is_the_schema() {
           "required": [
             "action",
             "id"
-          ]
+          ],
+          "additionalProperties": false
         }
       ],
       "type": "object"

@@ -22,6 +22,7 @@ async fn the_rate_of_a_definition_holds() {
     "per": "1m",
     "retry_after_ms": 60000
   },
+  "for_model": "`quick` takes 2 calls in 1m; try again in 1m",
   "retry_after": {
     "secs": 60,
     "nanos": 0
