@@ -76,6 +76,20 @@ pub(crate) enum CliError {
     /// The definition is not valid; what is wrong was printed as data.
     #[error("`{0}` is not valid")]
     NotValid(String),
+    /// No operation of a document became a tool; each reason was printed as data.
+    #[error(
+        "no tool came of the {}: {reason}{}",
+        if *operations == 1 { "operation".to_owned() } else { format!("{operations} operations") },
+        match others { 0 => String::new(), 1 => ", and one other reason".to_owned(), n => format!(", and {n} other reasons") }
+    )]
+    NothingImported {
+        /// How many there were.
+        operations: usize,
+        /// Why the first did not.
+        reason: String,
+        /// How many other reasons there are.
+        others: usize,
+    },
     /// Checks of `haft doctor` failed; they were printed as data.
     #[error("{0} check(s) failed")]
     Unhealthy(usize),
@@ -168,7 +182,7 @@ impl CliError {
             Self::Config(_) | Self::Usage(_) => Exit::Usage,
             Self::Api(error) => api_exit(error),
             Self::CallFailed { .. } => Exit::CallFailed,
-            Self::NotValid(_) => Exit::Invalid,
+            Self::NotValid(_) | Self::NothingImported { .. } => Exit::Invalid,
             Self::Unreachable { .. } | Self::Answer { .. } | Self::Open { .. } => Exit::Unreachable,
             Self::NoToken(_) => Exit::Denied,
             Self::AlreadyServing { .. }
@@ -206,6 +220,7 @@ impl CliError {
             Self::Usage(_)
             | Self::CallFailed { .. }
             | Self::NotValid(_)
+            | Self::NothingImported { .. }
             | Self::Unhealthy(_)
             | Self::Listen { .. }
             | Self::Io { .. }

@@ -48,7 +48,7 @@ impl Body {
             .map_err(|_| ApiError::bad_request("the body took longer than a minute to arrive"))?
             .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
                 Some(_) => too_large(most, setting),
-                None => ApiError::bad_request(format!("the body could not be read: {error}")),
+                None => ApiError::bad_request("the body ended before all of it had arrived; send it again"),
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
     }

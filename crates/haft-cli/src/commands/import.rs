@@ -59,12 +59,37 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
     let report = context.ask(Request::post("/api/import/openapi", body(&arguments)?)).await?;
     context.output.data(&report, |output| {
         output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], rows(&report))?;
-        for warning in texts(&report, "warnings") {
+        for warning in placed(&report, "warnings") {
             output.warn(&warning);
         }
         output.note(&summary(&report));
         Ok(())
-    })
+    })?;
+    match nothing_came(&report) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// An import that made no tool of any operation has failed, whatever its table says.
+fn nothing_came(report: &Value) -> Option<CliError> {
+    let lines = report.get("tools").and_then(Value::as_array)?;
+    let of_document =
+        lines.iter().filter(|line| !matches!(view::text(line, "action").as_str(), "missing" | "deleted"));
+    let mut reasons = Vec::new();
+    let mut operations = 0_usize;
+    for line in of_document {
+        if view::text(line, "action") != "skipped" {
+            return None;
+        }
+        operations += 1;
+        let reason = view::text(line, "reason");
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    let first = reasons.first()?.clone();
+    Some(CliError::NothingImported { operations, reason: first, others: reasons.len() - 1 })
 }
 
 fn body(arguments: &Openapi) -> Result<Value, CliError> {
@@ -121,6 +146,16 @@ fn note(tool: &Value) -> String {
     }
     notes.extend(texts(tool, "warnings"));
     notes.join("; ")
+}
+
+/// Returns the messages of a list of problems, each with the place in the document.
+fn placed(holder: &Value, key: &str) -> Vec<String> {
+    let problems = holder.get(key).and_then(Value::as_array);
+    let told = |problem: &Value| match (view::text(problem, "field"), view::text(problem, "message")) {
+        (field, message) if field.is_empty() => message,
+        (field, message) => format!("`{field}`: {message}"),
+    };
+    problems.into_iter().flatten().map(told).collect()
 }
 
 /// Returns the messages of a list of problems.
@@ -184,5 +219,34 @@ mod tests {
         the tools need these secrets (`haft secret set NAME`): `PETS_KEY`
         tools whose operations are gone were left; `--delete-missing` deletes them
         ");
+    }
+
+    #[test]
+    fn an_import_of_which_nothing_came_has_failed() {
+        let failed = |lines: Value| nothing_came(&json!({"tools": lines})).map(|error| error.to_string());
+        let skipped = |reason: &str| json!({"operation": "POST /a", "action": "skipped", "reason": reason});
+        for (lines, expected) in [
+            (json!([]), None),
+            (json!([skipped("x"), {"action": "created"}]), None),
+            (json!([skipped("x"), {"action": "unchanged"}]), None),
+            (json!([{"action": "missing"}]), None),
+            (json!([skipped("x")]), Some("no tool came of the operation: x")),
+            (
+                json!([skipped("x"), skipped("x"), {"action": "missing"}]),
+                Some("no tool came of the 2 operations: x"),
+            ),
+            (
+                json!([skipped("x"), skipped("y"), skipped("z")]),
+                Some("no tool came of the 3 operations: x, and 2 other reasons"),
+            ),
+        ] {
+            assert_eq!(failed(lines.clone()).as_deref(), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_warning_names_its_place() {
+        let report = json!({"warnings": [{"field": "paths./c", "message": "left out"}, {"field": "", "message": "odd"}]});
+        assert_eq!(placed(&report, "warnings"), ["`paths./c`: left out", "odd"]);
     }
 }

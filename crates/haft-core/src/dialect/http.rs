@@ -8,7 +8,7 @@ use super::fields::{Fields, not_one_of};
 use super::implementation::SECOND;
 use crate::implementation::{
     Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ParamStyle,
-    ResponseEncoding,
+    ResponseEncoding, TextStyle,
 };
 use crate::problem::excerpt;
 
@@ -52,9 +52,12 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
             .and_then(|key| fields.text(key))
             .unwrap_or_default(),
         query: fields.object("query").unwrap_or_default(),
-        styles: styles(fields),
+        styles: styles(fields, "styles", &ParamStyle::ALL.map(|style| (style.as_str(), style))),
+        text_styles: styles(fields, "text_styles", &TextStyle::ALL.map(|style| (style.as_str(), style))),
+        allow_reserved: fields.texts("allow_reserved").unwrap_or_default(),
         headers: fields.text_map("headers").unwrap_or_default(),
         body: body(fields),
+        optional_body: fields.flag("optional_body").unwrap_or_default(),
         success_codes: success_codes(fields),
         response: fields
             .spelling(&["response", "responseEncoding"])
@@ -63,15 +66,22 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
     }
 }
 
-fn styles(fields: &mut Fields<'_>) -> BTreeMap<String, ParamStyle> {
-    let named = fields.text_map("styles").unwrap_or_default();
+fn styles<T: Copy>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    known: &[(&'static str, T)],
+) -> BTreeMap<String, T> {
     let mut styles = BTreeMap::new();
-    for (name, text) in named {
-        if let Some(style) = ParamStyle::ALL.into_iter().find(|style| style.as_str() == text) {
-            styles.insert(name, style);
+    for (name, text) in fields.text_map(key).unwrap_or_default() {
+        if let Some((_, style)) = known.iter().find(|(word, _)| *word == text) {
+            styles.insert(name, *style);
         } else {
-            let message = not_one_of(&text, &ParamStyle::ALL.map(ParamStyle::as_str));
-            fields.error(&format!("styles.{}", excerpt(&name, 60)), "invalid_value", message);
+            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            fields.error(
+                &format!("{key}.{}", excerpt(&name, 60)),
+                "invalid_value",
+                not_one_of(&text, &words),
+            );
         }
     }
     styles

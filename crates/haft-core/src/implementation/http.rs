@@ -72,12 +72,22 @@ pub struct HttpRequest {
     /// are repeated once per item.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub styles: BTreeMap<String, ParamStyle>,
+    /// How an argument that is a list or a map is spelled where it stands in the URL or in a header, by the name of
+    /// the argument; those that are not named are JSON.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub text_styles: BTreeMap<String, TextStyle>,
+    /// The query parameters and form fields whose values keep the reserved characters that cannot end them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_reserved: Vec<String>,
     /// Header templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// The body: a string is a text template, anything else a structure whose strings are templates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// Whether no body, and no content type, is sent where none of the body's values was given.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub optional_body: bool,
     /// Which status codes are a success; empty means 200 to 299.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub success_codes: Vec<u16>,
@@ -121,6 +131,36 @@ impl ParamStyle {
             Self::DeepObject => "deep_object",
             Self::Spread => "spread",
             Self::Json => "json",
+        }
+    }
+}
+
+/// How a list or a map is spelled within a text: a path or a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextStyle {
+    /// `1,2`; a map is `key,value,key,value`.
+    Comma,
+    /// `1,2`; a map is `key=value,key=value`.
+    Pairs,
+    /// `1.2`; a map is `key=value.key=value`.
+    Dot,
+    /// What stands before it from the last `;` is repeated: `;a=` is `;a=1;a=2`. A map after `;` is
+    /// `key=value;key=value`.
+    Semicolon,
+}
+
+impl TextStyle {
+    /// Every style.
+    pub const ALL: [TextStyle; 4] = [Self::Comma, Self::Pairs, Self::Dot, Self::Semicolon];
+
+    /// Returns the spelling used in every dialect.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Comma => "comma",
+            Self::Pairs => "pairs",
+            Self::Dot => "dot",
+            Self::Semicolon => "semicolon",
         }
     }
 }

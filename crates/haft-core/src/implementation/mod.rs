@@ -5,7 +5,7 @@ mod kinds;
 
 pub use http::{
     Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ParamStyle,
-    ResponseEncoding,
+    ResponseEncoding, TextStyle,
 };
 pub use kinds::{
     AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,

@@ -63,6 +63,7 @@ pub(super) fn read<'d>(
         (Encoded::Form, None) => return unsupported(content, required, draft),
         (Encoded::Json | Encoded::Text, _) => whole(body, media, schema, form, draft),
     }
+    draft.request.optional_body = !required && draft.request.body.is_some();
     Ok(())
 }
 
@@ -180,6 +181,9 @@ fn styles<'d>(document: &'d Document, value: &'d Value, fields: &Fields<'d>, dra
         let schema = fields.properties.iter().find(|(field, _)| field == name).map(|(_, schema)| *schema);
         let Some(schema) = schema.and_then(|schema| document.follow(schema).ok()) else { continue };
         let is_map = schema.get("type").is_some_and(|kind| kind == "object");
+        if encoding.get("allowReserved") == Some(&Value::Bool(true)) {
+            draft.request.allow_reserved.push(name.clone());
+        }
         if !is_map && schema.get("type").is_some_and(|kind| kind != "array") {
             continue;
         }

@@ -183,6 +183,9 @@ fn update(tool: &Existing<'_>, new: &ToolSpec) -> Step {
     http.request.url.clone_from(&now.request.url);
     http.request.query.clone_from(&now.request.query);
     http.request.styles.clone_from(&now.request.styles);
+    http.request.text_styles.clone_from(&now.request.text_styles);
+    http.request.allow_reserved.clone_from(&now.request.allow_reserved);
+    http.request.optional_body = now.request.optional_body;
     http.request.body.clone_from(&now.request.body);
     if !keeps("headers") {
         http.request.headers.clone_from(&now.request.headers);

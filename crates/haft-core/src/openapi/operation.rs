@@ -11,7 +11,7 @@ use super::servers::{self, Bases, ServerError};
 use super::text::{clean, line};
 use super::{body, merge, parameters, response};
 use crate::check::{MAX_ENTRIES, MAX_WORDS};
-use crate::implementation::{Auth, Http, HttpRequest, Implementation, KeyPlace};
+use crate::implementation::{Auth, Http, HttpRequest, Implementation, KeyPlace, TextStyle};
 use crate::name::{BundleSlug, ToolName};
 use crate::problem::{Problem, join};
 use crate::schema::Schema;
@@ -58,6 +58,14 @@ impl Draft<'_> {
     /// Notes a doubt about the operation.
     pub(super) fn doubt(&mut self, code: &str, message: impl Into<String>) {
         self.converter.warn("", code, message);
+    }
+
+    /// Notes how the lists and maps of the argument with this template are spelled.
+    pub(super) fn style_text(&mut self, template: &str, style: Option<TextStyle>) {
+        let name = template.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        if let (Some(name), Some(style)) = (name, style) {
+            self.request.text_styles.insert(name.to_owned(), style);
+        }
     }
 
     pub(super) fn content_type(&mut self, media: &str) {

@@ -8,7 +8,7 @@ use super::arguments::Place;
 use super::document::{Document, Operation};
 use super::operation::Draft;
 use super::servers::escaped;
-use crate::implementation::ParamStyle;
+use crate::implementation::{ParamStyle, TextStyle};
 use crate::problem::excerpt;
 use crate::template::percent_encode;
 
@@ -71,8 +71,11 @@ fn path<'d>(
             "label" => out.push('.'),
             "matrix" => {
                 out.push(';');
-                out.push_str(&percent_encode(name));
-                out.push('=');
+                // The entries of a map stand for themselves.
+                if !parameter.is_some_and(|p| p.explodes() && p.shape(document) == Shape::Map) {
+                    out.push_str(&percent_encode(name));
+                    out.push('=');
+                }
             }
             _ => {}
         }
@@ -89,8 +92,10 @@ fn path_argument<'d>(
     name: &str,
     draft: &mut Draft<'d>,
 ) -> String {
+    let mut style = None;
     let schema = if let Some(parameter) = parameter {
-        flat(document, parameter, draft)
+        style = text_style(document, parameter, draft);
+        parameter.converted(draft)
     } else {
         let shown = excerpt(name, 60);
         draft.doubt(
@@ -99,16 +104,52 @@ fn path_argument<'d>(
         );
         json!({"type": "string"})
     };
-    draft.arguments.add(Place::Path, name, not_empty(schema), true)
+    let template = draft.arguments.add(Place::Path, name, not_empty(schema), true);
+    draft.style_text(&template, style);
+    template
+}
+
+/// Returns how lists and maps are spelled in a path, a header or a cookie; `None` for what is written as it is.
+fn text_style<'d>(
+    document: &'d Document,
+    parameter: &Parameter<'d>,
+    draft: &mut Draft<'d>,
+) -> Option<TextStyle> {
+    if parameter.schema().1 || parameter.shape(document) == Shape::Scalar {
+        return None;
+    }
+    let style = match (parameter.text("style"), parameter.place, parameter.explodes()) {
+        ("label", Place::Path, true) => TextStyle::Dot,
+        ("matrix", Place::Path, true) => TextStyle::Semicolon,
+        ("label" | "matrix", Place::Path, false) => TextStyle::Comma,
+        ("" | "simple", Place::Path | Place::Header, true) => TextStyle::Pairs,
+        ("" | "simple", Place::Path | Place::Header, false) | ("" | "form", Place::Cookie, _) => {
+            TextStyle::Comma
+        }
+        (odd, ..) => {
+            let message = format!(
+                "the style `{}` of `{}` is not known in its place; lists are separated by commas",
+                excerpt(odd, 40),
+                excerpt(parameter.name, 60)
+            );
+            draft.doubt("unsupported_style", message);
+            TextStyle::Comma
+        }
+    };
+    Some(style)
 }
 
 /// An empty path parameter would lead to another operation.
 fn not_empty(mut schema: Value) -> Value {
-    if let Value::Object(map) = &mut schema
-        && map.get("type").is_some_and(|kind| kind == "string")
-        && !["enum", "const", "minLength", "format"].iter().any(|key| map.contains_key(*key))
-    {
-        map.insert("minLength".to_owned(), json!(1));
+    let Value::Object(map) = &mut schema else { return schema };
+    let least = match map.get("type").and_then(Value::as_str) {
+        Some("string") => "minLength",
+        Some("array") => "minItems",
+        Some("object") => "minProperties",
+        _ => return schema,
+    };
+    if !["enum", "const", "format", least].iter().any(|key| map.contains_key(*key)) {
+        map.insert(least.to_owned(), json!(1));
     }
     schema
 }
@@ -171,6 +212,10 @@ impl<'d> Parameter<'d> {
         self.map.get("required") == Some(&Value::Bool(true))
     }
 
+    fn explodes(&self) -> bool {
+        self.map.get("explode") == Some(&Value::Bool(true))
+    }
+
     /// Returns the schema, and whether the value is spelled as JSON.
     fn schema(&self) -> (Option<&'d Value>, bool) {
         if let Some(schema) = self.map.get("schema") {
@@ -221,17 +266,6 @@ impl<'d> Parameter<'d> {
     }
 }
 
-/// Where only a text can stand, a list is one text with commas.
-fn flat<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) -> Value {
-    let schema = parameter.converted(draft);
-    if !matches!(parameter.shape(document), Shape::List) {
-        return schema;
-    }
-    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    let description = format!("{description} (several values are separated by commas)");
-    json!({"type": "string", "description": description.trim()})
-}
-
 fn query<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) {
     let style = style(document, parameter, draft);
     let schema = parameter.converted(draft);
@@ -239,6 +273,9 @@ fn query<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draf
     draft.request.query.insert(parameter.name.to_owned(), json!(template));
     if let Some(style) = style {
         draft.request.styles.insert(parameter.name.to_owned(), style);
+    }
+    if parameter.map.get("allowReserved") == Some(&Value::Bool(true)) {
+        draft.request.allow_reserved.push(parameter.name.to_owned());
     }
 }
 
@@ -299,8 +336,10 @@ fn header<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Dra
     if draft.request.headers.keys().any(|name| name.eq_ignore_ascii_case(parameter.name)) {
         return;
     }
-    let schema = flat(document, parameter, draft);
+    let style = text_style(document, parameter, draft);
+    let schema = parameter.converted(draft);
     let template = draft.arguments.add(Place::Header, parameter.name, schema, parameter.is_required());
+    draft.style_text(&template, style);
     draft.request.headers.insert(parameter.name.to_owned(), template);
 }
 
@@ -310,20 +349,15 @@ fn cookie<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Dra
         let message = format!("the cookie `{}` cannot be set and is left out", excerpt(parameter.name, 60));
         return draft.doubt("invalid_parameter", message);
     }
-    if !parameter.is_required() {
-        let message = format!(
-            "the cookie `{}` is sent empty where the argument is missing",
-            excerpt(parameter.name, 60)
-        );
-        draft.doubt("optional_cookie", message);
-    }
     // A `;` in a value would begin another cookie.
-    let mut schema = flat(document, parameter, draft);
+    let style = text_style(document, parameter, draft);
+    let mut schema = parameter.converted(draft);
     if let Value::Object(map) = &mut schema
         && map.get("type").is_some_and(|kind| kind == "string")
     {
         map.entry("pattern").or_insert_with(|| json!("^[^;]*$"));
     }
     let template = draft.arguments.add(Place::Cookie, parameter.name, schema, parameter.is_required());
+    draft.style_text(&template, style);
     draft.cookies.push(format!("{}={template}", parameter.name));
 }

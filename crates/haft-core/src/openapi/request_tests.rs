@@ -63,16 +63,53 @@ fn styles_say_how_lists_are_spelled() {
         assert_eq!(styles.get("q").cloned().unwrap_or_default(), expected, "{parameter}");
         assert_eq!(doubts(&tool).contains("unsupported_style"), parameter["style"] == "odd", "{parameter}");
     }
-    for (style, expected) in [("simple", "/a/${p}"), ("label", "/a/.${p}"), ("matrix", "/a/;p=${p}")] {
-        let parameter = json!({"name": "p", "in": "path", "required": true, "style": style, "schema": array});
-        let tool =
-            only(&document("3.0.3", &json!({"/a/{p}": {"get": {"parameters": [parameter]}}}), &json!({})));
-        assert_eq!(http(&tool).request.url, format!("https://pets.example/v1{expected}"));
-        assert_eq!(
-            tool.spec.input_schema["properties"]["p"],
-            json!({"type": "string", "minLength": 1, "description": "(several values are separated by commas)"})
-        );
+}
+
+#[test]
+fn styles_of_paths_headers_and_cookies() {
+    let array = json!({"type": "array", "items": {"type": "string"}});
+    let object = json!({"type": "object"});
+    for (style, explode, schema, expected, spelled) in [
+        (json!("simple"), false, &array, "/a/${p}", json!("comma")),
+        (json!("simple"), true, &array, "/a/${p}", json!("pairs")),
+        (Value::Null, true, &object, "/a/${p}", json!("pairs")),
+        (json!("label"), false, &array, "/a/.${p}", json!("comma")),
+        (json!("label"), true, &object, "/a/.${p}", json!("dot")),
+        (json!("matrix"), false, &object, "/a/;p=${p}", json!("comma")),
+        (json!("matrix"), true, &array, "/a/;p=${p}", json!("semicolon")),
+        (json!("matrix"), true, &object, "/a/;${p}", json!("semicolon")),
+        (json!("matrix"), true, &json!({"type": "integer"}), "/a/;p=${p}", Value::Null),
+        (json!("form"), false, &array, "/a/${p}", json!("comma")),
+    ] {
+        let mut parameter =
+            json!({"name": "p", "in": "path", "required": true, "explode": explode, "schema": schema});
+        if !style.is_null() {
+            parameter["style"] = style;
+        }
+        let paths = json!({"/a/{p}": {"get": {"parameters": [parameter]}}});
+        let tool = only(&document("3.0.3", &paths, &json!({})));
+        let request = serde_json::to_value(&http(&tool).request).unwrap();
+        assert_eq!(request["url"], format!("https://pets.example/v1{expected}"), "{parameter}");
+        assert_eq!(request["text_styles"]["p"], spelled, "{parameter}");
+        assert_eq!(doubts(&tool).contains("unsupported_style"), parameter["style"] == "form", "{parameter}");
+        let least = &tool.spec.input_schema["properties"]["p"];
+        assert_eq!(least["minItems"] == 1 || least["minProperties"] == 1, spelled != Value::Null, "{least}");
     }
+    let parameters = json!([
+        {"name": "X-Ids", "in": "header", "schema": array},
+        {"name": "X-Map", "in": "header", "explode": true, "schema": object},
+        {"name": "c", "in": "cookie", "schema": array},
+        {"name": "q", "in": "query", "allowReserved": true, "schema": {"type": "string"}},
+    ]);
+    let tool = post("3.1.0", &json!({"parameters": parameters}), &json!({}));
+    let request = serde_json::to_value(&http(&tool).request).unwrap();
+    assert_eq!(
+        json!([request["text_styles"], request["allow_reserved"], request["headers"], doubts(&tool)]),
+        json!([
+            {"X-Ids": "comma", "X-Map": "pairs", "c": "comma"}, ["q"],
+            {"X-Ids": "${X-Ids}", "X-Map": "${X-Map}", "Cookie": "c=${c}"}, "",
+        ])
+    );
 }
 
 fn body(content: &Value, required: bool) -> super::Imported {

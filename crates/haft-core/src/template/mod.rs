@@ -40,7 +40,7 @@ pub use reference::{Scope, Values};
 pub use scripts::script_secrets;
 pub use structure::{FieldError, ValueTemplate};
 pub use text::{Rendered, Template};
-pub use url_text::{percent_encode, percent_encode_into};
+pub use url_text::{percent_encode, percent_encode_into, percent_encode_reserved_into};
 pub use variables::{SecretName, is_variable, reserved_variable};
 pub(crate) use xml_text::xml_escape;
 

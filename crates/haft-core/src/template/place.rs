@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::json_text::JsonState;
 use super::url_text::{self, UrlState};
 use super::xml_text::XmlState;
+use crate::implementation::TextStyle;
 
 /// Where a rendered text goes. It decides how values are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,13 +95,63 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Writes a list or a map item by item; what separates them stands as it is, so that an item may contain it where
+    /// the place escapes.
+    pub(super) fn styled(&mut self, value: &Value, style: TextStyle) -> Result<(), &'static str> {
+        let separator = match style {
+            TextStyle::Comma | TextStyle::Pairs => ",",
+            TextStyle::Dot => ".",
+            TextStyle::Semicolon => self.out.rfind(';').and_then(|at| self.out.get(at..)).unwrap_or(";"),
+        }
+        .to_owned();
+        let between = if style == TextStyle::Comma { "," } else { "=" };
+        let mut written = 0_usize;
+        let mut next = |writer: &mut Self| {
+            if written > 0 {
+                writer.separator(&separator);
+            }
+            written += 1;
+        };
+        match value {
+            Value::Array(items) => {
+                for item in items {
+                    next(self);
+                    self.value(item)?;
+                }
+            }
+            Value::Object(map) => {
+                for (key, item) in map {
+                    next(self);
+                    self.text_value(key)?;
+                    self.separator(between);
+                    self.value(item)?;
+                }
+            }
+            single => return self.value(single),
+        }
+        Ok(())
+    }
+
+    /// Writes what stands between the items of a value.
+    fn separator(&mut self, text: &str) {
+        match &mut self.state {
+            State::Url(state) => state.separator(text, &mut self.out),
+            _ => self.out.push_str(text),
+        }
+    }
+
     /// Writes a text as value.
     pub(super) fn text_value(&mut self, text: &str) -> Result<(), &'static str> {
         match (&mut self.state, self.place) {
             (State::Url(state), _) => state.value(text, &mut self.out),
             (State::Json(state), _) => state.text_value(text, &mut self.out),
             (State::Xml(state), _) => state.value(text, &mut self.out),
-            (State::Plain, Place::Header(_)) => header_value(text, &mut self.out),
+            (State::Plain, Place::Header(name)) => {
+                if !self.out.is_empty() && text.contains(';') && name.eq_ignore_ascii_case("cookie") {
+                    return Err("a `;` would begin another cookie");
+                }
+                header_value(text, &mut self.out)
+            }
             (State::Plain, Place::Form) => url_text::encoded_value(text, &mut self.out),
             (State::Plain, _) => {
                 self.out.push_str(text);

@@ -129,6 +129,12 @@ impl Reference {
         out
     }
 
+    /// Returns the name of the argument that it stands for as a whole.
+    pub(super) fn whole_argument(&self) -> Option<&str> {
+        let whole = matches!(self.source, Source::Argument { .. }) && self.path.is_empty();
+        whole.then_some(self.name.as_str())
+    }
+
     /// Returns the name of the secret that it may read.
     pub(super) fn secret(&self) -> Option<&str> {
         matches!(self.source, Source::Secret | Source::Version).then_some(self.name.as_str())

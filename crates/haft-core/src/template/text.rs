@@ -1,12 +1,14 @@
 //! Text templates.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::error::{RenderError, SyntaxError};
 use super::parse;
 use super::place::{Place, Writer};
 use super::reference::{Found, Reference, Scope, Values};
-use crate::implementation::Notation;
+use crate::implementation::{Notation, TextStyle};
 use crate::secret::MASK;
 
 /// A compiled text.
@@ -20,7 +22,13 @@ pub struct Template {
 pub(super) enum Part {
     Literal(String),
     Value(Reference),
-    If { test: Reference, then: Vec<Part>, otherwise: Vec<Part> },
+    /// A value whose lists and maps are spelled in that style.
+    Styled(Reference, TextStyle),
+    If {
+        test: Reference,
+        then: Vec<Part>,
+        otherwise: Vec<Part>,
+    },
 }
 
 /// A filled-in template.
@@ -42,6 +50,21 @@ impl Template {
     /// Compiles a text.
     pub fn parse(notation: Notation, text: &str, scope: &Scope) -> Result<Self, SyntaxError> {
         parse::parts(notation, text, scope).map(|parts| Self { parts })
+    }
+
+    /// Spells the lists and maps of these arguments in their style, wherever they stand as a whole.
+    #[must_use]
+    pub fn styled(mut self, styles: &BTreeMap<String, TextStyle>) -> Self {
+        if !styles.is_empty() {
+            style(&mut self.parts, styles);
+        }
+        self
+    }
+
+    /// Tells whether it is nothing but an optional value that was not given.
+    pub fn is_missing(&self, values: &Values<'_>) -> bool {
+        let found = self.only_reference().map(|reference| reference.find(values));
+        matches!(found, Some(Ok(Found::Missing)))
     }
 
     /// Returns the names of the secrets that it may read.
@@ -125,7 +148,8 @@ impl<'a> Fill<'a> {
                     let written = self.writer.literal(text);
                     written.map_err(|why| unfit(self.last, self.writer.place(), why))?;
                 }
-                Part::Value(reference) => self.value(reference)?,
+                Part::Value(reference) => self.value(reference, None)?,
+                Part::Styled(reference, style) => self.value(reference, Some(*style))?,
                 Part::If { test, then, otherwise } => {
                     self.parts(if test.truthy(self.values) { then } else { otherwise })?;
                 }
@@ -134,7 +158,7 @@ impl<'a> Fill<'a> {
         Ok(())
     }
 
-    fn value(&mut self, reference: &'a Reference) -> Result<(), RenderError> {
+    fn value(&mut self, reference: &'a Reference, style: Option<TextStyle>) -> Result<(), RenderError> {
         let found = reference.find(self.values)?;
         let secret = reference.is_sensitive(&found);
         self.secret |= secret;
@@ -142,7 +166,10 @@ impl<'a> Fill<'a> {
         let written = match found {
             _ if secret && self.show == Show::Masks => self.writer.literal(MASK),
             Found::Missing => self.writer.value(&Value::Null),
-            Found::Value(value) => self.writer.value(&value),
+            Found::Value(value) => match style {
+                Some(style) => self.writer.styled(&value, style),
+                None => self.writer.value(&value),
+            },
             Found::Secret(secret) => self.writer.text_value(secret.expose()),
         };
         written.map_err(|why| unfit(self.last, self.writer.place(), why))
@@ -177,7 +204,7 @@ fn json_start(parts: &[Part], start: &mut Start) -> bool {
                     return true;
                 }
             }
-            Part::Value(_) => start.value = true,
+            Part::Value(_) | Part::Styled(..) => start.value = true,
             Part::If { then, otherwise, .. } => {
                 let (mut first, mut second) = (*start, *start);
                 if json_start(then, &mut first) || json_start(otherwise, &mut second) {
@@ -192,10 +219,27 @@ fn json_start(parts: &[Part], start: &mut Start) -> bool {
     false
 }
 
+fn style(parts: &mut [Part], styles: &BTreeMap<String, TextStyle>) {
+    for part in parts {
+        match part {
+            Part::Literal(_) | Part::Styled(..) => {}
+            Part::Value(reference) => {
+                if let Some(style) = reference.whole_argument().and_then(|name| styles.get(name)) {
+                    *part = Part::Styled(reference.clone(), *style);
+                }
+            }
+            Part::If { then, otherwise, .. } => {
+                style(then, styles);
+                style(otherwise, styles);
+            }
+        }
+    }
+}
+
 fn takes_values(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Literal(_) => false,
-        Part::Value(reference) => reference.secret().is_none(),
+        Part::Value(reference) | Part::Styled(reference, _) => reference.secret().is_none(),
         Part::If { then, otherwise, .. } => takes_values(then) || takes_values(otherwise),
     })
 }
@@ -204,7 +248,7 @@ fn collect_secrets<'a>(parts: &'a [Part], names: &mut Vec<&'a str>) {
     for part in parts {
         match part {
             Part::Literal(_) => {}
-            Part::Value(reference) => names.extend(reference.secret()),
+            Part::Value(reference) | Part::Styled(reference, _) => names.extend(reference.secret()),
             Part::If { then, otherwise, .. } => {
                 collect_secrets(then, names);
                 collect_secrets(otherwise, names);

@@ -5,6 +5,21 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// Everything but the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Everything that can end a value of a query, and what cannot stand in one.
+const ENDING: &AsciiSet = &RESERVED
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b'=');
+
 /// Percent-encodes everything but letters, digits, `-`, `.`, `_` and `~`.
 pub fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -15,6 +30,11 @@ pub fn percent_encode(text: &str) -> String {
 /// Like [`percent_encode`], at the end of a text.
 pub fn percent_encode_into(text: &str, out: &mut String) {
     out.extend(utf8_percent_encode(text, RESERVED));
+}
+
+/// Like [`percent_encode_into`], but for the reserved characters that no receiver reads as the end of a value.
+pub fn percent_encode_reserved_into(text: &str, out: &mut String) {
+    out.extend(utf8_percent_encode(text, ENDING));
 }
 
 /// Writes a percent-encoded value, unless the literal before it is half an escape that it would complete.
@@ -93,6 +113,12 @@ impl UrlState {
             }
             Position::Query | Position::Fragment => encoded_value(text, out),
         }
+    }
+
+    /// Writes what separates the items of one value.
+    pub(super) fn separator(&mut self, text: &str, out: &mut String) {
+        self.filled = true;
+        out.push_str(text);
     }
 
     pub(super) fn finish(&self, out: &str) -> Result<(), &'static str> {

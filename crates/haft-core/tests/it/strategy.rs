@@ -185,9 +185,25 @@ fn request() -> BoxedStrategy<HttpRequest> {
     // A body of `null` and no body are the same thing to every form.
     let body = of(json().prop_filter("null is no body", |body| !body.is_null()));
     let styles = btree_map(text(), prop::sample::select(ParamStyle::ALL.to_vec()), 0..3);
-    (text(), text(), object(), styles, texts(), body, vec(any::<u16>(), 0..3), response, of(text()))
-        .prop_map(|(method, url, query, styles, headers, body, success_codes, response, extract)| {
-            HttpRequest { method, url, query, styles, headers, body, success_codes, response, extract }
+    let text_styles = btree_map(text(), prop::sample::select(TextStyle::ALL.to_vec()), 0..3);
+    let spelled = (styles, text_styles, vec(text(), 0..3), any::<bool>());
+    (text(), text(), object(), spelled, texts(), body, vec(any::<u16>(), 0..3), response, of(text()))
+        .prop_map(|(method, url, query, spelled, headers, body, success_codes, response, extract)| {
+            let (styles, text_styles, allow_reserved, optional_body) = spelled;
+            HttpRequest {
+                method,
+                url,
+                query,
+                styles,
+                text_styles,
+                allow_reserved,
+                headers,
+                body,
+                optional_body,
+                success_codes,
+                response,
+                extract,
+            }
         })
         .boxed()
 }

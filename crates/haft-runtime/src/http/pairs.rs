@@ -1,39 +1,69 @@
 //! `name=value`: how values are spelled in a query or a form.
 
 use haft_core::implementation::ParamStyle;
-use haft_core::template::{percent_encode, percent_encode_into};
+use haft_core::template::{percent_encode, percent_encode_into, percent_encode_reserved_into};
 use serde_json::Value;
+
+/// Which characters of a value stand as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Letters {
+    /// The unreserved ones of RFC 3986.
+    Unreserved,
+    /// Also those reserved ones that no receiver reads as the end of a value: not `&`, `+`, `;`, `#`, `[` and `]`.
+    Reserved,
+}
+
+impl Letters {
+    /// Returns how the values of a parameter are written.
+    pub(super) fn of(allow_reserved: &[String], name: &str) -> Self {
+        if allow_reserved.iter().any(|known| known == name) { Self::Reserved } else { Self::Unreserved }
+    }
+
+    fn write(self, text: &str, out: &mut String) {
+        match self {
+            Self::Unreserved => percent_encode_into(text, out),
+            Self::Reserved => percent_encode_reserved_into(text, out),
+        }
+    }
+}
+
+/// How a value is spelled: its lists and maps, and its characters.
+pub(super) type Spelled = (Option<ParamStyle>, Letters);
 
 /// Appends a value: nothing where it is missing or `null`, and once per item for a list, unless a style says otherwise.
 /// The name is encoded already.
-pub(super) fn push(name: &str, value: Option<Value>, style: Option<ParamStyle>, out: &mut String) {
+pub(super) fn push(name: &str, value: Option<Value>, (style, letters): Spelled, out: &mut String) {
     let Some(value) = value.filter(|value| !value.is_null()) else { return };
     match (style, value) {
-        (Some(ParamStyle::Json), value) => push_pair(name, &value.to_string(), out),
+        (Some(ParamStyle::Json), value) => pair(name, &value.to_string(), letters, out),
         (Some(ParamStyle::DeepObject), value @ (Value::Array(_) | Value::Object(_))) => {
-            deep(name, value, out);
+            deep(name, value, letters, out);
         }
         (Some(ParamStyle::Spread), Value::Object(map)) => {
             for (key, value) in map {
-                push(&percent_encode(&key), Some(value), None, out);
+                push(&percent_encode(&key), Some(value), (None, letters), out);
             }
         }
         (Some(style @ (ParamStyle::Comma | ParamStyle::Space | ParamStyle::Pipe)), value) => {
-            joined(name, value, style, out);
+            joined(name, value, (style, letters), out);
         }
         (_, Value::Array(items)) => {
             for item in items {
-                push_pair(name, &text(item), out);
+                pair(name, &text(item), letters, out);
             }
         }
-        (_, value) => push_pair(name, &text(value), out),
+        (_, value) => pair(name, &text(value), letters, out),
     }
 }
 
 /// Appends one pair to a query or form; the name is encoded already.
 pub(super) fn push_pair(name: &str, value: &str, out: &mut String) {
+    pair(name, value, Letters::Unreserved, out);
+}
+
+fn pair(name: &str, value: &str, letters: Letters, out: &mut String) {
     push_name(name, out);
-    percent_encode_into(value, out);
+    letters.write(value, out);
 }
 
 fn push_name(name: &str, out: &mut String) {
@@ -45,7 +75,7 @@ fn push_name(name: &str, out: &mut String) {
 }
 
 /// Writes all items behind one name. What separates them stands as it is, so that an item may contain it.
-fn joined(name: &str, value: Value, style: ParamStyle, out: &mut String) {
+fn joined(name: &str, value: Value, (style, letters): (ParamStyle, Letters), out: &mut String) {
     let separator = match style {
         ParamStyle::Space => "%20",
         ParamStyle::Pipe => "|",
@@ -64,25 +94,31 @@ fn joined(name: &str, value: Value, style: ParamStyle, out: &mut String) {
         if index > 0 {
             out.push_str(separator);
         }
-        percent_encode_into(item, out);
+        // An item that has the separator in it stays one.
+        let mut parts = item.split(',');
+        letters.write(parts.next().unwrap_or_default(), out);
+        for part in parts {
+            out.push_str("%2C");
+            letters.write(part, out);
+        }
     }
 }
 
 /// Writes `name[key][0]=value`. The depth is that of the arguments, which is bounded where they are read.
-fn deep(name: &str, value: Value, out: &mut String) {
+fn deep(name: &str, value: Value, letters: Letters, out: &mut String) {
     match value {
         Value::Null => {}
         Value::Object(map) => {
             for (key, value) in map {
-                deep(&format!("{name}%5B{}%5D", percent_encode(&key)), value, out);
+                deep(&format!("{name}%5B{}%5D", percent_encode(&key)), value, letters, out);
             }
         }
         Value::Array(items) => {
             for (index, value) in items.into_iter().enumerate() {
-                deep(&format!("{name}%5B{index}%5D"), value, out);
+                deep(&format!("{name}%5B{index}%5D"), value, letters, out);
             }
         }
-        single => push_pair(name, &text(single), out),
+        single => pair(name, &text(single), letters, out),
     }
 }
 
@@ -124,8 +160,24 @@ mod tests {
             (Some(ParamStyle::Json), &json!(null), ""),
         ] {
             let mut out = String::new();
-            push("n", Some(value.clone()), style, &mut out);
+            push("n", Some(value.clone()), (style, Letters::Unreserved), &mut out);
             assert_eq!(out, expected, "{style:?} {value}");
         }
+    }
+
+    #[test]
+    fn reserved_characters_stay_only_where_they_cannot_end_the_value() {
+        let all = json!("a:/?@!$'()*,=&+;#[] %é");
+        for (style, expected) in [
+            (None, "n=a:/?@!$'()*,=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
+            (Some(ParamStyle::DeepObject), "n=a:/?@!$'()*,=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
+            // An item that has the separator cannot become two.
+            (Some(ParamStyle::Comma), "n=a:/?@!$'()*%2C=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
+        ] {
+            let mut out = String::new();
+            push("n", Some(all.clone()), (style, Letters::of(&["n".to_owned()], "n")), &mut out);
+            assert_eq!(out, expected, "{style:?}");
+        }
+        assert_eq!(Letters::of(&["m".to_owned()], "n"), Letters::Unreserved);
     }
 }

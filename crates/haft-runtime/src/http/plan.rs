@@ -10,6 +10,7 @@ use haft_core::template::{Place, Template, ValueTemplate};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::auth::AuthPlan;
+use super::pairs::Letters;
 use super::response::Reader;
 
 /// All requests of a tool and what they share.
@@ -36,8 +37,12 @@ pub(super) struct Step {
     pub(super) query: Vec<Parameter>,
     /// How lists and maps are spelled, by the name of the parameter.
     pub(super) styles: BTreeMap<String, ParamStyle>,
+    /// The names of the parameters that keep reserved characters.
+    pub(super) allow_reserved: Vec<String>,
     pub(super) headers: Vec<(HeaderName, Template)>,
     pub(super) body: Body,
+    /// Whether nothing is sent where none of the body's values was given.
+    pub(super) optional_body: bool,
     /// The content type, where the definition names none.
     pub(super) content_type: Option<HeaderValue>,
     pub(super) success: Vec<u16>,
@@ -51,6 +56,7 @@ pub(super) struct Parameter {
     pub(super) value: ValueTemplate,
     /// How a list or a map is spelled.
     pub(super) style: Option<ParamStyle>,
+    pub(super) letters: Letters,
 }
 
 /// What a request carries.

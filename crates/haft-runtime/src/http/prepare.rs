@@ -1,6 +1,6 @@
 //! From a definition to a plan, with everything that is wrong on the way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use haft_core::check;
@@ -15,6 +15,7 @@ use url::Url;
 
 use super::auth::AuthPlan;
 use super::extract::Extract;
+use super::pairs::Letters;
 use super::plan::{Body, Parameter, Plan, Step};
 use super::request::is_header_text;
 use super::response::Reader;
@@ -118,9 +119,10 @@ impl Compiler {
     fn step(&mut self, field: &str, name: &str, request: &HttpRequest) -> Option<Step> {
         let before = self.problems.len();
         let method = method(&request.method);
-        let url = self.url(&format!("{field}.url"), &request.url);
+        let styles = &request.text_styles;
+        let url = self.url(&format!("{field}.url"), &request.url).map(|url| url.styled(styles));
         let query = self.query(&format!("{field}.query"), request);
-        let headers = self.headers(&format!("{field}.headers"), &request.headers);
+        let headers = self.headers(&format!("{field}.headers"), request);
         let given =
             headers.iter().find(|(name, _)| name == CONTENT_TYPE).map(|(_, value)| value.literal_prefix());
         let (body, content_type) = self.body(&format!("{field}.body"), request.body.as_ref(), given);
@@ -141,7 +143,9 @@ impl Compiler {
             headers,
             body,
             content_type,
+            optional_body: request.optional_body,
             styles: request.styles.clone(),
+            allow_reserved: request.allow_reserved.clone(),
             success: request.success_codes.clone(),
             reader: Arc::new(Reader { encoding: request.response, extract }),
         })
@@ -151,16 +155,17 @@ impl Compiler {
         let named = request.query.iter().filter_map(|(name, value)| {
             let value = self.value(&format!("{field}.{name}"), value)?;
             let style = request.styles.get(name).copied();
-            Some(Parameter { name: percent_encode(name), value, style })
+            let letters = Letters::of(&request.allow_reserved, name);
+            Some(Parameter { name: percent_encode(name), value, style, letters })
         });
         named.collect()
     }
 
-    fn headers(&mut self, field: &str, headers: &BTreeMap<String, String>) -> Vec<(HeaderName, Template)> {
-        let mut out: Vec<(HeaderName, Template)> = Vec::with_capacity(headers.len());
-        for (name, text) in headers {
+    fn headers(&mut self, field: &str, request: &HttpRequest) -> Vec<(HeaderName, Template)> {
+        let mut out: Vec<(HeaderName, Template)> = Vec::with_capacity(request.headers.len());
+        for (name, text) in &request.headers {
             let field = format!("{field}.{name}");
-            let template = self.text(&field, text);
+            let template = self.text(&field, text).map(|template| template.styled(&request.text_styles));
             if let Some(literal) = template.as_ref().and_then(Template::as_literal)
                 && !is_header_text(literal)
             {
@@ -249,6 +254,9 @@ fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
     }
     request.query.extend(own.query);
     request.styles.extend(own.styles);
+    request.text_styles.extend(own.text_styles);
+    request.allow_reserved.extend(own.allow_reserved);
+    request.optional_body |= own.optional_body;
     request.headers.retain(|name, _| !own.headers.keys().any(|other| other.eq_ignore_ascii_case(name)));
     request.headers.extend(own.headers);
     request.body = own.body.or(request.body);

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::template::{Place, RenderError, Values, percent_encode_into};
-use http::header::CONTENT_TYPE;
+use haft_core::template::{Place, RenderError, Values, percent_encode};
+use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 
-use super::pairs;
+use super::pairs::{self, Letters};
 use super::plan::{Body, Step};
 use crate::egress::Outgoing;
 
@@ -22,8 +22,13 @@ impl Step {
             body: self.render_body(values)?,
             wanted: self.success.clone(),
         };
-        if let (Some(content_type), Some(_)) = (&self.content_type, &outgoing.body) {
-            outgoing.headers.insert(CONTENT_TYPE, content_type.clone());
+        match (&self.content_type, &outgoing.body) {
+            (Some(content_type), Some(_)) => {
+                outgoing.headers.insert(CONTENT_TYPE, content_type.clone());
+            }
+            // The type of what is not sent.
+            (_, None) if self.optional_body => drop(outgoing.headers.remove(CONTENT_TYPE)),
+            _ => {}
         }
         Ok(outgoing)
     }
@@ -45,18 +50,21 @@ impl Step {
             let mut query = url.query().unwrap_or_default().to_owned();
             for parameter in &self.query {
                 let value = parameter.value.render(values)?.0;
-                pairs::push(&parameter.name, value, parameter.style, &mut query);
+                pairs::push(&parameter.name, value, (parameter.style, parameter.letters), &mut query);
             }
             url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
         }
         Ok(url)
     }
 
-    /// A header whose template comes to nothing is left out.
+    /// A header whose template comes to nothing is left out, and so is a cookie.
     fn render_headers(&self, values: &Values<'_>) -> Result<HeaderMap, CallError> {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
         for (name, template) in &self.headers {
-            let rendered = template.render(Place::Header(name.as_str()), values)?;
+            let mut rendered = template.render(Place::Header(name.as_str()), values)?;
+            if name == COOKIE && template.as_literal().is_none() {
+                rendered.text = without_empty(&rendered.text);
+            }
             if rendered.text.is_empty() && template.as_literal().is_none() {
                 continue;
             }
@@ -68,24 +76,43 @@ impl Step {
     }
 
     fn render_body(&self, values: &Values<'_>) -> Result<Option<Bytes>, RenderError> {
+        let optional = self.optional_body;
         Ok(match &self.body {
             Body::Nothing => None,
+            Body::Text(template, _) if optional && template.is_missing(values) => None,
             Body::Text(template, place) => Some(template.render(*place, values)?.text.into()),
-            Body::Json(template) => template.render(values)?.0.map(|value| value.to_string().into()),
-            Body::Form(template) => {
-                let (value, _) = template.render(values)?;
-                let mut form = String::new();
-                if let Some(Value::Object(map)) = value {
-                    for (name, value) in map {
-                        let mut encoded = String::with_capacity(name.len());
-                        percent_encode_into(&name, &mut encoded);
-                        pairs::push(&encoded, Some(value), self.styles.get(&name).copied(), &mut form);
-                    }
-                }
-                Some(form.into())
+            Body::Json(template) => {
+                let value = template.render(values)?.0.filter(|value| !(optional && is_empty(value)));
+                value.map(|value| value.to_string().into())
             }
+            Body::Form(template) => match template.render(values)?.0 {
+                Some(value) if optional && is_empty(&value) => None,
+                Some(Value::Object(map)) => Some(self.form(map).into()),
+                _ => Some(Bytes::new()),
+            },
         })
     }
+
+    fn form(&self, map: Map<String, Value>) -> String {
+        let mut form = String::new();
+        for (name, value) in map {
+            let spelled = (self.styles.get(&name).copied(), Letters::of(&self.allow_reserved, &name));
+            pairs::push(&percent_encode(&name), Some(value), spelled, &mut form);
+        }
+        form
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
+}
+
+/// Leaves out the cookies whose value was not given.
+fn without_empty(cookies: &str) -> String {
+    let given = cookies
+        .split("; ")
+        .filter(|cookie| !cookie.trim_end().ends_with('=') || cookie.matches('=').count() > 1);
+    given.collect::<Vec<_>>().join("; ")
 }
 
 /// Makes the value of a header that is not a template.

@@ -3,6 +3,7 @@
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
 use haft_core::openapi::Selection;
+use haft_core::outcome::ErrorCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -71,6 +72,11 @@ struct Peek {
 
 /// Reads a request: a body with `url` or `document`, or the document itself with the rest in the query.
 pub(crate) fn read(body: &Body, params: &Params) -> Result<Asked, ApiError> {
+    if body.media_type.starts_with("multipart/") {
+        let message = "a document is not taken out of a multipart form; send the file itself as the body \
+                       (`curl --data-binary @openapi.yaml`)";
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
+    }
     if !is_request(body) {
         return bare(body, params);
     }

@@ -172,6 +172,91 @@ async fn urls_queries_and_bodies() {
 }
 
 #[tokio::test]
+async fn lists_and_maps_in_a_path_are_spelled_in_their_style() {
+    let (list, map) = (json!({"a": ["x y", 2, "p;q,/"]}), json!({"a": {"R": 100, "g b": "/"}}));
+    let item = "p%3Bq%2C%2F";
+    for (url, style, args, expected) in [
+        ("/p/${a}", "comma", &list, format!("/p/x%20y,2,{item}")),
+        ("/p/${a}", "comma", &map, "/p/R,100,g%20b,%2F".to_owned()),
+        ("/p/${a}/e", "pairs", &list, format!("/p/x%20y,2,{item}/e")),
+        ("/p/${a}", "pairs", &map, "/p/R=100,g%20b=%2F".to_owned()),
+        ("/p/.${a}", "comma", &list, format!("/p/.x%20y,2,{item}")),
+        ("/p/.${a}", "dot", &list, format!("/p/.x%20y.2.{item}")),
+        ("/p/.${a}", "dot", &map, "/p/.R=100.g%20b=%2F".to_owned()),
+        ("/p/;a=${a}", "comma", &list, format!("/p/;a=x%20y,2,{item}")),
+        ("/p/;a=${a}", "semicolon", &list, format!("/p/;a=x%20y;a=2;a={item}")),
+        ("/p/;${a}", "semicolon", &map, "/p/;R=100;g%20b=%2F".to_owned()),
+        ("/p/${a}", "semicolon", &json!({"a": "one"}), "/p/one".to_owned()),
+    ] {
+        let definition = json!({"url": url, "text_styles": {"a": style}});
+        sends(definition, args.clone(), &format!("GET {expected}|-|")).await;
+    }
+    let dots = "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path";
+    for args in [json!({"a": ["", ""]}), json!({"a": ["."]})] {
+        sends(json!({"url": "/p/.${a}/q", "text_styles": {"a": "dot"}}), args, dots).await;
+    }
+}
+
+#[tokio::test]
+async fn an_optional_body_is_not_sent_where_none_of_it_was_given() {
+    let json_type = json!({"Content-Type": "application/json"});
+    let form = json!({"Content-Type": "application/x-www-form-urlencoded"});
+    for (body, headers, args, expected) in [
+        (json!({"v": "${a}"}), json!({}), json!({}), "POST /|-|"),
+        (json!({"v": "${a}"}), json!({}), json!({"a": null}), r#"POST /|application/json|{"v":null}"#),
+        (json!("${a}"), json_type.clone(), json!({}), "POST /|-|"),
+        (json!("${a}"), json_type.clone(), json!({"a": null}), "POST /|application/json|null"),
+        (json!("${a}"), json_type, json!({"a": {}}), "POST /|application/json|{}"),
+        (json!({"v": "${a}"}), form.clone(), json!({}), "POST /|-|"),
+        (json!({"v": "${a}"}), form, json!({"a": 1}), "POST /|application/x-www-form-urlencoded|v=1"),
+    ] {
+        let mut definition = json!({"url": "/", "method": "POST", "body": body, "headers": headers});
+        definition["optional_body"] = json!(true);
+        sends(definition, args, expected).await;
+    }
+    sends(
+        json!({"url": "/", "method": "POST", "body": {"v": "${a}"}}),
+        json!({}),
+        "POST /|application/json|{}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn reserved_characters_stay_where_the_definition_allows_them() {
+    sends(
+        json!({"url": "/", "query": {"q": "${a}", "r": "${a}"}, "allow_reserved": ["q"]}),
+        json!({"a": "a/b:c,d&e=f"}),
+        "GET /?q=a/b:c,d%26e=f&r=a%2Fb%3Ac%2Cd%26e%3Df|-|",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn cookies_and_headers_of_missing_arguments_are_left_out() {
+    let server = echo().await;
+    let http = json!({
+        "url": server.url("/"), "headers": {"Cookie": "s=1; a=${a}; b=${b}", "X-C": "${c}"},
+        "text_styles": {"b": "comma", "c": "pairs"},
+    });
+    for (args, cookie, header) in [
+        (json!({}), json!("s=1"), Value::Null),
+        (json!({"a": "x=="}), json!("s=1; a=x=="), Value::Null),
+        (json!({"b": [1, "two"], "c": {"k": "v", "l": 2}}), json!("s=1; b=1,two"), json!("k=v,l=2")),
+    ] {
+        let world = World::new();
+        let seen = world.tool(http.clone()).args(&["a", "b", "c"]).run(args).await.unwrap();
+        let headers = &seen["headers"];
+        assert_eq!((headers["cookie"].clone(), headers["x-c"].clone()), (cookie, header));
+    }
+    let refused = World::new().tool(http).args(&["a", "b", "c"]).run(json!({"b": ["x; admin=1"]})).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "template: the value of `b` does not fit into the header `cookie`: a `;` would begin another cookie"
+    );
+}
+
+#[tokio::test]
 async fn an_optional_header_that_is_missing_is_left_out() {
     let server = echo().await;
     let world = World::new();
