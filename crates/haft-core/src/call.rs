@@ -113,6 +113,9 @@ pub struct CallRecord {
     /// The error, where it ended with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
+    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Value>,
     /// What the process of the tool left besides its value, where it ran one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,

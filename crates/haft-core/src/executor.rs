@@ -112,6 +112,7 @@ pub struct CallContext {
 struct Shared {
     exposed: Mutex<Vec<Secret>>,
     process: Mutex<Option<ProcessRecord>>,
+    content: Mutex<Vec<Value>>,
     over: AtomicBool,
 }
 
@@ -193,6 +194,17 @@ impl CallContext {
     /// Takes what a process left.
     pub fn take_process(&self) -> Option<ProcessRecord> {
         self.shared.process.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Keeps what came beside the value or the error, such as images, as content blocks of MCP; in place of what was
+    /// kept before.
+    pub fn report_content(&self, content: Vec<Value>) {
+        *self.shared.content.lock().unwrap_or_else(PoisonError::into_inner) = content;
+    }
+
+    /// Takes what came beside the value or the error.
+    pub fn take_content(&self) -> Vec<Value> {
+        std::mem::take(&mut self.shared.content.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Tells those who watch.

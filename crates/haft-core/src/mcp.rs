@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use import::{Import, Imported, MOST_TOOLS, import};
+pub use import::{Import, Imported, MOST_TOOLS, READ_ONLY, import};
 
 use crate::Timestamp;
 use crate::hash;
@@ -119,6 +119,9 @@ pub struct OAuthClient {
     /// Its secret, as `${NAME}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
+    /// The key by which it proves who it is in place of a secret, where it acts for itself, as `${NAME}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<String>,
     /// What to ask for; nothing means what the server says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,

@@ -5,8 +5,10 @@
 
 mod address;
 mod literals;
+mod server;
 
 pub use literals::literals;
+pub use server::{ShownServer, server};
 
 use std::collections::HashSet;
 

@@ -208,11 +208,17 @@ fn server(url: &str, scenario: &str, context: &Value) -> Result<McpServer, Fault
     };
     let client_secret = text("client_secret").map(|_| "${CLIENT_SECRET}".to_owned());
     let grant = match scenario {
-        "auth/client-credentials-basic" => OAuthGrant::ClientCredentials,
+        "auth/client-credentials-basic" | "auth/client-credentials-jwt" => OAuthGrant::ClientCredentials,
         _ => OAuthGrant::AuthorizationCode,
     };
-    let oauth =
-        client_id.map(|id| OAuthClient { client_id: Some(id), client_secret, scopes: Vec::new(), grant });
+    let private_key = text("private_key_pem").map(|_| "${PRIVATE_KEY}".to_owned());
+    let oauth = client_id.map(|id| OAuthClient {
+        client_id: Some(id),
+        client_secret,
+        private_key,
+        scopes: Vec::new(),
+        grant,
+    });
     let transport =
         Transport::Http(StreamableHttp { url: url.to_owned(), oauth, ..StreamableHttp::default() });
     let id = BundleSlug::new("conformance")?;
@@ -239,7 +245,8 @@ async fn main() -> Result<(), Fault> {
         image: None,
     })?;
     let home = Arc::<Home>::default();
-    let client_secret = context.get("client_secret").and_then(Value::as_str);
+    let client_secret =
+        ["client_secret", "private_key_pem"].into_iter().find_map(|name| context.get(name)?.as_str());
     let secrets =
         Memory { client_secret: client_secret.map(|text| Secret::new(text.to_owned())), ..Memory::default() };
     let clients = Arc::new(McpClients::new(ClientParts {

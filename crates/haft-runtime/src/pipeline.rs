@@ -328,6 +328,7 @@ impl Pipeline {
             args,
             value: None,
             error: None,
+            content: Vec::new(),
             process: None,
             caller: request.caller.name,
             surface: request.surface.into(),

@@ -62,6 +62,9 @@ struct NewOAuth {
     client_id: Option<String>,
     /// Its secret, as `${NAME}`.
     client_secret: Option<String>,
+    /// The key (PEM, PKCS 8) that it signs with in place of a secret (`private_key_jwt`), as `${NAME}`; for
+    /// `client_credentials` only.
+    private_key: Option<String>,
     /// What to ask for; nothing means what the server says.
     #[serde(default)]
     scopes: Vec<String>,
@@ -84,15 +87,24 @@ impl NewOAuth {
         {
             return Err("`oauth.client_id` is missing".to_owned());
         }
-        if self.client_secret.as_deref().is_some_and(|text| !text.contains("${")) {
-            let message = "`oauth.client_secret`: store it with `haft secret set NAME`, and write `${NAME}`";
-            return Err(message.to_owned());
+        for (name, text) in [("client_secret", &self.client_secret), ("private_key", &self.private_key)] {
+            if text.as_deref().is_some_and(|text| !text.contains("${")) {
+                return Err(format!(
+                    "`oauth.{name}`: store it with `haft secret set NAME`, and write `${{NAME}}`"
+                ));
+            }
         }
-        let Self { client_id, client_secret, scopes, .. } = self;
+        if self.private_key.is_some() && grant != OAuthGrant::ClientCredentials {
+            return Err("`oauth.private_key` is for `oauth.grant: client_credentials` only".to_owned());
+        }
+        if self.private_key.is_some() && self.client_secret.is_some() {
+            return Err("say either `oauth.client_secret` or `oauth.private_key`".to_owned());
+        }
+        let Self { client_id, client_secret, private_key, scopes, .. } = self;
         if scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
             return Err("`oauth.scopes` must be words without spaces".to_owned());
         }
-        Ok(OAuthClient { client_id, client_secret, scopes, grant })
+        Ok(OAuthClient { client_id, client_secret, private_key, scopes, grant })
     }
 }
 
@@ -108,7 +120,8 @@ impl NewServer {
             ToolName::new(&self.prefix).map_err(|error| format!("`prefix`: {error}"))?;
         }
         let policy = policy(self.policy.as_deref())?;
-        if self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
+        let told = self.args.iter().chain(&self.url).any(|text| text.contains(MASK));
+        if told || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
             return Err("`***` stands for a value that is not shown; write the value".to_owned());
         }
         let transport = match (self.command, self.url) {

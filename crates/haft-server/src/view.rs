@@ -261,6 +261,9 @@ pub(crate) struct OutcomeView<'a> {
     value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallErrorView<'a>>,
+    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    content: &'a [Value],
     call_id: String,
     duration_ms: f64,
     /// The tool still runs, but not for ever.
@@ -300,6 +303,7 @@ impl<'a> OutcomeView<'a> {
             ok: value.is_some(),
             value,
             error: record.error.as_ref().map(CallErrorView::from),
+            content: &record.content,
             call_id: record.id.to_string(),
             duration_ms: record.duration_ms.unwrap_or_default(),
             warning: deprecated.then_some("this tool is deprecated"),

@@ -210,7 +210,10 @@ impl Add {
 
 async fn add(add: Add, context: &Context) -> Result<(), CliError> {
     let id = add.id.clone();
-    context.ask(Request::post("/api/mcp-servers", add.body())).await?;
+    let added = context.ask(Request::post("/api/mcp-servers", add.body())).await?;
+    for warning in view::list(&added, "warnings").iter().filter_map(Value::as_str) {
+        context.output.warn(warning);
+    }
     context.output.note(&format!("added the MCP server `{id}`; asking it for its tools"));
     // It is kept also where it does not answer now: its list says why.
     refresh(&id, context).await

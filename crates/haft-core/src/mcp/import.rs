@@ -15,6 +15,8 @@ use crate::spec::{ToolSpec, empty_schema};
 
 /// The most tools that are taken of one server.
 pub const MOST_TOOLS: usize = 10_000;
+/// The tag of tools of which their server says that they change nothing.
+pub const READ_ONLY: &str = "read-only";
 /// The most characters that are taken of a description.
 const MOST_DESCRIPTION: usize = 10_000;
 
@@ -103,7 +105,7 @@ fn spec(server: &McpServer, tool: &Listed, name: ToolName) -> Result<ToolSpec, P
         spec.output_schema = schema("output_schema", output)?;
     }
     if tool.read_only {
-        spec.tags.push("read-only".to_owned());
+        spec.tags.push(READ_ONLY.to_owned());
     }
     Ok(spec)
 }

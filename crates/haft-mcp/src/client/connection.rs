@@ -280,7 +280,8 @@ impl Keeper {
         };
         match &self.server.transport {
             Transport::Stdio(stdio) => {
-                let filler = Filler::new(&self.server.tenant, &self.parts.secrets);
+                let mut filler = Filler::new(&self.server.tenant, &self.parts.secrets);
+                filler.hide_literals(&self.server.transport);
                 let started = stdio::start(&self.parts.sandbox, stdio, filler, &self.shared.tail).await;
                 let (program, scrubber) = started.map_err(Gone::new)?;
                 let served = serve_client_with_lifecycle(listener.clone(), program.transport, mode).await;
@@ -312,6 +313,9 @@ impl Keeper {
     async fn hold(&self, session: Session, failures: &mut u32) -> Gone {
         let Session { service, link, auth, _program } = session;
         let info = link.peer.peer_info();
+        if let Some(why) = info.as_ref().and_then(|info| words::of_version(&info.protocol_version)) {
+            return Gone::new(why);
+        }
         let refused = async || match &auth {
             Some(auth) => auth.refused.notified().await,
             None => std::future::pending().await,

@@ -63,9 +63,8 @@ impl Executor for McpExecutor {
                 return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
             }
         };
-        let declares = spec.output_schema.as_object().is_some_and(|schema| !schema.is_empty());
         let (clients, tool) = (Arc::clone(&self.clients), mcp.tool_name.clone());
-        Ok(Arc::new(Ready { clients, server, tool, declares }))
+        Ok(Arc::new(Ready { clients, server, tool }))
     }
 }
 
@@ -73,8 +72,6 @@ struct Ready {
     clients: Told,
     server: Server,
     tool: String,
-    /// Whether the tool says what it returns.
-    declares: bool,
 }
 
 /// Which server a tool is of.
@@ -129,7 +126,9 @@ impl Prepared for Ready {
             // A token may have been renewed meanwhile.
             hide();
             let answer = answer.map_err(|error| words::of_call(&self.server, &error))?;
-            value::outcome(answer, self.declares)
+            let (outcome, beside) = value::outcome(answer);
+            call.report_content(beside);
+            outcome
         })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_core::implementation::Notation;
+use haft_core::mcp::Transport;
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource, scrub_text};
 use haft_core::template::{Place, Scope, Template, Values};
@@ -42,6 +43,14 @@ impl<'a> Filler<'a> {
         let values = Values { args: &empty, steps: &empty, secrets: &secrets, version: "" };
         let rendered = template.render(place, &values).map_err(|error| wrong(error.to_string()))?;
         Ok(rendered.text)
+    }
+
+    /// Keeps what stands in the configuration itself and looks like a credential out of texts, too.
+    pub(super) fn hide_literals(&mut self, transport: &Transport) {
+        for secret in haft_core::redact::server(transport).literals {
+            self.used.extend(secret.escaped_forms());
+            self.used.push(secret);
+        }
     }
 
     /// Returns what takes every secret that was used out of texts.

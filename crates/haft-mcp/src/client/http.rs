@@ -26,6 +26,7 @@ use url::Url;
 
 use super::filled::Scrubber;
 use super::oauth::{Auth, Challenge};
+use super::pace::Pace;
 use super::stdio::LONGEST_MESSAGE;
 
 /// The longest text that is shown of an answer that is no message.
@@ -372,23 +373,48 @@ fn events(response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseErro
     SseStream::from_bytes_stream(bounded(bytes)).boxed()
 }
 
-/// Ends a stream with an error where one event has no end: events are told apart by an empty line.
+/// Ends a stream with an error where one event has no end: events are told apart by an empty line. Those that come
+/// without end are read slowly.
 fn bounded(
     stream: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
-    let mut since = 0;
-    let mut after_line = false;
-    stream.map(move |chunk| {
-        let chunk = chunk?;
-        for byte in &chunk {
-            match byte {
-                b'\n' if after_line => since = 0,
-                b'\n' => after_line = true,
-                b'\r' => {}
-                _ => after_line = false,
-            }
-            since += 1;
-        }
-        if since > LONGEST_MESSAGE { Err(too_large()) } else { Ok(chunk) }
+    let begin = (Box::pin(stream), Pace::default(), Events::default());
+    futures_util::stream::unfold(begin, async |(mut stream, mut pace, mut events)| {
+        let chunk = match stream.next().await? {
+            Ok(chunk) => chunk,
+            Err(error) => return Some((Err(error), (stream, pace, events))),
+        };
+        let ended = events.count(&chunk);
+        // The last event of a stream is mostly the answer: only what comes behind it has to wait.
+        pace.spend(ended, chunk.len() as u64).await;
+        let chunk = if events.since > LONGEST_MESSAGE { Err(too_large()) } else { Ok(chunk) };
+        Some((chunk, (stream, pace, events)))
     })
+}
+
+/// Where in a stream of events its end is.
+#[derive(Default)]
+struct Events {
+    since: usize,
+    after_line: bool,
+}
+
+impl Events {
+    /// Returns how many events end in a piece.
+    fn count(&mut self, chunk: &[u8]) -> u64 {
+        let mut ended = 0;
+        for byte in chunk {
+            match byte {
+                b'\n' if self.after_line => {
+                    self.since = 0;
+                    ended += 1;
+                }
+                b'\n' => self.after_line = true,
+                b'\r' => {}
+                _ => self.after_line = false,
+            }
+            self.since += 1;
+        }
+        ended
+    }
 }

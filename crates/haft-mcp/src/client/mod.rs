@@ -13,6 +13,7 @@ mod logins;
 mod oauth;
 mod opening;
 mod overlong;
+mod pace;
 mod patient;
 mod stderr;
 mod stdio;

@@ -30,6 +30,7 @@ pub(super) async fn open(
     listener: &Listener,
 ) -> Result<Opened, String> {
     let mut filler = Filler::new(&server.tenant, &parts.secrets);
+    filler.hide_literals(&server.transport);
     let url = filler.fill("url", &http.url, Place::Url).await?;
     let mut headers = HeaderMap::new();
     for (name, text) in &http.headers {
@@ -67,6 +68,10 @@ async fn configured(filler: &mut Filler<'_>, http: &StreamableHttp) -> Result<Co
     if let Some(text) = &oauth.client_secret {
         let secret = filler.fill("oauth.client_secret", text, Place::Text).await?;
         configured.client_secret = Some(Secret::new(secret));
+    }
+    if let Some(text) = &oauth.private_key {
+        let key = filler.fill("oauth.private_key", text, Place::Text).await?;
+        configured.private_key = Some(Secret::new(key));
     }
     configured.scopes.clone_from(&oauth.scopes);
     Ok(configured)

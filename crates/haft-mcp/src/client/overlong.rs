@@ -3,6 +3,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use serde_json::json;
@@ -27,12 +29,25 @@ pub(super) struct Overlong<R> {
     due: Vec<u8>,
     /// What came behind a line that was too long, and was not looked at.
     held: Vec<u8>,
+    /// How many bytes came since someone asked.
+    pub(super) bytes: Arc<AtomicU64>,
+    /// Where to say which lines are no messages.
+    strange: Option<Strange>,
 }
+
+/// Takes the beginning of a line that is no message.
+pub(super) type Strange = Box<dyn Fn(&[u8]) + Send>;
 
 impl<R> Overlong<R> {
     pub(super) fn new(inner: R, most: usize) -> Self {
         let empty = Vec::new;
-        Self { inner, most, length: 0, first: empty(), last: empty(), due: empty(), held: empty() }
+        let (first, last, due, held) = (empty(), empty(), empty(), empty());
+        Self { inner, most, length: 0, first, last, due, held, bytes: Arc::default(), strange: None }
+    }
+
+    /// Hears of lines that are no messages, as of programs that greet on their standard output.
+    pub(super) fn telling(self, strange: Strange) -> Self {
+        Self { strange: Some(strange), ..self }
     }
 
     /// Looks at what has come; returns where a line ends that is too long and which request it answers.
@@ -45,6 +60,12 @@ impl<R> Overlong<R> {
             };
             let (line, _) = rest.split_at(end + 1);
             self.grow(line);
+            let begins = self.first.iter().find(|byte| !byte.is_ascii_whitespace());
+            if let (Some(strange), Some(byte)) = (&self.strange, begins)
+                && !b"{[\xEF".contains(byte)
+            {
+                strange(&self.first);
+            }
             let answered = (self.length > self.most).then(|| request(&self.first, &self.last)).flatten();
             self.length = 0;
             self.first.clear();
@@ -108,6 +129,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overlong<R> {
             pass(&mut this.held, buffer);
         }
         let new = buffer.filled().get(before..).unwrap_or_default();
+        this.bytes.fetch_add(u64::try_from(new.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
         if this.length > this.most.saturating_mul(MOST_TIMES) {
             return Poll::Ready(Err(io::Error::other("a message has no end")));
         }
@@ -154,6 +176,12 @@ mod tests {
             assert_eq!(passed(&text, 200, buffer).await, expected, "{buffer}");
         }
         assert_eq!(passed(&text, 10_000, 64).await, text);
+        let (sender, heard) = std::sync::mpsc::channel();
+        let telling = Box::new(move |line: &[u8]| sender.send(line.to_vec()).unwrap());
+        let mut reader = Overlong::new(&b"hello\n {\"a\":1}\n\n3\nhalf"[..], 100).telling(telling);
+        reader.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [b"hello\n".to_vec(), b"3\n".to_vec()]);
+        assert_eq!(reader.bytes.load(Ordering::Relaxed), 22);
         assert_eq!(passed("no end", 3, 64).await, "");
         let endless = "x".repeat(100);
         let mut reader = Overlong::new(endless.as_bytes(), 3);

@@ -45,7 +45,8 @@ impl Tail {
         }
     }
 
-    fn push(&self, line: &[u8], scrubber: &Scrubber) {
+    /// Keeps one line.
+    pub(super) fn push(&self, line: &[u8], scrubber: &Scrubber) {
         let text = excerpt(&scrubber.clean(String::from_utf8_lossy(line).into_owned()), LENGTH);
         if text.trim().is_empty() {
             return;

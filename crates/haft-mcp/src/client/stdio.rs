@@ -1,5 +1,7 @@
 //! Servers that are programs: started confined, spoken to by their standard input and output.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haft_core::mcp::Stdio;
@@ -10,7 +12,8 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::filled::{Filler, Scrubber};
-use super::overlong::Overlong;
+use super::overlong::{Overlong, Strange};
+use super::pace::Paced;
 use super::patient::Patient;
 use super::stderr::Tail;
 
@@ -34,7 +37,7 @@ fn limits() -> Limits {
 
 /// A server that runs. Dropping it ends it, with all that it started.
 pub(super) struct Program {
-    pub(super) transport: Patient<AsyncRwTransport<RoleClient, Overlong<ChildStdout>, ChildStdin>>,
+    pub(super) transport: Paced<Patient<AsyncRwTransport<RoleClient, Overlong<ChildStdout>, ChildStdin>>>,
     pub(super) running: Running,
 }
 
@@ -76,9 +79,22 @@ pub(super) async fn start(
         return Err("the sandbox gave no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
-    let stdout = Overlong::new(stdout, LONGEST_MESSAGE);
+    let stdout = Overlong::new(stdout, LONGEST_MESSAGE).telling(strange(tail.clone(), scrubber.clone()));
+    let bytes = Arc::clone(&stdout.bytes);
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
-    Ok((Program { transport: Patient::new(transport), running }, scrubber))
+    let transport = Paced::new(Patient::new(transport), bytes);
+    Ok((Program { transport, running }, scrubber))
+}
+
+/// Keeps lines of the standard output that are no messages with those of the standard error: there people look.
+fn strange(tail: Tail, scrubber: Scrubber) -> Strange {
+    let is_told = AtomicBool::new(false);
+    Box::new(move |line| {
+        if !is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!("an MCP server writes to its standard output what is no message; it is left out");
+        }
+        tail.push(&[b"(no message) ", line.trim_ascii()].concat(), &scrubber);
+    })
 }
 
 fn told(error: &SandboxError) -> String {

@@ -1,46 +1,69 @@
 //! A server's result as the outcome of a call.
 
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::excerpt;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use crate::blocks::blocks;
 
-/// Makes the outcome of what a server answered; a tool that declares its values has no others.
-pub(super) fn outcome(answer: CallToolResponse, declares: bool) -> Outcome {
+/// How much of a structured value is shown where it is the only reason.
+const SHOWN: usize = 500;
+
+/// Makes the outcome of what a server answered, with what came beside it.
+pub(super) fn outcome(answer: CallToolResponse) -> (Outcome, Vec<Value>) {
     match answer {
-        CallToolResponse::Complete(result) if result.is_error == Some(true) => {
-            let text = text(&result.content);
-            let message = if text.trim().is_empty() { "the tool gave no reason".to_owned() } else { text };
-            Err(CallError::new(ErrorCode::ExecutionFailed, message))
+        CallToolResponse::Complete(result) if result.is_error == Some(true) => failure(result),
+        CallToolResponse::Complete(result) => {
+            let (value, beside) = value(result);
+            (Ok(value), beside)
         }
-        CallToolResponse::Complete(result) => Ok(value(result, declares)),
-        CallToolResponse::InputRequired(_) => Err(CallError::new(
-            ErrorCode::ExecutionFailed,
-            "the MCP server asks for input from a person, which cannot be given here",
-        )),
-        _ => Err(CallError::new(
-            ErrorCode::InvalidResponse,
-            "the MCP server answered with a task, which was not asked for",
-        )),
+        CallToolResponse::InputRequired(_) => (
+            Err(CallError::new(
+                ErrorCode::ExecutionFailed,
+                "the MCP server asks for input from a person, which cannot be given here",
+            )),
+            Vec::new(),
+        ),
+        _ => (
+            Err(CallError::new(
+                ErrorCode::InvalidResponse,
+                "the MCP server answered with a task, which was not asked for",
+            )),
+            Vec::new(),
+        ),
     }
 }
 
-/// The structured value where there is one; else the text, as JSON where it is a document; else the blocks. Images and
-/// files beside a structured value are kept, with that as a text, where the tool does not declare what it returns.
-fn value(result: CallToolResult, declares: bool) -> Value {
-    if let Some(structured) = result.structured_content {
-        let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
-        if declares || result.content.iter().all(is_text) {
-            return structured;
-        }
-        let mut blocks = result.content;
-        if !blocks.iter().any(is_text) {
-            blocks.insert(0, ContentBlock::text(structured.to_string()));
-        }
-        return serde_json::to_value(blocks).unwrap_or_default();
+/// The texts say why; the structured value are the details, and all else is kept beside.
+fn failure(result: CallToolResult) -> (Outcome, Vec<Value>) {
+    let mut message = text(&result.content);
+    if message.trim().is_empty() {
+        message = match &result.structured_content {
+            Some(structured) => excerpt(&structured.to_string(), SHOWN),
+            None => "the tool gave no reason".to_owned(),
+        };
     }
-    match result.content.as_slice() {
+    let mut error = CallError::new(ErrorCode::ExecutionFailed, message);
+    error.details = result.structured_content;
+    let beside = result.content.into_iter().filter(|block| !matches!(block, ContentBlock::Text(_)));
+    (Err(error), written(beside))
+}
+
+/// The structured value where there is one; else the text, as JSON where it is a document; else the blocks. What a server
+/// says beside a structured value is kept beside it, unless it is the same once more.
+fn value(result: CallToolResult) -> (Value, Vec<Value>) {
+    if let Some(structured) = result.structured_content {
+        let repeats = |block: &ContentBlock| match block {
+            ContentBlock::Text(text) => {
+                serde_json::from_str::<Value>(&text.text).is_ok_and(|value| value == structured)
+            }
+            _ => false,
+        };
+        let beside = result.content.into_iter().filter(|block| !repeats(block)).collect::<Vec<_>>();
+        return (structured, written(beside.into_iter()));
+    }
+    let value = match result.content.as_slice() {
         [] => Value::Null,
         [ContentBlock::Text(only)] => {
             let text = only.text.trim();
@@ -50,7 +73,12 @@ fn value(result: CallToolResult, declares: bool) -> Value {
             document.unwrap_or_else(|| Value::String(only.text.clone()))
         }
         blocks => serde_json::to_value(blocks).unwrap_or_default(),
-    }
+    };
+    (value, Vec::new())
+}
+
+fn written(blocks: impl Iterator<Item = ContentBlock>) -> Vec<Value> {
+    blocks.filter_map(|block| serde_json::to_value(block).ok()).collect()
 }
 
 fn text(blocks: &[ContentBlock]) -> String {
@@ -68,13 +96,14 @@ mod tests {
     use super::*;
 
     fn check(result: Value, expected: Result<Value, &str>) {
-        check_declared(false, result, expected);
+        check_beside(result, expected, json!([]));
     }
 
-    fn check_declared(declares: bool, result: Value, expected: Result<Value, &str>) {
+    fn check_beside(result: Value, expected: Result<Value, &str>, expected_beside: Value) {
         let result: CallToolResult = serde_json::from_value(result).unwrap();
-        let outcome = outcome(CallToolResponse::Complete(result), declares);
+        let (outcome, beside) = outcome(CallToolResponse::Complete(result));
         assert_eq!(outcome.map_err(|error| error.message), expected.map_err(str::to_owned));
+        assert_eq!(Value::Array(beside), expected_beside);
     }
 
     #[test]
@@ -85,18 +114,30 @@ mod tests {
         check(text("12"), Ok(json!("12")));
         check(text("{broken"), Ok(json!("{broken")));
         check(json!({"content": []}), Ok(Value::Null));
+        let words = json!({"type": "text", "text": "see"});
+        check_beside(
+            json!({"content": [words], "structuredContent": {"x": 1}}),
+            Ok(json!({"x": 1})),
+            json!([words]),
+        );
         check(
-            json!({"content": [{"type": "text", "text": "x"}], "structuredContent": {"x": 1}}),
+            json!({"content": [{"type": "text", "text": "{ \"x\": 1 }"}], "structuredContent": {"x": 1}}),
             Ok(json!({"x": 1})),
         );
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
         check(json!({"content": [image]}), Ok(json!([image])));
         let both = json!({"content": [image], "structuredContent": {"n": 1}});
-        check(both.clone(), Ok(json!([{"type": "text", "text": "{\"n\":1}"}, image])));
-        check_declared(true, both, Ok(json!({"n": 1})));
+        check_beside(both, Ok(json!({"n": 1})), json!([image]));
         check(text(&image.to_string()), Ok(json!(image.to_string())));
         check(text(&json!([image]).to_string()), Ok(json!(json!([image]).to_string())));
         check(json!({"content": [{"type": "text", "text": "no"}], "isError": true}), Err("no"));
         check(json!({"content": [], "isError": true}), Err("the tool gave no reason"));
+        let failed = json!({"content": [image, words], "structuredContent": {"n": 1}, "isError": true});
+        check_beside(failed.clone(), Err("see"), json!([image]));
+        let result: CallToolResult = serde_json::from_value(failed).unwrap();
+        let (outcome, _) = outcome(CallToolResponse::Complete(result));
+        assert_eq!(outcome.unwrap_err().details, Some(json!({"n": 1})));
+        let bare = json!({"content": [], "structuredContent": {"n": 1}, "isError": true});
+        check(bare, Err("{\"n\":1}"));
     }
 }

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt::Display;
 
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::excerpt;
+use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
@@ -26,10 +28,30 @@ pub(super) fn of_opening(error: &ClientInitializeError) -> String {
     }
 }
 
+/// Says why a server cannot be spoken to whose version of the protocol nobody knows.
+pub(super) fn of_version(version: &ProtocolVersion) -> Option<String> {
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    if known.contains(version) {
+        return None;
+    }
+    let names: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
+    let version = excerpt(version.as_str(), 40);
+    Some(format!("it speaks version `{version}` of the protocol; supported are {}", names.join(", ")))
+}
+
 /// Says why a server that was spoken to did not answer.
 pub(super) fn of_request(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportSend(error) => deepest(error.error.as_ref()),
+        ServiceError::TransportClosed => "it closed the connection".to_owned(),
+        ServiceError::UnexpectedResponse => "its answer is not one to what it was asked".to_owned(),
+        ServiceError::Timeout { timeout } => {
+            format!("it did not answer within {} seconds", timeout.as_secs())
+        }
+        ServiceError::Cancelled { .. } => "the request was cancelled".to_owned(),
+        ServiceError::McpError(error) => {
+            format!("it answered with the error {}: {}", error.code.0, error.message)
+        }
         other => other.to_string(),
     }
 }
@@ -90,4 +112,46 @@ fn deepest(error: &dyn Error) -> String {
         at = inner.source();
     }
     text.strip_prefix("Client error: ").map_or(text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rmcp::ErrorData;
+
+    use super::*;
+
+    #[test]
+    fn words_name_no_types() {
+        for (error, expected) in [
+            (
+                ServiceError::Timeout { timeout: Duration::from_secs(30) },
+                "it did not answer within 30 seconds",
+            ),
+            (ServiceError::UnexpectedResponse, "its answer is not one to what it was asked"),
+            (ServiceError::TransportClosed, "it closed the connection"),
+            (
+                ServiceError::McpError(ErrorData::invalid_params("no", None)),
+                "it answered with the error -32602: no",
+            ),
+        ] {
+            assert_eq!(of_request(&error), expected);
+        }
+    }
+
+    #[test]
+    fn a_version_that_nobody_knows_is_refused() {
+        let version = |text: &str| -> ProtocolVersion { serde_json::from_value(text.into()).unwrap() };
+        for known in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+            assert_eq!(of_version(&version(known)), None, "{known}");
+        }
+        assert_eq!(
+            of_version(&version("2020-01-01")).as_deref(),
+            Some(
+                "it speaks version `2020-01-01` of the protocol; supported are 2024-11-05, 2025-03-26, 2025-06-18, \
+                 2025-11-25, 2026-07-28"
+            )
+        );
+    }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
@@ -81,7 +82,7 @@ impl McpServer {
             );
             return Some(content::failure(&error));
         }
-        let outcome = self.outcome(seat, entry, arguments, context).await?;
+        let (outcome, beside) = self.outcome(seat, entry, arguments, context).await?;
         if entry.tool.spec.name.as_str() == compact::SEARCH
             && let Ok(value) = &outcome
             && self.shared.found.keep(seat, value)
@@ -91,7 +92,14 @@ impl McpServer {
         }
         let definition = entry.definition(seat.mode.into());
         let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
-        Some(content::result(outcome, declared))
+        // What a server of tools says of a failure is said again; the details of others are for operators.
+        let is_told = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
+        let details = outcome.as_ref().err().filter(|_| is_told).and_then(|error| error.details.clone());
+        let mut result = content::result(outcome, &beside, declared);
+        if details.is_some() {
+            result.structured_content = details;
+        }
+        Some(result)
     }
 
     /// Finds the tool that a client means. The search of a view finds only what is in it.
@@ -118,7 +126,7 @@ impl McpServer {
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
-    ) -> Option<Outcome> {
+    ) -> Option<(Outcome, Vec<Value>)> {
         let watching = context.and_then(|context| {
             let asked = context.meta.log_level().is_some_and(wants_lines);
             let lines = asked || self.lines.load(Ordering::Relaxed);
@@ -152,10 +160,13 @@ impl McpServer {
             },
             None => call.await,
         };
-        Some(answer.map_err(|error| unapproved(error, &entry.tool.spec.name)).and_then(|answer| {
-            let record = Arc::unwrap_or_clone(answer.record);
-            record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err)
-        }))
+        Some(match answer {
+            Ok(answer) => {
+                let record = Arc::unwrap_or_clone(answer.record);
+                (record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err), record.content)
+            }
+            Err(error) => (Err(unapproved(error, &entry.tool.spec.name)), Vec::new()),
+        })
     }
 }
 

@@ -8,11 +8,13 @@ use crate::blocks::blocks;
 
 /// Writes the outcome of a call: the value as structured content where the tool declares an object, and always as
 /// something to read.
-pub(super) fn result(outcome: Outcome, declared: bool) -> CallToolResult {
-    match outcome {
+pub(super) fn result(outcome: Outcome, beside: &[Value], declared: bool) -> CallToolResult {
+    let mut result = match outcome {
         Ok(value) => success(value, declared),
         Err(error) => failure(&error),
-    }
+    };
+    result.content.extend(beside.iter().filter_map(|block| serde_json::from_value(block.clone()).ok()));
+    result
 }
 
 /// Writes a failure as the model reads it. That a call failed is a result in MCP, so that the model can do better.
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     fn check(outcome: Outcome, declared: bool, expected: &Value) {
-        let mut written = serde_json::to_value(result(outcome, declared)).unwrap();
+        let mut written = serde_json::to_value(result(outcome, &[], declared)).unwrap();
         written.as_object_mut().unwrap().remove("resultType");
         assert_eq!(written, *expected);
     }
@@ -97,6 +99,16 @@ mod tests {
             &json!({"content": [{"type": "text", "text": "{\"type\":\"text\",\"text\":\"x\",\"id\":7}"}],
                    "structuredContent": {"type": "text", "text": "x", "id": 7}, "isError": false}),
         );
+    }
+
+    #[test]
+    fn what_came_beside_is_content_too() {
+        let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+        let beside = [image.clone(), json!({"type": "unknown"})];
+        let shown = |outcome: Outcome| serde_json::to_value(result(outcome, &beside, true).content).unwrap();
+        assert_eq!(shown(Ok(json!({"n": 1}))), json!([{"type": "text", "text": "{\"n\":1}"}, image]));
+        let failed = CallError::new(ErrorCode::ExecutionFailed, "no");
+        assert_eq!(shown(Err(failed)), json!([{"type": "text", "text": "Tool call failed: no"}, image]));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -26,7 +26,18 @@ use super::changes::Changes;
 use super::compact::{self, Found};
 use super::fixtures::{self, Asking};
 use super::listing;
+use super::peek::LEVELS;
 use super::seat::{self, Owner, Seat};
+
+/// Other methods that are known and cannot do without parameters.
+const NEED_PARAMS: [&str; 6] = [
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "completion/complete",
+    "initialize",
+];
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -288,6 +299,14 @@ impl ServerHandler for McpServer {
         let CustomRequest { method, .. } = request;
         if method == CallToolRequestMethod::VALUE {
             let why = "`params` must have a `name`, and `arguments`, where there are some, must be an object";
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        if method == SetLevelRequestMethod::VALUE {
+            let why = format!("`params.level` must be one of {LEVELS}");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        if NEED_PARAMS.contains(&method.as_str()) {
+            let why = format!("`params` are not those of `{method}`");
             return Err(ErrorData::invalid_params(why, None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))

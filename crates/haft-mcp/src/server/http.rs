@@ -2,22 +2,29 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, Full, LengthLimitError, Limited, StreamBody};
+use rmcp::model::{ErrorData, RequestId};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+use super::batch::Answers;
 use super::handler::McpServer;
+use super::peek::{self, Peek};
 use super::plain;
 use super::seat::{self, Seat};
 use super::sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
+/// How long a client may take to send a message.
+const BODY_TIME: Duration = Duration::from_mins(1);
 
 /// Answers HTTP requests. That a request may come at all (token, host, origin) is decided before.
 pub struct HttpService {
@@ -52,22 +59,72 @@ impl HttpService {
     pub async fn answer<B>(&self, seat: Seat, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: http_body::Body + Send + 'static,
-        B::Error: std::fmt::Display,
+        B::Error: std::error::Error + Send + Sync,
     {
-        let promised = plain::promised(request.method(), request.headers());
-        if request.headers().contains_key(SESSION) || promised.is_none_or(|size| size > self.max_body_bytes) {
+        let is_plain = plain::is_promised(request.method(), request.headers());
+        if request.method() != Method::POST {
             return self.at_length(seat, request).await;
         }
         let (head, body) = request.into_parts();
-        // Where the body breaks off, nobody waits for an answer.
-        let Ok(body) = body.collect().await else { return no_message() };
-        let body = body.to_bytes();
-        if let Some(call) = plain::read(&head.headers, &body)
+        let collecting = Limited::new(body, self.max_body_bytes).collect();
+        let body = match tokio::time::timeout(BODY_TIME, collecting).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return self.too_large(),
+            // Most of those who break off do not wait for an answer; some do.
+            Ok(Err(_)) => return no_message("the body ended before all of it had arrived; send it again"),
+            Err(_) => return no_message("the body took longer than a minute to arrive"),
+        };
+        if is_plain
+            && !head.headers.contains_key(SESSION)
+            && let Some(call) = plain::read(&head.headers, &body)
             && let Some(answer) = self.server.answer_plain(&seat, call).await
         {
             return answer;
         }
+        if peek::is_batch(&body) {
+            return self.answer_batch(seat, head, &body).await;
+        }
+        self.answer_one(seat, head, body).await
+    }
+
+    /// Answers one message.
+    async fn answer_one(&self, seat: Seat, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+        if let Some(peek) = Peek::of(&body) {
+            if let Some(why) = peek.mismatch(&head.headers) {
+                return refusal(StatusCode::BAD_REQUEST, peek.id.as_ref(), &why);
+            }
+            if let Some(why) = peek.fault() {
+                return refusal(StatusCode::OK, peek.id.as_ref(), &why);
+            }
+        }
         self.at_length(seat, Request::from_parts(head, Full::new(body))).await
+    }
+
+    /// Answers a batch in a session of a version that has them.
+    async fn answer_batch(
+        &self,
+        seat: Seat,
+        head: Parts,
+        body: &[u8],
+    ) -> Response<BoxBody<Bytes, Infallible>> {
+        let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok());
+        let version = match session {
+            Some(id) if !self.sessions.touch(id, &seat.owner()) => return unknown_session(),
+            Some(id) => self.sessions.version(id),
+            None => None,
+        };
+        let messages = match peek::batch(body, version.as_deref()) {
+            Ok(messages) => messages,
+            Err(why) => return refusal(StatusCode::BAD_REQUEST, None, &why),
+        };
+        let mut answers = Answers::default();
+        for message in messages {
+            let text = message.to_string();
+            let id = Peek::of(text.as_bytes()).and_then(|peek| peek.id);
+            let answer = self.answer_one(seat.clone(), head.clone(), text.into()).await;
+            answers.add(id, answer).await;
+        }
+        answers.response()
     }
 
     async fn at_length<B>(&self, seat: Seat, mut request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
@@ -85,9 +142,17 @@ impl HttpService {
         let says_json = is_json(&request);
         let response = seat::with(seat, Box::pin(self.inner.handle(request))).await;
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && says_json {
-            return no_message();
+            return no_message("the body is not JSON, or not a message of JSON-RPC 2.0");
         }
         if waits { response.map(|body| self.until_stopped(body)) } else { response }
+    }
+
+    fn too_large(&self) -> Response<BoxBody<Bytes, Infallible>> {
+        let why = format!(
+            "the message has more than the {} bytes that `server.max_body_bytes` allows",
+            self.max_body_bytes
+        );
+        refusal(StatusCode::PAYLOAD_TOO_LARGE, None, &ErrorData::invalid_request(why, None))
     }
 
     /// A stream that waits for news would hold up the end of the server.
@@ -103,10 +168,17 @@ fn is_json<B>(request: &Request<B>) -> bool {
 }
 
 /// What a client hears of a body that is JSON by its header alone, or no message: JSON-RPC has an error for that.
-fn no_message() -> Response<BoxBody<Bytes, Infallible>> {
-    let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the body is not JSON, or not a message of JSON-RPC 2.0"}}"#;
-    let mut response = Response::new(Full::from(text).boxed());
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+fn no_message(why: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    refusal(StatusCode::BAD_REQUEST, None, &ErrorData::parse_error(why, None))
+}
+
+fn refusal(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    why: &ErrorData,
+) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::from(peek::error(id, why).to_string()).boxed());
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -1,5 +1,6 @@
 //! haft as an MCP server: which tools a client sees, and how a call and its outcome travel.
 
+mod batch;
 mod calls;
 mod changes;
 mod compact;
@@ -7,7 +8,9 @@ mod content;
 pub mod fixtures;
 mod handler;
 mod http;
+mod lines;
 mod listing;
+mod peek;
 mod pipe;
 mod plain;
 mod seat;

@@ -1,11 +1,11 @@
 //! The transport of lines: standard input and output, or anything else that carries bytes both ways.
 
 use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::McpServer;
+use super::lines::Lines;
 use super::seat::Seat;
 
 /// Returns what this process reads from and writes to.
@@ -14,8 +14,8 @@ pub fn stdio() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Se
 }
 
 impl McpServer {
-    /// Serves one client until it goes away, or `ended`. A message may have so many bytes; longer ones are dropped,
-    /// and the log says so.
+    /// Serves one client until it goes away, or `ended`. A message may have so many bytes; longer ones are
+    /// refused.
     pub async fn serve_pipe<R, W>(
         &self,
         seat: Seat,
@@ -26,7 +26,7 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(max_bytes);
+        let transport = Lines::new(read, write, max_bytes);
         let running = match serve_server_with_ct(self.seated(seat), transport, ended).await {
             Ok(running) => running,
             // Whoever leaves before saying anything has done no harm.

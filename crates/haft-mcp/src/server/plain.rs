@@ -5,7 +5,7 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -63,21 +63,20 @@ struct Meta {
     _capabilities: ClientCapabilities,
 }
 
-/// Returns the size of a body whose head promises such a call.
-pub(super) fn promised(method: &Method, headers: &HeaderMap) -> Option<usize> {
+/// Tells whether the head of a request promises such a call.
+pub(super) fn is_promised(method: &Method, headers: &HeaderMap) -> bool {
     let one = |name: &str| {
         let mut all = headers.get_all(name).iter();
         all.next().filter(|_| all.next().is_none())?.to_str().ok()
     };
-    let accepted = one(ACCEPT.as_str())?;
-    let is_plain = method == Method::POST
-        && one(HEADER_MCP_METHOD)? == CALL
-        && one(HEADER_MCP_PROTOCOL_VERSION)? == ProtocolVersion::V_2026_07_28.as_str()
-        && one(CONTENT_TYPE.as_str())? == "application/json"
+    let accepted = one(ACCEPT.as_str()).unwrap_or_default();
+    method == Method::POST
+        && one(HEADER_MCP_METHOD) == Some(CALL)
+        && one(HEADER_MCP_PROTOCOL_VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
+        && one(CONTENT_TYPE.as_str()) == Some("application/json")
         && accepted.contains("application/json")
         && accepted.contains("text/event-stream")
-        && !headers.keys().any(|name| name.as_str().starts_with(PARAMETERS));
-    if is_plain { one(CONTENT_LENGTH.as_str())?.parse().ok() } else { None }
+        && !headers.keys().any(|name| name.as_str().starts_with(PARAMETERS))
 }
 
 /// Reads the call, if it is one and says the same as its headers.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::Either;
 use futures_util::{Stream, StreamExt as _, stream};
 use rmcp::ErrorData;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
@@ -52,8 +52,16 @@ impl Drop for Answered {
 struct Known {
     owner: Owner,
     used: Instant,
-    /// Whether its version knows streams that begin with an empty event.
-    is_primed: bool,
+    /// The protocol version that it speaks, once that was agreed on.
+    version: Option<String>,
+}
+
+impl Known {
+    /// Tells whether its version knows streams that begin with an empty event.
+    fn is_primed(&self) -> bool {
+        let first = ProtocolVersion::V_2025_11_25;
+        self.version.as_deref().is_none_or(|version| version >= first.as_str())
+    }
 }
 
 impl Default for Sessions {
@@ -86,8 +94,13 @@ impl Sessions {
         if let Some(id) = &leaves {
             known.remove(id);
         }
-        known.insert(id, Known { owner, used: Instant::now(), is_primed: true });
+        known.insert(id, Known { owner, used: Instant::now(), version: None });
         leaves
+    }
+
+    /// Returns the protocol version that a session speaks.
+    pub(super) fn version(&self, id: &str) -> Option<String> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(id)?.version.clone()
     }
 
     fn forget(&self, id: &SessionId) {
@@ -118,14 +131,14 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Error> {
-        if let ClientJsonRpcMessage::Request(request) = &message
-            && let ClientRequest::InitializeRequest(asked) = &request.request
+        let answer = self.local.initialize_session(id, message).await?;
+        if let ServerJsonRpcMessage::Response(response) = &answer
+            && let ServerResult::InitializeResult(agreed) = &response.result
             && let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(id)
         {
-            let version = asked.params.protocol_version.as_str();
-            known.is_primed = version >= ProtocolVersion::V_2025_11_25.as_str();
+            known.version = Some(agreed.protocol_version.to_string());
         }
-        self.local.initialize_session(id, message).await
+        Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
@@ -157,7 +170,7 @@ impl SessionManager for Sessions {
         let answers = self.local.create_stream(id, message).await?;
         let is_primed = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(id).is_none_or(|known| known.is_primed)
+            known.get(id).is_none_or(Known::is_primed)
         };
         let kept = answers.filter(move |answer| {
             let _ = &answered;

@@ -113,6 +113,16 @@ impl Rig {
     }
 
     pub(crate) async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
+        self.call_whole(tool, args, events).await.0
+    }
+
+    /// Calls a tool; returns also what came beside its value.
+    async fn call_whole(
+        &self,
+        tool: &str,
+        args: Value,
+        events: Option<Arc<dyn EventSink>>,
+    ) -> (Outcome, Vec<Value>) {
         let mcp = Mcp { server: Some("test".into()), tool_name: tool.into(), ..Mcp::default() };
         let spec = ToolSpec::new(ToolName::new("t").unwrap(), Implementation::Mcp(mcp));
         let executor = McpExecutor::default();
@@ -122,7 +132,8 @@ impl Rig {
         let mut context =
             CallContext::new(CallId(uuid()), TenantId::default_tenant(), deadline, Arc::new(OneSecret));
         context.events = events;
-        prepared.run(&context, args.as_object().unwrap()).await
+        let outcome = prepared.run(&context, args.as_object().unwrap()).await;
+        (outcome, context.take_content())
     }
 }
 
@@ -231,11 +242,37 @@ async fn a_message_without_end_is_not_taken() {
 
 #[tokio::test]
 async fn floods_and_long_lists_are_taken() {
-    for (mode, tools) in [("flood", 5), ("many", 10_000), ("garbage", 5)] {
+    for (mode, tools) in [("flood", 5), ("many", 10_000), ("garbage", 5), ("endless", 5)] {
         let rig = Rig::start(mode);
         assert_eq!(rig.until(|state| state.phase == Phase::Connected).await.tools, tools, "{mode}");
         if mode != "many" {
             assert_eq!(rig.call("echo", json!({"text": mode}), None).await, Ok(json!(mode)));
         }
+        let told = rig.state().stderr;
+        let line = "(no message) this is not JSON at all".to_owned();
+        assert_eq!(told.contains(&line), mode == "garbage", "{told:?}");
     }
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_knows_is_refused() {
+    let error = Rig::start("old").until(|state| state.phase == Phase::Error).await.error.unwrap();
+    assert!(
+        error.starts_with("it speaks version `2020-01-01` of the protocol; supported are 2024-11-05"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_beside_a_value_or_an_error_is_kept() {
+    let rig = Rig::start("good");
+    let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
+    let (value, beside) = rig.call_whole("rich", json!({}), None).await;
+    assert_eq!(
+        (value, beside),
+        (Ok(json!({"n": 1})), vec![image.clone(), json!({"type": "text", "text": "see"})])
+    );
+    let (value, beside) = rig.call_whole("rich", json!({"fails": true}), None).await;
+    let error = value.unwrap_err();
+    assert_eq!((error.message.as_str(), error.details, beside), ("see", Some(json!({"n": 1})), vec![image]));
 }

@@ -1,6 +1,7 @@
 """An MCP server over standard input and output, and the ways in which one can misbehave."""
 import json
 import sys
+import threading
 import time
 
 mode = sys.argv[1] if len(sys.argv) > 1 else "good"
@@ -13,9 +14,18 @@ tools = [
 ]
 
 
+lock = threading.Lock()
+
+
 def send(message):
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    with lock:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def flood():
+    while True:
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
 
 
 def answer(request, result):
@@ -46,6 +56,10 @@ def call(request):
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     elif name == "slow":
         pass  # never answered
+    elif name == "rich":
+        image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+        content = [image, {"type": "text", "text": "see"}]
+        answer(request, {"content": content, "structuredContent": {"n": 1}, "isError": args.get("fails", False)})
     else:
         answer(request, text("no such tool", isError=True))
 
@@ -64,13 +78,17 @@ for line in sys.stdin:
     request = json.loads(line)
     method = request.get("method")
     if method == "initialize":
-        answer(request, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}},
+        version = "2020-01-01" if mode == "old" else "2025-06-18"
+        if mode == "endless":
+            threading.Thread(target=flood, daemon=True).start()
+        answer(request, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
                          "serverInfo": {"name": "test", "version": "1"}})
     elif method == "tools/list":
         if mode == "huge":
             send({"jsonrpc": "2.0", "id": request["id"], "result": {"tools": [{"name": "x" * (40 << 20), "inputSchema": {}}]}})
         elif mode == "flood":
-            for _ in range(20000):
+            mode = "flooded"
+            for _ in range(25000):
                 send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             answer(request, {"tools": tools})
         elif mode == "many":

@@ -34,6 +34,13 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
     drop(ending);
     let exposed = context.exposed();
     keep_secrets_out(&mut outcome, &exposed);
+    let mut beside = context.take_content();
+    if !beside.is_empty() {
+        for block in &mut beside {
+            scrub(block, &exposed);
+        }
+        Arc::make_mut(&mut call.record).content = beside;
+    }
     if let Some(mut process) = context.take_process() {
         for text in [&mut process.stdout, &mut process.stderr] {
             scrub_text(text, &exposed);

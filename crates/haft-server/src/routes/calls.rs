@@ -65,9 +65,13 @@ pub(crate) async fn list(
 /// A list is to look through: what is long stands in the call itself.
 fn shortened(mut record: CallRecord) -> Value {
     let long = |value: &Value| value.to_string().len() > LONG_VALUE;
-    let omitted = record.value.as_ref().is_some_and(long);
+    let mut omitted = record.value.as_ref().is_some_and(long);
     if omitted {
         record.value = None;
+    }
+    if record.content.iter().any(long) {
+        omitted = true;
+        record.content.clear();
     }
     let args_omitted = long(&record.args);
     if args_omitted {
@@ -181,6 +185,9 @@ fn status_event(record: &CallRecord) -> Event {
             map.insert("value".to_owned(), record.value.clone().unwrap_or(Value::Null));
         }
         (_, None) => {}
+    }
+    if let (false, Some(map)) = (record.content.is_empty(), data.as_object_mut()) {
+        map.insert("content".to_owned(), json!(record.content));
     }
     event("status", &data)
 }

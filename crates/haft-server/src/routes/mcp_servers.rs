@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::mcp::{McpServer, Phase};
+use haft_core::mcp::{McpServer, Phase, READ_ONLY};
 use haft_core::outcome::ErrorCode;
-use haft_core::secret::MASK;
+use haft_core::redact;
 use haft_core::token::Role;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,7 +79,23 @@ pub(crate) async fn create(
     app.store().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
     app.audit(&identity, "mcp_server.create", server.id.as_str());
-    Ok(created(view(&app, &server)))
+    let mut shown = view(&app, &server);
+    let warnings = doubts(&server);
+    if let (false, Some(map)) = (warnings.is_empty(), shown.as_object_mut()) {
+        map.insert("warnings".to_owned(), json!(warnings));
+    }
+    Ok(created(shown))
+}
+
+/// Says what looks like a credential that everyone can read who may see the machine's processes or the store.
+fn doubts(server: &McpServer) -> Vec<String> {
+    let doubtful = redact::server(&server.transport).doubtful;
+    let told = |place: String| {
+        format!(
+            "`{place}` looks as if it held a credential: store that with `haft secret set NAME`, and write `${{NAME}}`"
+        )
+    };
+    doubtful.into_iter().map(told).collect()
 }
 
 /// One MCP server and how it is doing.
@@ -175,8 +191,10 @@ pub(crate) async fn changes(
         .iter()
         .map(|change| {
             let side = |spec: &haft_core::spec::ToolSpec| {
+                let is_read_only = spec.tags.iter().any(|tag| tag == READ_ONLY);
                 json!({"description": spec.description, "display_name": spec.display_name,
-                       "input_schema": spec.input_schema, "output_schema": spec.output_schema})
+                       "input_schema": spec.input_schema, "output_schema": spec.output_schema,
+                       "hints": {"read_only": is_read_only}})
             };
             json!({"name": change.tool.spec.name, "agreed": side(&change.tool.spec), "offered": side(&change.offered)})
         })
@@ -232,18 +250,10 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Mcp
     found.ok_or_else(|| ApiError::not_found("MCP server", id))
 }
 
-/// Writes a server as others may see it: what stands in its environment and its headers is not shown, unless it
-/// only names secrets.
+/// Writes a server as others may see it: secrets that stand in it are not shown, unless it only names them.
 fn view(app: &App, server: &McpServer) -> Value {
-    let mut shown = serde_json::to_value(server).unwrap_or_default();
-    for field in ["env", "headers"] {
-        let values = shown.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
-        for (_, value) in values {
-            if !value.as_str().is_some_and(|text| text.contains("${")) {
-                *value = MASK.into();
-            }
-        }
-    }
+    let shown = McpServer { transport: redact::server(&server.transport).transport, ..server.clone() };
+    let mut shown = serde_json::to_value(&shown).unwrap_or_default();
     let state = app.mcp_clients().state(&server.tenant, &server.id);
     let state = state.map_or_else(|| json!({"phase": Phase::Disconnected}), |state| json!(state));
     if let Some(map) = shown.as_object_mut() {

@@ -73,17 +73,42 @@ async fn what_does_not_change_how_a_server_is_reached_does_not_reconnect_it() {
     let (status, answer) =
         server.patch("/api/mcp-servers/test", json!({"policy": "deny", "accept_changes": true})).await;
     assert_eq!((status, &answer["data"]["state"]["phase"]), (200, &json!("connected")), "{answer}");
-    loop {
-        let (_, tool) = server.get("/api/tools/test:echo").await;
-        if tool["data"]["policy"] == "deny" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    // The change holds before it is answered.
+    let (_, tool) = server.get("/api/tools/test:echo").await;
+    assert_eq!(tool["data"]["policy"], "deny", "{tool}");
+    let (_, answer) = server.invoke("test:echo", json!({"text": "x"})).await;
+    assert_eq!(code(&answer), "policy_denied", "{answer}");
+    for (policy, expected) in
+        [("allow", Value::Null), ("deny", json!("policy_denied")), ("allow", Value::Null)]
+    {
+        server.patch("/api/mcp-servers/test", json!({"policy": policy})).await;
+        let (_, answer) = server.invoke("test:echo", json!({"text": "x"})).await;
+        assert_eq!(answer["error"]["code"], expected, "{policy}: {answer}");
     }
+    server.patch("/api/mcp-servers/test", json!({"policy": "deny"})).await;
     let state = connected(&server, "test").await;
     assert_eq!(state["state"]["tools"], 6, "{state}");
     let (status, _) = server.patch("/api/mcp-servers/test", json!({"policy": "maybe"})).await;
     assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn what_looks_like_a_credential_is_told_and_not_shown() {
+    let server = Server::start().await;
+    let args = json!([PROGRAM, "good", "--api-key=hunter22hunter", "--token", "${NOT_THERE}"]);
+    let (status, answer) = server
+        .post("/api/mcp-servers", json!({"id": "a", "command": "python3", "args": args, "enabled": false}))
+        .await;
+    assert_eq!(status, 201, "{answer}");
+    let warning = "`args[2]` looks as if it held a credential: store that with `haft secret set NAME`, and write `${NAME}`";
+    assert_eq!(answer["data"]["warnings"], json!([warning]));
+    let url = "https://me:hunter22hunter@a.example/mcp?token=hunter22hunter&x=1";
+    let (_, answer) = server.post("/api/mcp-servers", json!({"id": "b", "url": url, "enabled": false})).await;
+    assert_eq!(answer["data"]["url"], "https://***@a.example/mcp?token=***&x=1", "{answer}");
+    let (_, all) = server.get("/api/mcp-servers").await;
+    assert!(!all.to_string().contains("hunter22hunter"), "{all}");
+    assert_eq!(all["data"]["mcp_servers"][0]["args"][2], "--api-key=***");
+    assert_eq!(all["data"]["mcp_servers"][0]["args"][4], "${NOT_THERE}");
 }
 
 #[tokio::test]
@@ -95,6 +120,8 @@ async fn what_is_no_server_is_told() {
         (json!({"id": "a", "url": "ftp://y"}), "`url` must begin with http:// or https://"),
         (json!({"id": "a", "command": "x", "policy": "maybe"}), "`policy` must be"),
         (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "write the value"),
+        (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "write the value"),
+        (json!({"id": "a", "url": "https://a.example/?token=***"}), "write the value"),
         (json!({"id": "../x", "command": "x"}), "`id`"),
     ] {
         let (status, answer) = server.post("/api/mcp-servers", body.clone()).await;

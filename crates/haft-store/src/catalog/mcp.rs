@@ -105,7 +105,10 @@ impl Inner {
         let known = session.has_mcp_server(&server.tenant, &server.id).await.map_err(fault(STORE))?;
         match bundle {
             // A change that touches nothing is not stored.
-            Some(bundle) if known => session.touch_bundle(bundle.id),
+            Some(bundle) if known => {
+                session.touch_bundle(bundle.id);
+                session.follow_policy(&bundle, server.policy).await.map_err(fault(STORE))?;
+            }
             Some(_) => {
                 let message = format!("there is a bundle `{}` already; choose another id", server.id);
                 return Err(StoreError::Conflict(message));
@@ -190,10 +193,11 @@ impl Inner {
         let doing = "accept the tool";
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        let Some((digest, offered)) = session.offered(id).await.map_err(fault(doing))? else {
+        let Some((digest, mut offered)) = session.offered(id).await.map_err(fault(doing))? else {
             let message = format!("`{}` is as it was agreed to; there is nothing to accept", tool.spec.name);
             return Err(StoreError::Conflict(message));
         };
+        offered.policy = tool.spec.policy;
         session.replace_mcp_tool(&tool, &offered, &digest).await.map_err(fault(doing))?;
         session.finish().await?;
         let mut session = self.session().await?;
@@ -229,6 +233,33 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Who may call the tools of a server is so from here on, not only once the server was asked again.
+    async fn follow_policy(&mut self, bundle: &Bundle, policy: Policy) -> Result<(), sqlx::Error> {
+        for tool in self.tools_in(bundle.id).await? {
+            if tool.spec.policy != policy {
+                let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
+                self.append_revision(&tool, &spec, self.inner.now()).await?;
+                sqlx::query("UPDATE tools SET published_revision = revision WHERE id = $1")
+                    .bind(tool.id.to_string())
+                    .execute(&mut *self.tx)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns who may call the tools of a server, as it is stored now: a list may have been asked for before.
+    async fn policy_of(&mut self, server: &McpServer) -> Result<Policy, sqlx::Error> {
+        let row = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2")
+            .bind(server.tenant.as_str())
+            .bind(server.id.as_str())
+            .fetch_optional(&mut *self.tx)
+            .await?;
+        let Some(row) = row else { return Ok(server.policy) };
+        let stored: McpServer = serde_json::from_str(row.try_get(0)?).map_err(decode)?;
+        Ok(stored.policy)
+    }
+
     async fn remove_mcp_server(&mut self, tenant: &TenantId, id: &BundleSlug) -> Result<bool, sqlx::Error> {
         let done = sqlx::query("DELETE FROM mcp_servers WHERE tenant = $1 AND id = $2")
             .bind(tenant.as_str())
@@ -253,7 +284,9 @@ impl Session<'_> {
         let mut stored: HashMap<ToolName, Tool> =
             self.tools_in(bundle.id).await?.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
         let mut pins = self.pins(bundle.id).await?;
-        for Imported { spec, digest } in tools {
+        let policy = self.policy_of(server).await?;
+        for Imported { mut spec, digest } in tools {
+            spec.policy = policy;
             let Some(tool) = stored.remove(&spec.name) else {
                 self.insert_mcp_tool(bundle, &spec, &digest).await?;
                 continue;

@@ -41,6 +41,7 @@ fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
         args: json!({"q": "Zürich \u{0}"}),
         value: (status == CallStatus::Success).then(|| json!({"temp": 1.5})),
         error: None,
+        content: Vec::new(),
         process: None,
         caller: "test".into(),
         surface: "rest".into(),

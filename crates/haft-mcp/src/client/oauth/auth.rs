@@ -8,18 +8,21 @@ use haft_runtime::egress::Egress;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use url::Url;
 
+use super::assertion::assertion;
 use super::challenge::Challenge;
 use super::client::Client;
 use super::error::OAuthError;
 use super::metadata::discover;
 use super::stored::{Kept, Login, Turn};
-use super::token::{Ask, Grant, Tokens, ask};
+use super::token::{Ask, Grant, Tokens, ask, now};
 
 /// What the configuration says, with its secrets put in.
 #[derive(Debug, Clone, Default)]
 pub(in crate::client) struct Configured {
     pub(in crate::client) client_id: Option<String>,
     pub(in crate::client) client_secret: Option<Secret>,
+    /// What proves who it is in place of a secret.
+    pub(in crate::client) private_key: Option<Secret>,
     pub(in crate::client) scopes: Vec<String>,
     pub(in crate::client) grant: OAuthGrant,
 }
@@ -194,7 +197,11 @@ impl Auth {
             tokens: None,
         };
         let asked = Ask { scope: scope.as_deref(), ..ask_of(&login) };
-        let tokens = ask(&self.egress, asked, Grant::ClientCredentials).await?;
+        let signed = self.configured.private_key.as_ref().map(|key| {
+            let audience = login.issuer.as_deref().unwrap_or_else(|| login.token_endpoint.as_str());
+            assertion(key, &login.client.id, audience, now().as_second())
+        });
+        let tokens = ask(&self.egress, asked, Grant::ClientCredentials(signed.transpose()?)).await?;
         login.tokens = Some(tokens);
         Ok(login)
     }

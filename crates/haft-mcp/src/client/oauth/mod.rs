@@ -6,6 +6,7 @@
 //!
 //! [`Secret`]: haft_core::secret::Secret
 
+mod assertion;
 mod auth;
 mod challenge;
 mod client;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
+use super::assertion;
 use super::client::Client;
 use super::error::OAuthError;
 use super::fetch::{Sent, send, shown};
@@ -21,8 +22,8 @@ pub(super) enum Grant<'a> {
     Code { code: &'a str, verifier: &'a Secret, redirect: &'a str },
     /// What an earlier token came with.
     Refresh(&'a Secret),
-    /// Nothing but the client itself.
-    ClientCredentials,
+    /// Nothing but the client itself, with what its key signed, where it has one.
+    ClientCredentials(Option<Secret>),
 }
 
 /// Where, as whom, and for what a token is asked for.
@@ -75,8 +76,13 @@ fn request<'a>(ask: &Ask<'a>, grant: &Grant<'_>) -> Sent<'a> {
             form.append_pair("grant_type", "refresh_token").append_pair("refresh_token", token.expose());
             hidden.push((*token).clone());
         }
-        Grant::ClientCredentials => {
+        Grant::ClientCredentials(assertion) => {
             form.append_pair("grant_type", "client_credentials");
+            if let Some(assertion) = assertion {
+                form.append_pair("client_assertion_type", assertion::KIND)
+                    .append_pair("client_assertion", assertion.expose());
+                hidden.push(assertion.clone());
+            }
         }
     }
     form.append_pair("resource", ask.resource);

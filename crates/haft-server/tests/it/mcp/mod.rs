@@ -2,6 +2,7 @@
 
 mod access;
 mod client;
+mod edge;
 mod modern;
 mod pipe;
 mod sessions;
