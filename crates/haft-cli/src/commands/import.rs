@@ -174,12 +174,13 @@ fn summary(report: &Value) -> String {
         texts.map(|text| format!("`{text}`")).collect()
     };
     let dry = report.get("dry_run") == Some(&Value::Bool(true));
+    let servers = list("servers").join(", ");
     let mut lines = vec![format!(
-        "{}{} in the bundle `{}`; requests go to {}",
+        "{}{} in the bundle `{}`{}",
         if dry { "would be: " } else { "" },
         counts.join(", "),
         view::text(report, "bundle"),
-        list("servers").join(", "),
+        if servers.is_empty() { String::new() } else { format!("; requests go to {servers}") },
     )];
     let secrets = list("secrets");
     if !secrets.is_empty() {

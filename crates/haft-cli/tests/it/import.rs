@@ -68,6 +68,15 @@ fn a_description_becomes_tools_that_are_called() {
             1 unchanged in the bundle `weather`; requests go to `BASE`
             the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
             ");
+            insta::assert_snapshot!(import(&["--path", "/photos"]), @"
+            exit code: 8
+            ----- stdout
+            OPERATION     TOOL  ACTION   NOTE
+            POST /photos        skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            ----- stderr
+            1 skipped in the bundle `weather`
+            error: no tool came of the operation: its body is `multipart/form-data`, which an `http` tool cannot send
+            ");
             insta::assert_snapshot!(import(&["--tag", "none"]), @"
             exit code: 8
             ----- stdout

@@ -404,3 +404,14 @@ async fn operations_of_github_are_called() {
         assert_eq!(seen.headers["authorization"], "Bearer gh-token-1", "{id}");
     }
 }
+
+#[tokio::test]
+async fn a_form_is_told_as_that() {
+    let server = Server::start().await;
+    let form = "--x\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nopenapi: 3.1.0\r\n--x--\r\n";
+    let request = server.request(reqwest::Method::POST, ROUTE).body(form);
+    let answer = request.header("content-type", "multipart/form-data; boundary=x").send().await.unwrap();
+    assert_eq!(answer.status(), 415);
+    let text = answer.text().await.unwrap();
+    assert!(text.contains("send the file itself as the body"), "{text}");
+}

@@ -169,6 +169,7 @@ fn call() -> CallRecord {
         args: json!({}),
         value: Some(json!("x".repeat(300))),
         error: None,
+        content: Vec::new(),
         process: None,
         caller: "test".into(),
         surface: "rest".into(),

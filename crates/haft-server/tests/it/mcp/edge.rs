@@ -174,7 +174,7 @@ async fn lines_that_are_no_messages_are_answered() {
         .map(|answer| json!([answer["id"], answer["result"]["structuredContent"], answer["error"]["code"]]))
         .collect();
     all.sort_by_key(ToString::to_string);
-    let expected = json!([[1, {"x": 1}, null], [1, null, -32600], [2, {"x": 2}, null], [null, null, -32600]]);
+    let expected = json!([[1, null, -32600], [1, {"x": 1}, null], [2, {"x": 2}, null], [null, null, -32600]]);
     assert_eq!(Value::Array(all), expected);
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     assert_eq!(ask(&ping.to_string()).await["result"], json!({}), "the connection is still there");
