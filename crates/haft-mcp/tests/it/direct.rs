@@ -108,7 +108,7 @@ async fn what_goes_wrong_fails_the_call_alone() {
     for (tool, code, message) in [
         ("nope", ErrorCode::ExecutionFailed, "no such tool"),
         ("breaks", ErrorCode::Network, "broke"),
-        ("confused", ErrorCode::InvalidResponse, "Unexpected response"),
+        ("confused", ErrorCode::InvalidResponse, "its answer is not one to what it was asked"),
         (
             "fails",
             ErrorCode::HttpStatus,

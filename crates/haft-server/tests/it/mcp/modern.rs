@@ -100,7 +100,7 @@ async fn bad_messages_are_refused() {
     let list = || modern(&server, "/mcp", token, "tools/list", json!({}));
     let call = |params: Value| modern(&server, "/mcp", token, "tools/call", params);
     for (what, request, status, code) in [
-        ("too large", list().body(format!("\"{}\"", "x".repeat(20_000))), 413, None),
+        ("too large", list().body(format!("\"{}\"", "x".repeat(20_000))), 413, Some(-32600)),
         ("no JSON", list().body("{"), 400, Some(-32700)),
         ("not JSON-RPC", list().body("{\"x\":1}"), 400, Some(-32700)),
         ("another type", server.request(Method::POST, "/mcp").header("accept", BOTH).body("{}"), 415, None),
