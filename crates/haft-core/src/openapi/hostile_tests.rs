@@ -106,10 +106,14 @@ fn no_text_of_a_document_names_a_secret() {
       "query": {
         "${AWS_SECRET}": "${query_AWS_SECRET}"
       },
+      "text_styles": {
+        "id": "comma"
+      },
       "headers": {
         "Content-Type": "application/json"
       },
       "body": "${body}",
+      "optional_body": true,
       "auth": {
         "type": "oauth2",
         "token_url": "https://id.example/%24%7BAWS_SECRET%7D",

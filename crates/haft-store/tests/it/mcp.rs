@@ -118,10 +118,19 @@ async fn who_may_call_is_ours_to_say(harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
+    let before = files.clone();
     let files = McpServer { policy: Policy::Elevated, ..files };
-    lists(&harness, &files, &[listed("read", "Reads")]).await;
-    let tool = harness.mirror().named("read").cloned().unwrap();
-    assert_eq!((tool.spec.policy, tool.fault.as_deref(), tool.revision), (Policy::Elevated, None, 2));
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    let check = |harness: &Harness| {
+        let tool = harness.mirror().named("read").cloned().unwrap();
+        assert_eq!((tool.spec.policy, tool.fault.as_deref(), tool.revision), (Policy::Elevated, None, 2));
+    };
+    check(&harness);
+    // Nor does a list that was asked for before bring the earlier one back.
+    for server in [&files, &before] {
+        lists(&harness, server, &[listed("read", "Reads")]).await;
+        check(&harness);
+    }
     // What was agreed to is still that.
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     assert!(harness.mirror().named("read").unwrap().fault.is_some());
