@@ -11,7 +11,7 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
     GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
+    PromptsCapability, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
     ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
@@ -38,6 +38,9 @@ const NEED_PARAMS: [&str; 6] = [
     "completion/complete",
     "initialize",
 ];
+
+/// Methods that version 2026-07-28 has no more.
+const REMOVED: [&str; 4] = ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 /// How a server behaves.
 #[derive(Debug, Clone)]
@@ -294,12 +297,16 @@ impl ServerHandler for McpServer {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, .. } = request;
         if method == CallToolRequestMethod::VALUE {
             let why = "`params` must have a `name`, and `arguments`, where there are some, must be an object";
             return Err(ErrorData::invalid_params(why, None));
+        }
+        let is_newer = context.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28);
+        if is_newer && REMOVED.contains(&method.as_str()) {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
         if method == SetLevelRequestMethod::VALUE {
             let why = format!("`params.level` must be one of {LEVELS}");

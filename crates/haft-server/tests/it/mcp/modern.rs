@@ -105,6 +105,7 @@ async fn bad_messages_are_refused() {
         ("not JSON-RPC", list().body("{\"x\":1}"), 400, Some(-32700)),
         ("another type", server.request(Method::POST, "/mcp").header("accept", BOTH).body("{}"), 415, None),
         ("unknown method", modern(&server, "/mcp", token, "tools/burn", json!({})), 404, Some(-32601)),
+        ("removed", modern(&server, "/mcp", token, "logging/setLevel", json!({})), 404, Some(-32601)),
         ("unknown tool", call(json!({"name": "nothing", "arguments": {}})), 200, Some(-32602)),
         ("odd name", call(json!({"name": "a/b c", "arguments": {}})), 200, Some(-32602)),
         ("cursor", modern(&server, "/mcp", token, "tools/list", json!({"cursor": "x"})), 200, Some(-32602)),
