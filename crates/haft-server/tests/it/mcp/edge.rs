@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use super::client::{Session, request, send};
 use crate::harness::{Server, function_tool};
 
-fn call(id: u32, name: &str, arguments: Value) -> Value {
+fn call(id: u32, name: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}})
 }
 
@@ -18,11 +18,11 @@ async fn sessions_of_older_versions_take_batches() {
     for version in ["2024-11-05", "2025-03-26"] {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
         let batch = json!([
-            call(1, "worker", json!({"x": 1})),
+            call(1, "worker", &json!({"x": 1})),
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}},
             {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"cursor": 5}},
             {"odd": true},
-            call(3, "worker", json!({"x": 3})),
+            call(3, "worker", &json!({"x": 3})),
         ]);
         let answer = send(session.request(&batch)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -81,7 +81,7 @@ async fn headers_agree_with_the_message_in_sessions_too() {
         (vec![("mcp-name", "other")], Some("`params.name` says `worker`")),
         (vec![("mcp-method", "tools/list")], Some("`method` says `tools/call`")),
     ] {
-        let mut sent = session.request(&call(7, "worker", json!({})));
+        let mut sent = session.request(&call(7, "worker", &json!({})));
         for (name, value) in &headers {
             sent = sent.header(*name, *value);
         }
@@ -149,8 +149,8 @@ async fn lines_that_are_no_messages_are_answered() {
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let early = json!([{"jsonrpc": "2.0", "id": 5, "method": "ping"}]);
     let batch = json!([
-        call(1, "worker", json!({"x": 1})), {"odd": true}, call(1, "worker", json!({})),
-        {"jsonrpc": "2.0", "method": "notifications/other"}, call(2, "worker", json!({"x": 2})),
+        call(1, "worker", &json!({"x": 1})), {"odd": true}, call(1, "worker", &json!({})),
+        {"jsonrpc": "2.0", "method": "notifications/other"}, call(2, "worker", &json!({"x": 2})),
     ]);
     let lists = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list", "params": {"cursor": 5}});
     let mut ask = async |line: &str| -> Value {
