@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use haft_core::Clock as _;
 use haft_core::catalog::{Change, ChangeSink as _, FileForm, Unreadable};
-use haft_core::dialect::{Defaults, Reading};
+use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, join};
 use haft_runtime::clock::SystemClock;
@@ -49,7 +49,10 @@ impl ToolSet {
         }
         self.add(reading)
             .map_err(|reason| vec![Problem::new("name", "duplicate", format!("`{name}`: {reason}"))])?;
-        let not_ready = self.faults_of(std::slice::from_ref(&name)).pop();
+        let snapshot = self.registry().snapshot();
+        let entry = snapshot.only(&self.bundle.tenant, &name);
+        let place = |_: Option<&Path>, problems: &mut [Problem]| dialect::place(text, form, problems);
+        let not_ready = entry.and_then(|entry| fault_of(entry, place));
         Ok(Loaded { name, warnings, not_ready })
     }
 
@@ -77,14 +80,14 @@ impl ToolSet {
     fn faults_of(&self, names: &[String]) -> Vec<Fault> {
         let snapshot = self.registry().snapshot();
         let entries = names.iter().filter_map(|name| snapshot.only(&self.bundle.tenant, name));
-        entries.filter_map(|entry| fault_of(entry)).collect()
+        entries.filter_map(|entry| fault_of(entry, in_file)).collect()
     }
 
     /// Says which tools cannot run, and which files define none.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let snapshot = self.registry().snapshot();
         let entries = snapshot.tools(&self.bundle.tenant);
-        let mut faults: Vec<Fault> = entries.filter_map(|entry| fault_of(entry)).collect();
+        let mut faults: Vec<Fault> = entries.filter_map(|entry| fault_of(entry, in_file)).collect();
         faults.extend(snapshot.unreadable(&self.bundle.tenant).map(|file| Fault {
             name: file.name.clone(),
             path: Some(PathBuf::from(&file.path)),
@@ -94,15 +97,23 @@ impl ToolSet {
     }
 }
 
-/// Says why a tool cannot run, if so, and where in its file the reason stands.
-fn fault_of(entry: &Entry) -> Option<Fault> {
+/// Adds the lines of a file to problems, where there is one.
+fn in_file(path: Option<&Path>, problems: &mut [Problem]) {
+    if let Some(path) = path {
+        files::place(path, problems);
+    }
+}
+
+/// Says why a tool cannot run, if so, and where in its definition the reason stands.
+fn fault_of(entry: &Entry, place: impl Fn(Option<&Path>, &mut [Problem])) -> Option<Fault> {
     let reason = entry.fault()?;
     let path = entry.tool.path.as_ref().map(|path| Path::new("/").join(path));
     let mut problems = entry.problems();
-    if let Some(path) = path.as_deref().filter(|_| !problems.is_empty()) {
-        files::place(path, &mut problems);
+    if problems.is_empty() {
+        return Some(Fault { name: entry.tool.spec.name.to_string(), path, reason });
     }
-    let reason = if problems.is_empty() { reason } else { join(&problems) };
+    place(path.as_deref(), &mut problems);
+    let reason = join(&problems);
     Some(Fault { name: entry.tool.spec.name.to_string(), path, reason })
 }
 

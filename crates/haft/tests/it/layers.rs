@@ -42,7 +42,7 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     for tools in [&bare, &layered] {
         tools.register(endless(tools, "again")).unwrap();
         for _ in 0..2 {
-            assert_eq!(tools.execute("again", ()).await.unwrap(), 32, "and it ends where it began");
+            assert_eq!(tools.execute("again", ()).await.unwrap(), 16, "and it ends where it began");
         }
     }
 }
@@ -62,7 +62,7 @@ async fn the_error_of_too_many_calls_names_the_limit() {
     tools.register(ToolDef::new("pong", ping("ping"))).unwrap();
     let error = tools.execute("ping", ()).await.unwrap_err();
     assert!(!error.retryable);
-    insta::assert_snapshot!(error, @"too_deep: `ping` was not run: 32 calls stand within one another already, which is the most; a tool that calls itself, directly or by way of others, has to come to an end");
+    insta::assert_snapshot!(error, @"too_deep: `ping` was not run: 16 calls stand within one another already, which is the most; a tool that calls itself, directly or by way of others, has to come to an end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
