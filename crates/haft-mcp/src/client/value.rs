@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     fn check(result: Value, expected: Result<Value, &str>) {
-        check_beside(result, expected, json!([]));
+        check_beside(result, expected, &json!([]));
     }
 
-    fn check_beside(result: Value, expected: Result<Value, &str>, expected_beside: Value) {
+    fn check_beside(result: Value, expected: Result<Value, &str>, expected_beside: &Value) {
         let result: CallToolResult = serde_json::from_value(result).unwrap();
         let (outcome, beside) = outcome(CallToolResponse::Complete(result));
         assert_eq!(outcome.map_err(|error| error.message), expected.map_err(str::to_owned));
-        assert_eq!(Value::Array(beside), expected_beside);
+        assert_eq!(Value::Array(beside), *expected_beside);
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         check_beside(
             json!({"content": [words], "structuredContent": {"x": 1}}),
             Ok(json!({"x": 1})),
-            json!([words]),
+            &json!([words]),
         );
         check(
             json!({"content": [{"type": "text", "text": "{ \"x\": 1 }"}], "structuredContent": {"x": 1}}),
@@ -127,13 +127,13 @@ mod tests {
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
         check(json!({"content": [image]}), Ok(json!([image])));
         let both = json!({"content": [image], "structuredContent": {"n": 1}});
-        check_beside(both, Ok(json!({"n": 1})), json!([image]));
+        check_beside(both, Ok(json!({"n": 1})), &json!([image]));
         check(text(&image.to_string()), Ok(json!(image.to_string())));
         check(text(&json!([image]).to_string()), Ok(json!(json!([image]).to_string())));
         check(json!({"content": [{"type": "text", "text": "no"}], "isError": true}), Err("no"));
         check(json!({"content": [], "isError": true}), Err("the tool gave no reason"));
         let failed = json!({"content": [image, words], "structuredContent": {"n": 1}, "isError": true});
-        check_beside(failed.clone(), Err("see"), json!([image]));
+        check_beside(failed.clone(), Err("see"), &json!([image]));
         let result: CallToolResult = serde_json::from_value(failed).unwrap();
         let (outcome, _) = outcome(CallToolResponse::Complete(result));
         assert_eq!(outcome.unwrap_err().details, Some(json!({"n": 1})));
