@@ -126,6 +126,17 @@ pub enum FileForm {
     Json,
 }
 
+impl FileForm {
+    /// Returns the ending of such files, which is also the name of the form.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            FileForm::Skill => "skill",
+            FileForm::Yaml => "yaml",
+            FileForm::Json => "json",
+        }
+    }
+}
+
 /// A definition as its author wrote it, comments and layout included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorText {

@@ -56,6 +56,27 @@ fn requests_are_checked() {
 }
 
 #[test]
+fn a_url_names_no_user() {
+    let users = "! implementation.url [invalid_url] names a user before the host; use `auth` with `type: basic`, \
+                 `username` and `password`";
+    for (url, expected) in [
+        ("http://u:p@example.com/", users),
+        ("http://u:${x}@example.com/", users),
+        ("https://${user}@example.com", users),
+        ("https://{{user}}:{{a/b}}@example.com", users),
+        ("https://@example.com", users),
+        ("https://example.com/@me", ""),
+        ("https://example.com?at=a@b", ""),
+        ("https://example.com#a@b", ""),
+        ("https://${host}/users/${mail}@example.com", ""),
+    ] {
+        let found = findings(http(json!({ "url": url })));
+        let errors: Vec<_> = found.lines().filter(|line| line.contains("invalid_url")).collect();
+        assert_eq!(errors.join("\n"), expected, "{url}");
+    }
+}
+
+#[test]
 fn auth_is_checked() {
     for (auth, expected) in [
         (json!({ "type": "bearer", "token": "" }), "! implementation.auth.token [missing_field] is empty"),
@@ -66,6 +87,11 @@ fn auth_is_checked() {
         (
             json!({ "type": "oauth2", "token_url": "x", "client_id": "c" }),
             "! implementation.auth.token_url [invalid_url] expected a URL that starts with `http://` or `https://`",
+        ),
+        (
+            json!({ "type": "oauth2", "token_url": "https://u:p@x.example", "client_id": "c" }),
+            "! implementation.auth.token_url [invalid_url] names a user before the host; use `client_id` and \
+             `client_secret`",
         ),
         (
             json!({ "type": "api_key", "name": "a b", "value": "v" }),

@@ -156,7 +156,31 @@ fn url(text: &str, field: &str, checked: &mut Checked) {
         checked.error(field, "invalid_url", NOT_WEB);
     } else if text.trim_end().contains(char::is_control) {
         checked.error(field, "invalid_url", "a URL has no line breaks and no other control characters");
+    } else if names_user(text) {
+        let message = if field.ends_with("token_url") {
+            "names a user before the host; use `client_id` and `client_secret`"
+        } else {
+            "names a user before the host; use `auth` with `type: basic`, `username` and `password`"
+        };
+        checked.error(field, "invalid_url", message);
     }
+}
+
+/// Tells whether a user name or a password stands before the host, be it written out or left to a template.
+fn names_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // What a template is filled with is encoded, and ends nothing; its own letters do not count.
+    let mut depth = 0_usize;
+    for c in rest.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            '/' | '\\' | '?' | '#' if depth == 0 => return false,
+            '@' if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 fn filled(text: &str, field: &str, checked: &mut Checked) {

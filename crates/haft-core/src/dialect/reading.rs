@@ -1,6 +1,6 @@
 //! Reads a definition in any dialect to the one [`ToolSpec`].
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::detect::{Dialect, detect};
 use super::document::{Document, check_depth};
@@ -110,6 +110,7 @@ fn interpret(
         return Err(vec![Problem::new("implementation", "missing_field", message)]);
     };
     let report = Report::default();
+    let nulls = nulls(&map, form);
     let fields = Fields::new("", map, &report);
     let finished = match dialect {
         Dialect::Canonical => canonical::read(fields, defaults),
@@ -118,7 +119,11 @@ fn interpret(
         Dialect::Registry => registry::read(fields, defaults),
         Dialect::Definition => definition::read(fields, defaults),
     };
-    let (errors, warnings) = report.into_parts();
+    let (mut errors, mut warnings) = report.into_parts();
+    let is_other = |problem: &Problem| nulls.iter().all(|null| null.field != problem.field);
+    errors.retain(is_other);
+    warnings.retain(is_other);
+    errors.splice(0..0, nulls);
     match finished {
         Some(finished) if errors.is_empty() => Ok(reading(finished, dialect, form, warnings)),
         // Whoever returns nothing has said why; the fallback keeps an error from being empty.
@@ -126,6 +131,21 @@ fn interpret(
         // A misspelt key often explains why another one is missing.
         _ => Err(errors.into_iter().chain(warnings).collect()),
     }
+}
+
+/// Finds texts that are `null`. In JSON somebody wrote that, and meant something else than leaving the key out; in YAML
+/// it is a key with nothing behind it, which is told only where the tool would get another identity.
+fn nulls(map: &Map<String, Value>, form: FileForm) -> Vec<Problem> {
+    let identity = ["name", "slug", "version"];
+    let texts = ["description", "category", "display_name", "displayName"];
+    let texts = texts.iter().filter(|_| form == FileForm::Json);
+    let is_null = |key: &&&str| map.get(**key).is_some_and(Value::is_null);
+    identity
+        .iter()
+        .chain(texts)
+        .filter(is_null)
+        .map(|key| Problem::new(*key, "wrong_type", "is null; expected a text, or leave the key out"))
+        .collect()
 }
 
 fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<Problem>) -> Reading {

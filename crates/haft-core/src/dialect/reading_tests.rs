@@ -55,6 +55,41 @@ fn what_the_api_returns_is_read_silently() {
 }
 
 #[test]
+fn a_null_is_no_text() {
+    let implementation = json!({ "type": "function", "function": "f" });
+    let defaults = Defaults { name: Some("given".into()), version: None };
+    for (key, others) in [
+        ("name", json!({})),
+        ("version", json!({ "name": "t" })),
+        ("description", json!({ "name": "t" })),
+        ("category", json!({ "name": "t" })),
+        ("display_name", json!({ "name": "t" })),
+    ] {
+        let mut value = others;
+        value["implementation"] = implementation.clone();
+        value[key] = Value::Null;
+        for defaults in [&Defaults::default(), &defaults] {
+            let problems = read_value(value.clone(), defaults).unwrap_err();
+            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert_eq!(told, [format!("`{key}`: is null; expected a text, or leave the key out")]);
+        }
+    }
+    // A key of YAML with nothing behind it says nothing, but for who the tool is.
+    let yaml = |key: &str| {
+        let text =
+            format!("{key}:\nparams: []\nimplementation: {{ type: http, url: \"https://a.example\" }}\n");
+        read(&text, Yaml, &defaults).map(|reading| reading.spec.name.to_string())
+    };
+    assert_eq!(yaml("description").unwrap(), "given");
+    let told = yaml("name").unwrap_err()[0].to_string();
+    assert!(
+        told.starts_with("line 1")
+            && told.ends_with("`name`: is null; expected a text, or leave the key out"),
+        "{told}"
+    );
+}
+
+#[test]
 fn both_names_of_a_bundle_are_not_a_conflict() {
     let reading = body(json!({ "name": "t", "bundle": "web", "bundle_id": "019",
         "implementation": { "type": "function", "function": "f" } }));

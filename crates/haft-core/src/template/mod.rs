@@ -34,6 +34,7 @@ mod xml_text;
 pub use crate::implementation::Notation;
 pub use command::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
 pub use error::{RenderError, SyntaxError};
+pub(crate) use parse::overruled;
 pub use place::Place;
 pub use python::PythonTemplate;
 pub use reference::{Scope, Values};

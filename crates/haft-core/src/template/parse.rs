@@ -207,6 +207,26 @@ pub(super) fn control(inner: &str, scope: &Scope) -> Result<Control, String> {
     Ok(Control::Value(reference))
 }
 
+/// Finds the defaults in a text that overrule another one of the schema: the argument, its default here, that of the
+/// schema.
+pub(crate) fn overruled(text: &str, scope: &Scope) -> Vec<(String, Value, Value)> {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some((_, inner)) = rest.split_once("{{") {
+        let Some(end) = closing(inner) else { break };
+        let control = control(inner.get(..end).unwrap_or_default(), scope);
+        if let Ok(Control::Value(Reference { source, name, path, default: Some(own) })) = control
+            && let Source::Argument { default: Some(declared), .. } = source
+            && path.is_empty()
+            && plain(&own) != plain(&declared)
+        {
+            found.push((name, own, declared));
+        }
+        rest = inner.get(end + 2..).unwrap_or_default();
+    }
+    found
+}
+
 /// Reads a default: a JSON literal, a text in single quotes, or a bare text.
 fn default_value(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
