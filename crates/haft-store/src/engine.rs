@@ -3,7 +3,7 @@
 //! All other SQL of this crate is the same text for both.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,6 +59,26 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
+/// Takes the database from the eyes of others, where a copy or a restored backup opened it to them. The files beside it
+/// hold the same.
+fn close_to_others(file: &Path, opened: &File) {
+    let mode = opened.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
+    let is_open = mode & 0o077 > 0;
+    if !is_open {
+        return;
+    }
+    tracing::warn!(file = %file.display(), mode = format!("{:04o}", mode & 0o7777), "others could read the database");
+    for ending in ["", "-wal", "-shm"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(ending);
+        if let Err(error) = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(file = %Path::new(&path).display(), %error, "others can read the database");
+        }
+    }
+}
+
 impl Engine {
     /// Opens SQLite in a file.
     pub(crate) async fn sqlite(file: &Path) -> Result<Self, StoreError> {
@@ -67,12 +87,9 @@ impl Engine {
             StoreError::unavailable(doing.clone(), "the path of the home folder is not valid UTF-8")
         })?;
         // Made here, as SQLite would let everybody read it; the files beside it get the same mode.
-        File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(file)
-            .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
+        let made = File::options().create(true).append(true).mode(0o600).open(file);
+        let made = made.map_err(|error| StoreError::unavailable(doing.clone(), error))?;
+        close_to_others(file, &made);
         let url = format!("sqlite://{}?mode=rwc", encode_path(path));
         // A connection whose transaction could not be ended, as on a full disk, is not used again.
         let options = AnyPoolOptions::new().max_connections(4).before_acquire(unused).after_connect(

@@ -146,7 +146,7 @@ impl Session<'_> {
         tenant: &TenantId,
         slug: &BundleSlug,
     ) -> Result<Bundle, StoreError> {
-        self.inner.refuse_linked(tenant, slug)?;
+        self.inner.refuse_linked(&layout::bundle_folder(tenant, slug))?;
         let found = self.bundle_by_slug(tenant, slug).await.map_err(fault("look for the bundle"))?;
         if let Some(bundle) = found {
             // One whose folder went away was not deleted by anybody.
@@ -196,9 +196,11 @@ impl Session<'_> {
     async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
         let Some(files) = self.inner.files.clone() else { return Ok(()) };
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
+        self.inner.refuse_linked(&folder)?;
         let copy = bundle.clone();
         let doing = format!("write `{folder}/{BUNDLE_FILE}`");
         let relative = format!("{folder}/{BUNDLE_FILE}");
+        self.forget_bundle_file(&relative).await?;
         let now = self.inner.now();
         let (stamp, undo) = files
             .run(doing, move |home| {
@@ -283,15 +285,17 @@ fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
 }
 
 impl Inner {
-    /// A folder that is a link leads out of the home folder: it is not read, so nothing is written to it.
-    fn refuse_linked(&self, tenant: &TenantId, slug: &BundleSlug) -> Result<(), StoreError> {
+    /// A folder that is a link may lead out of the home folder: it is not read, so nothing is written to it. Only
+    /// `skills` itself may be one.
+    pub(crate) fn refuse_linked(&self, folder: &str) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
-        let folder = layout::bundle_folder(tenant, slug);
-        match std::fs::symlink_metadata(files.at(&folder)) {
-            Ok(found) if found.is_symlink() => Err(StoreError::ReadOnly(format!(
-                "`{folder}` is a symbolic link; put the folder itself there"
-            ))),
-            _ => Ok(()),
+        let ends = folder.match_indices('/').map(|(at, _)| at).skip(1).chain([folder.len()]);
+        for part in ends.filter_map(|end| folder.get(..end)).filter(|part| part.contains('/')) {
+            if std::fs::symlink_metadata(files.at(part)).is_ok_and(|found| found.is_symlink()) {
+                let message = format!("`{part}` is a symbolic link; put the folder itself there");
+                return Err(StoreError::ReadOnly(message));
+            }
         }
+        Ok(())
     }
 }

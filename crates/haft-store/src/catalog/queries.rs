@@ -101,12 +101,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Counts what a bundle holds: tools, and files that cannot be read.
+    /// Counts what a bundle holds: tools, and files that cannot be read but for its own `bundle.yaml`.
     pub(crate) async fn count_in(&mut self, bundle: &Bundle) -> Result<i64> {
         self.insert_waiting().await?;
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM tools WHERE bundle_id = $1 AND gone_at IS NULL) + \
-             (SELECT COUNT(*) FROM unreadable WHERE tenant = $2 AND bundle = $3)",
+             (SELECT COUNT(*) FROM unreadable \
+              WHERE tenant = $2 AND bundle = $3 AND path NOT LIKE '%/bundle.yaml')",
         )
         .bind(bundle.id.to_string())
         .bind(bundle.tenant.as_str())

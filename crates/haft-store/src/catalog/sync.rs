@@ -116,6 +116,7 @@ impl Plan {
         let all = effort == Effort::Everything;
         let mut plan = Plan::default();
         let mut folders = HashSet::new();
+        let described: HashSet<String> = scan.bundles.iter().filter_map(FoundBundle::file).collect();
         for bundle in scan.bundles {
             let key = (bundle.tenant.clone(), bundle.slug.clone());
             if all || state.bundles.get(&key).is_none_or(|known| known.stamp != bundle.stamp) {
@@ -125,7 +126,9 @@ impl Plan {
         }
         let paths: HashSet<&str> = scan.files.iter().map(|found| found.path.as_str()).collect();
         let closed = |path: &str| scan.closed.iter().any(|folder| path.starts_with(folder));
-        let gone = |path: &&String| !paths.contains(path.as_str()) && !closed(path);
+        let gone = |path: &&String| {
+            !paths.contains(path.as_str()) && !described.contains(path.as_str()) && !closed(path)
+        };
         plan.gone = state.files.keys().filter(gone).cloned().collect();
         plan.gone.sort();
         let known = |found: &Found| state.files.get(&found.path);

@@ -1,7 +1,7 @@
 //! Enters bundle folders and unreadable files into the index.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{FileForm, StoreError};
 use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
 
@@ -12,7 +12,7 @@ use crate::files::layout::{self, BUNDLE_FILE};
 use crate::files::read::{self, ReadFault};
 use crate::files::scan::{Found, FoundBundle};
 use crate::session::Session;
-use crate::store::KnownBundle;
+use crate::store::{KnownBundle, KnownFile};
 use crate::time;
 
 const DOING: &str = "enter the bundles into the index";
@@ -22,13 +22,7 @@ impl Session<'_> {
     pub(crate) async fn apply_bundle(&mut self, found: FoundBundle) -> Result<(), StoreError> {
         let path = format!("{}/{BUNDLE_FILE}", layout::bundle_folder(&found.tenant, &found.slug));
         let (said, why) = self.read_bundle_file(&path).await?;
-        if let Some(why) = &why {
-            tracing::warn!(
-                path,
-                why,
-                "the description of a bundle cannot be read; what was known of it stays"
-            );
-        }
+        self.note_bundle_file(&found, &path, why.as_deref()).await?;
         let stored = self.bundle_by_slug(&found.tenant, &found.slug).await.map_err(fault(DOING))?;
         let bundle = match stored {
             None => self.enter_bundle(&found.tenant, &found.slug, said).await?,
@@ -48,6 +42,41 @@ impl Session<'_> {
         let known = KnownBundle { id: bundle.id, stamp: found.stamp };
         self.learn_bundle(&found.tenant, &found.slug, Some(known));
         Ok(())
+    }
+
+    /// Shows a `bundle.yaml` that cannot be read among the files that cannot.
+    async fn note_bundle_file(
+        &mut self,
+        found: &FoundBundle,
+        path: &str,
+        why: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let (Some(why), Some(stamp)) = (why, &found.stamp) else {
+            return self.forget_bundle_file(path).await;
+        };
+        tracing::warn!(path, why, "the description of a bundle cannot be read; what was known of it stays");
+        let file = Found {
+            path: path.to_owned(),
+            tenant: found.tenant.clone(),
+            bundle: found.slug.clone(),
+            stamp: stamp.clone(),
+            modified_at: found.modified_at,
+            form: FileForm::Yaml,
+            fault: None,
+        };
+        let text = format!("{path}: {why}; what was known of the bundle stays");
+        self.note_unreadable(&file, &text).await?;
+        self.learn_file(file.path, Some(KnownFile { stamp: file.stamp, tool: None }));
+        Ok(())
+    }
+
+    /// Says that a `bundle.yaml` can be read, or is not there.
+    pub(crate) async fn forget_bundle_file(&mut self, path: &str) -> Result<(), StoreError> {
+        if !self.state.files.contains_key(path) {
+            return Ok(());
+        }
+        self.learn_file(path.to_owned(), None);
+        self.forget_unreadable(path).await
     }
 
     async fn read_bundle_file(&mut self, path: &str) -> Result<(BundleFile, Option<String>), StoreError> {

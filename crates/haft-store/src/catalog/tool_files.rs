@@ -120,6 +120,7 @@ impl Session<'_> {
         content: Content<'_>,
     ) -> Result<Filed, StoreError> {
         let Some(files) = self.inner.files.clone() else { return Ok(Filed::default()) };
+        self.inner.refuse_linked(folder_of(from))?;
         let Rendered { text, enabled } = content.render(&to)?;
         let (old, new, now) = (from.to_owned(), to.clone(), self.inner.now());
         let (stamp, undo) = files
@@ -185,6 +186,7 @@ impl Session<'_> {
         let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
             return Ok(None);
         };
+        self.inner.refuse_linked(folder_of(&path))?;
         let last = written(&tool.spec, form_of(&path), None)?;
         let (from, now) = (path.clone(), self.inner.now());
         let (kept, undo) = files
@@ -238,6 +240,10 @@ fn take(
             Ok(Taken { kept: Some(kept), undo, mode: Mode::New })
         }
     }
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 fn form_of(path: &str) -> FileForm {

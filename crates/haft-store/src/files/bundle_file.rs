@@ -22,7 +22,12 @@ pub(crate) fn parse(text: &str) -> Result<BundleFile, String> {
     if text.trim().is_empty() {
         return Ok(BundleFile::default());
     }
-    serde_saphyr::from_str(text).map_err(|error| haft_core::problem::excerpt(&error.to_string(), 400))
+    serde_saphyr::from_str(text).map_err(|error| {
+        // What follows the first line is a picture of the place.
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        haft_core::problem::excerpt(first.strip_prefix("error: ").unwrap_or(first), 400)
+    })
 }
 
 /// The new text of a file.
@@ -179,5 +184,6 @@ mod tests {
     fn faults_name_the_line() {
         assert_eq!(parse("").unwrap(), BundleFile::default());
         assert!(parse("enabled: perhaps").unwrap_err().contains("line 1"), "{:?}", parse("enabled: perhaps"));
+        assert_eq!(parse("a: 1\ndescription: [\n").unwrap_err(), "line 2 column 14: expected string scalar");
     }
 }

@@ -25,15 +25,6 @@ pub(crate) fn bundle_folder(tenant: &TenantId, slug: &BundleSlug) -> String {
     }
 }
 
-/// Returns the ending of a kind of file.
-pub(crate) const fn extension(form: FileForm) -> &'static str {
-    match form {
-        FileForm::Skill => "skill",
-        FileForm::Yaml => "yaml",
-        FileForm::Json => "json",
-    }
-}
-
 /// Returns the kind of definition that a file's name promises; `None` for a file that is none of ours,
 /// such as what editors leave about.
 pub(crate) fn form_of(file_name: &str) -> Option<FileForm> {
@@ -42,20 +33,12 @@ pub(crate) fn form_of(file_name: &str) -> Option<FileForm> {
         return None;
     }
     let (stem, ending) = file_name.rsplit_once('.')?;
-    if stem.is_empty() {
-        return None;
-    }
-    match ending {
-        "skill" => Some(FileForm::Skill),
-        "yaml" | "yml" => Some(FileForm::Yaml),
-        "json" => Some(FileForm::Json),
-        _ => None,
-    }
+    if stem.is_empty() { None } else { haft_core::dialect::form_of_extension(ending) }
 }
 
 /// Returns the file names to try for a new tool, best first.
 pub(crate) fn candidates(name: &ToolName, version: &Version, form: FileForm) -> [String; 3] {
-    let ending = extension(form);
+    let ending = form.extension();
     let plain = shorten(name.as_str());
     let full = shorten(&format!("{name}@{version}"));
     // A case-insensitive file system may hold `Weather` where `weather` is asked for.
@@ -113,6 +96,9 @@ mod tests {
             ("a.yaml", Some(FileForm::Yaml)),
             ("a.yml", Some(FileForm::Yaml)),
             ("a@1.0.0.json", Some(FileForm::Json)),
+            ("a.SKILL", Some(FileForm::Skill)),
+            ("a.Yml", Some(FileForm::Yaml)),
+            ("A.JSON", Some(FileForm::Json)),
             ("天気.skill", Some(FileForm::Skill)),
             (".a.skill.swp", None),
             (".a.skill", None),

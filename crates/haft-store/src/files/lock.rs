@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The lock, held until it is dropped. The file stays: removing it would let two processes hold "the" lock.
@@ -21,7 +21,8 @@ pub(crate) fn hold(path: &Path) -> io::Result<File> {
     loop {
         // Someone may have removed the folder as a whole.
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        // Whoever may read a file may also lock it.
+        let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         file.lock()?;
         if is_at(&file, path)? {
             return Ok(file);

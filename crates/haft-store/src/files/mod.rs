@@ -6,6 +6,7 @@ pub(crate) mod folder;
 pub(crate) mod history;
 pub(crate) mod layout;
 pub(crate) mod lock;
+mod nested;
 pub(crate) mod read;
 pub(crate) mod scan;
 pub(crate) mod stamp;

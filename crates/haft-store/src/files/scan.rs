@@ -9,6 +9,7 @@ use haft_core::catalog::FileForm;
 use haft_core::name::{BundleSlug, TenantId};
 
 use super::layout::{self, BUNDLE_FILE, SKILLS};
+use super::nested;
 use super::stamp::{Stamp, modified_at};
 use super::write::TEMPORARY;
 
@@ -19,6 +20,16 @@ pub(crate) struct FoundBundle {
     pub(crate) slug: BundleSlug,
     /// The stamp of its `bundle.yaml`, where there is one.
     pub(crate) stamp: Option<Stamp>,
+    /// When that file, or else the folder, was changed.
+    pub(crate) modified_at: Timestamp,
+}
+
+impl FoundBundle {
+    /// Returns the path of its `bundle.yaml`, where there is one.
+    pub(crate) fn file(&self) -> Option<String> {
+        self.stamp.as_ref()?;
+        Some(format!("{}/{BUNDLE_FILE}", layout::bundle_folder(&self.tenant, &self.slug)))
+    }
 }
 
 /// A definition file, or what looks like one.
@@ -99,6 +110,9 @@ impl Scan {
                     }
                     _ => self.bundle(home, &path, tenant, (&name, &metadata)),
                 }
+            } else if metadata.is_symlink() && leads_to_no_file(&home.join(&path)) {
+                let fault = "it is a symbolic link, and links are not followed; put the folder itself here";
+                self.refuse(&path, tenant, &BundleSlug::user_created(), (&metadata, fault.into()));
             }
         }
         Ok(())
@@ -120,15 +134,25 @@ impl Scan {
             Ok(listed) => listed,
             Err(error) => return self.shut(folder, tenant, &slug, (metadata, &error)),
         };
-        let mut bundle = FoundBundle { tenant: tenant.clone(), slug, stamp: None };
+        let mut bundle =
+            FoundBundle { tenant: tenant.clone(), slug, stamp: None, modified_at: modified_at(metadata) };
         for (name, metadata) in listed {
             let path = format!("{folder}/{name}");
             if name == BUNDLE_FILE {
                 bundle.stamp = Some(Stamp::of(&metadata));
+                bundle.modified_at = modified_at(&metadata);
             } else if name.ends_with(TEMPORARY) {
                 self.leftovers.push(path);
             } else if let Some(form) = layout::form_of(&name) {
                 self.files.push(found(path, tenant, &bundle.slug, (form, &metadata)));
+            } else if metadata.is_dir() {
+                for (path, metadata) in nested::definitions(home, &path) {
+                    let fault = format!(
+                        "it is in a folder within a bundle, where definitions are not read; move it to `{folder}`, or its \
+                         folder to `{SKILLS}`"
+                    );
+                    self.refuse(&path, tenant, &bundle.slug, (&metadata, fault));
+                }
             }
         }
         self.bundles.push(bundle);
@@ -157,6 +181,11 @@ impl Scan {
         let entry = found(folder.to_owned(), tenant, slug, (FileForm::Json, metadata));
         self.files.push(Found { fault: Some(fault), ..entry });
     }
+}
+
+/// Tells whether a link is in the place of a folder, or leads nowhere.
+fn leads_to_no_file(link: &Path) -> bool {
+    fs::metadata(link).map_or(true, |target| target.is_dir())
 }
 
 fn found(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,7 +104,10 @@ fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
     }
     for node in nodes {
         let path = super::journal::node_file(folder, &node);
-        let Ok(file) = File::options().create(true).truncate(false).write(true).open(&path) else { continue };
+        let Ok(file) = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path)
+        else {
+            continue;
+        };
         // One that was removed in between is being dealt with, or is no one's any more.
         if file.try_lock().is_ok() && lock::is_at(&file, &path)? {
             dead.push((node, file));

@@ -16,6 +16,7 @@ mod harness;
 mod ledger;
 mod mcp;
 mod nodes;
+mod passed_over;
 mod processes;
 mod property;
 mod reload;
