@@ -420,9 +420,19 @@ impl Pipeline {
                 Err(too_late(entry.tool.spec.name.as_str(), allowed))
             }
             () = cancel.as_ref().unwrap_or(&self.stopping).cancelled() => {
-                Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"))
+                Err(self.cancelled(&entry))
             }
         }
+    }
+
+    /// Says who ended a call: whoever asked for it, or the end of the server. What had been done by then is not
+    /// known, so that only a tool without effects may be called again just so.
+    fn cancelled(&self, entry: &Entry) -> CallError {
+        if !self.stopping.is_cancelled() {
+            return CallError::new(ErrorCode::Cancelled, "the call was cancelled");
+        }
+        CallError::new(ErrorCode::Cancelled, "the server shut down before the call was over")
+            .retryable(entry.tool.spec.execution.is_pure)
     }
 }
 

@@ -13,4 +13,5 @@ mod resolve;
 mod send;
 
 pub use guard::{Egress, EgressRules, Refused, RulesError, check_host};
+pub(crate) use send::Trail;
 pub use send::{Outgoing, SendError};

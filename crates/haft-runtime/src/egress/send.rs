@@ -1,6 +1,7 @@
 //! Sending a request through the guard, redirects included.
 
 use std::error::Error;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use haft_core::problem::excerpt;
@@ -32,6 +33,27 @@ pub struct Outgoing {
     pub wanted: Vec<u16>,
 }
 
+/// Where a request was sent on to. Errors name that place: it is the one that failed.
+#[derive(Default)]
+pub(crate) struct Trail(Mutex<Option<Url>>);
+
+impl Trail {
+    fn set(&self, url: Option<Url>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = url;
+    }
+
+    /// Adds to the words for a request where it was redirected to, without what may hold a key.
+    pub(crate) fn shown(&self, request: String) -> String {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(mut url) = last else { return request };
+        url.set_query(None);
+        url.set_fragment(None);
+        // Neither can fail for the URLs that are sent on to.
+        let _ = (url.set_username(""), url.set_password(None));
+        format!("{request}, redirected to {}", excerpt(url.as_str(), 200))
+    }
+}
+
 /// Says why no answer came.
 #[derive(Debug)]
 pub enum SendError {
@@ -49,7 +71,17 @@ impl Egress {
     /// Sends a request and returns the answer to it, or to what it was redirected to.
     ///
     /// Every hop is checked. Across origins only a few harmless headers are kept, and a body does not follow.
-    pub async fn send(&self, mut request: Outgoing) -> Result<reqwest::Response, SendError> {
+    pub async fn send(&self, request: Outgoing) -> Result<reqwest::Response, SendError> {
+        self.send_along(request, &Trail::default()).await
+    }
+
+    /// Sends a request and notes where it was redirected to.
+    pub(crate) async fn send_along(
+        &self,
+        mut request: Outgoing,
+        trail: &Trail,
+    ) -> Result<reqwest::Response, SendError> {
+        trail.set(None);
         for hop in 0..=MOST_REDIRECTS {
             self.check(&request.url).map_err(SendError::Refused)?;
             let response = self.once(&request).await.map_err(|error| match error {
@@ -70,6 +102,7 @@ impl Egress {
                 )));
             };
             request = follow(request, status, next)?;
+            trail.set(Some(request.url.clone()));
         }
         Err(SendError::Redirect(format!("more than {MOST_REDIRECTS} redirects")))
     }

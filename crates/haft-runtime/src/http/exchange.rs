@@ -7,7 +7,7 @@ use url::Url;
 
 use super::failure::{self, Safety};
 use super::response::{self, Answer};
-use crate::egress::{Egress, Outgoing};
+use crate::egress::{Egress, Outgoing, Trail};
 
 /// How much of a page is looked at for the charset that it names itself.
 const HEAD_BYTES: usize = 1024;
@@ -104,21 +104,23 @@ pub async fn exchange(
 ) -> Result<Exchange, CallError> {
     let again = request.method.is_idempotent();
     let (safety, shown) = (Safety { unsent: true, sent: again }, shown(&request));
+    let trail = Trail::default();
+    let shown = || trail.shown(shown.clone());
     let work = async {
-        let mut answer =
-            egress.send(request).await.map_err(|error| failure::send_failure(&error, &shown, safety))?;
+        let sent = egress.send_along(request, &trail).await;
+        let mut answer = sent.map_err(|error| failure::send_failure(&error, &shown(), safety))?;
         let (content_type, headers) = (response::content_type(&answer), answer.headers().clone());
         let (bytes, truncated) = match excess {
             Excess::Cut => response::read_part(&mut answer, most).await,
             Excess::Fail => response::read(&mut answer, most).await.map(|bytes| (bytes, false)),
         }
-        .map_err(|error| failure::body_failure(&error, &shown, most, safety))?;
+        .map_err(|error| failure::body_failure(&error, &shown(), most, safety))?;
         let (status, url) = (answer.status(), answer.url().clone());
-        Ok(Exchange { status, headers, url, bytes, truncated, content_type, shown: shown.clone() })
+        Ok(Exchange { status, headers, url, bytes, truncated, content_type, shown: shown() })
     };
     tokio::time::timeout_at(call.deadline.into(), work)
         .await
-        .unwrap_or_else(|_| Err(failure::too_late(&shown, safety)))
+        .unwrap_or_else(|_| Err(failure::too_late(&shown(), safety)))
 }
 
 /// A request for logs and errors: without its query, which may hold a key.

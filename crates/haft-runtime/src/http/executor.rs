@@ -22,7 +22,7 @@ use super::prepare;
 use super::request;
 use super::response::{self, Answer, Reader};
 use super::tokens::TokenCache;
-use crate::egress::{Egress, Outgoing};
+use crate::egress::{Egress, Outgoing, Trail};
 use crate::retry;
 
 /// Answers above this size are parsed off the threads that serve others.
@@ -143,12 +143,14 @@ impl PreparedHttp {
         }
         let left = call.deadline.saturating_duration_since(Instant::now());
         let limit = self.plan.timeout.min(left);
-        let exchange = Exchange { prepared: self, call, step, values, safety };
+        let trail = Trail::default();
+        let exchange = Exchange { prepared: self, call, step, values, safety, trail: &trail };
+        let shown = || trail.shown(step.shown(values));
         match tokio::time::timeout(limit, exchange.run(outgoing)).await {
             Ok(outcome) => outcome,
             // The rest of a call's time is a number that nobody has set.
-            Err(_) if left < self.plan.timeout => Err(failure::too_late(&step.shown(values), safety)),
-            Err(_) => Err(failure::timeout(&step.shown(values), limit, safety)),
+            Err(_) if left < self.plan.timeout => Err(failure::too_late(&shown(), safety)),
+            Err(_) => Err(failure::timeout(&shown(), limit, safety)),
         }
     }
 
@@ -177,6 +179,7 @@ struct Exchange<'a> {
     step: &'a Step,
     values: &'a Values<'a>,
     safety: Safety,
+    trail: &'a Trail,
 }
 
 impl Exchange<'_> {
@@ -201,7 +204,7 @@ impl Exchange<'_> {
     }
 
     fn shown(&self) -> String {
-        self.step.shown(self.values)
+        self.trail.shown(self.step.shown(self.values))
     }
 
     /// Sends, with an access token where one is asked for; a token that is not taken is replaced once.
@@ -234,7 +237,7 @@ impl Exchange<'_> {
     }
 
     async fn send_once(&self, outgoing: Outgoing) -> Result<reqwest::Response, CallError> {
-        let sent = self.prepared.shared.egress.send(outgoing).await;
+        let sent = self.prepared.shared.egress.send_along(outgoing, self.trail).await;
         sent.map_err(|error| failure::send_failure(&error, &self.shown(), self.safety))
     }
 

@@ -77,6 +77,11 @@ pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: S
             CallError::new(ErrorCode::InvalidResponse, format!("{shown}: the answer is damaged: {why}"))
                 .for_model("the service sent a damaged answer")
         }
+        BodyError::Packed(name) => {
+            let text =
+                format!("the answer is compressed as `{name}`, which was not offered; only gzip is read");
+            CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {text}")).for_model(text)
+        }
         BodyError::Broken(why) => network(
             shown,
             &format!("the answer broke off: {why}"),

@@ -23,7 +23,7 @@ use super::failure::{self, Safety};
 use super::pairs::push_pair;
 use super::prepare::Compiler;
 use super::request::header_value;
-use super::response;
+use super::response::{self, BodyError};
 use super::tokens::{FetchError, Token};
 use crate::egress::{Egress, Outgoing};
 
@@ -161,8 +161,20 @@ impl Grant {
                 failure::send_failure(&error, &self.shown(), Safety { unsent: true, sent: false })
             })?;
             let status = response.status();
-            let bytes = response::read(&mut response, LARGEST).await.map_err(|error| {
-                failure::body_failure(&error, &self.shown(), LARGEST, Safety { unsent: false, sent: false })
+            let bytes = response::read(&mut response, LARGEST).await.map_err(|error| match error {
+                BodyError::TooLarge => CallError::new(
+                    ErrorCode::TooLarge,
+                    format!(
+                        "{}: the answer is larger than {LARGEST} bytes, the most that is read of it",
+                        self.shown()
+                    ),
+                ),
+                other => failure::body_failure(
+                    &other,
+                    &self.shown(),
+                    LARGEST,
+                    Safety { unsent: false, sent: false },
+                ),
             })?;
             self.token(status, &bytes, rotated)
         };

@@ -8,7 +8,7 @@ use encoding_rs::{Encoding, UTF_8};
 use haft_core::implementation::ResponseEncoding;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::Value;
 
 use super::extract::{self, Extract};
@@ -33,6 +33,8 @@ pub(super) enum BodyError {
     TooLarge,
     /// Its compression or framing is not valid.
     Garbled(String),
+    /// It is compressed in a way that was not offered.
+    Packed(String),
     /// The connection broke.
     Broken(String),
 }
@@ -41,6 +43,14 @@ pub(super) enum BodyError {
 pub(super) fn content_type(response: &reqwest::Response) -> String {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Refuses a body that is still compressed: what was offered is unpacked by now, and its header is gone.
+fn unpacked(response: &reqwest::Response) -> Result<(), BodyError> {
+    let headers = response.headers().get_all(CONTENT_ENCODING).iter();
+    let mut names = headers.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let is_packed = |name: &String| !name.is_empty() && !name.eq_ignore_ascii_case("identity");
+    names.find(is_packed).map_or(Ok(()), |name| Err(BodyError::Packed(excerpt(&name, 40))))
 }
 
 /// Reads a body as it comes in (and is decompressed), and stops where it passes the limit.
@@ -52,6 +62,7 @@ pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result
     }
     let mut bytes = Vec::with_capacity(hint.min(64 * 1024));
     while let Some(chunk) = response.chunk().await.map_err(|error| body_error(&error.without_url()))? {
+        unpacked(response)?;
         if bytes.len() + chunk.len() > limit {
             return Err(BodyError::TooLarge);
         }
@@ -68,6 +79,7 @@ pub(super) async fn read_part(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| body_error(&error.without_url()))? {
+        unpacked(response)?;
         let room = limit.saturating_sub(bytes.len());
         bytes.extend(chunk.iter().take(room));
         if chunk.len() > room {
@@ -80,6 +92,9 @@ pub(super) async fn read_part(
 /// Reads the beginning of a body, whatever happens after it, and does not wait long for it.
 pub(super) async fn read_start(response: &mut reqwest::Response, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
+    if unpacked(response).is_err() {
+        return bytes;
+    }
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {
             let room = limit.saturating_sub(bytes.len());

@@ -200,3 +200,29 @@ async fn large_answers_are_processed_too() {
     assert!(body.len() > 256 * 1024);
     assert_eq!(tool.run(json!({})).await, Ok(json!(1)));
 }
+
+#[tokio::test]
+async fn an_answer_that_is_packed_as_nobody_asked_is_refused() {
+    let packed = |encoding: &str, status: u16, body: &str| {
+        format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: text/plain\r\ncontent-encoding: {encoding}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    for encoding in ["br", "zstd", "deflate", "x-unknown"] {
+        assert_eq!(
+            read(json!({}), packed(encoding, 200, "????")).await.unwrap_err(),
+            format!(
+                "invalid_response final: the answer is compressed as `{encoding}`, which was not offered; only gzip is read"
+            )
+        );
+    }
+    assert_eq!(read(json!({}), packed("identity", 200, "plain")).await, Ok(json!("plain")));
+    assert_eq!(read(json!({}), packed("br", 200, "")).await, Ok(json!(null)), "nothing is packed");
+    // What nobody can read is not shown.
+    assert_eq!(
+        read(json!({}), packed("br", 404, "????")).await.unwrap_err(),
+        "http_status final: the service answered 404 Not Found"
+    );
+}

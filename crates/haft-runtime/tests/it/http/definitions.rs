@@ -57,7 +57,7 @@ fn urls_and_bodies_and_steps() {
     `implementation.url`: expected a URL that starts with `http://` or `https://` (missing_field)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
-    `implementation.url`: credentials do not belong into a URL; use `auth` with type `basic` (invalid_url)
+    `implementation.url`: names a user before the host; use `auth` with `type: basic`, `username` and `password` (invalid_url)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.url`: at character 16: `city` is not a declared argument; declare it, or write `${city}` for a secret (invalid_template)
     `implementation.body`: a structured body is sent as `application/json`, or a map as `application/x-www-form-urlencoded`; for other content types write the body as text (invalid_body)

@@ -150,3 +150,28 @@ async fn credentials_follow_within_an_origin() {
     let tool = world.tool(json!({"url": server.url("/"), "auth": {"type": "bearer", "token": "${TOKEN}"}}));
     assert_eq!(tool.run(json!({})).await, Ok(json!("Bearer tok-12345")));
 }
+
+#[tokio::test]
+async fn an_error_after_a_redirect_names_where_it_happened() {
+    let router = axum::Router::new()
+        .route("/status", axum::routing::get(|| async { StatusCode::NOT_FOUND }))
+        .route("/json", axum::routing::get(|| async { "{" }))
+        .route("/slow", axum::routing::get(std::future::pending::<()>));
+    let target = Upstream::serve(router).await.unwrap();
+    let world = World::new();
+    let closed = "http://127.0.0.1:9/none?key=x";
+    for (location, why) in [
+        (target.url("/status?key=x"), " answered 404 Not Found"),
+        (target.url("/json"), ": the answer is not valid JSON"),
+        (target.url("/slow#x"), ": no complete answer within 300ms"),
+        (closed.to_owned(), ": "),
+    ] {
+        let first = redirecting(302, &location).await;
+        let http = json!({"url": first.url("/first"), "response": "json", "timeout_ms": 300});
+        let error = world.tool(http).fail(json!({})).await;
+        let place = location.split(['?', '#']).next().unwrap();
+        let expected = format!("GET {}, redirected to {place}{why}", first.url("/first"));
+        assert!(error.message.starts_with(&expected), "{}\n{expected}", error.message);
+        assert!(!error.message.contains("key"), "{}", error.message);
+    }
+}

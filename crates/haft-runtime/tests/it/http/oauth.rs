@@ -203,3 +203,19 @@ async fn odd_answers_of_a_token_endpoint() {
         assert_eq!(error.code.as_str(), "invalid_response");
     }
 }
+
+#[tokio::test]
+async fn a_large_answer_of_the_token_endpoint_is_told_with_the_limit() {
+    let server =
+        Upstream::serve(axum::Router::new().fallback(|| async { "x".repeat(70_000) })).await.unwrap();
+    let world = World::new();
+    let error = world.tool(tool(&server, false)).fail(json!({})).await;
+    assert_eq!(
+        error.message,
+        format!(
+            "POST {} (the token endpoint): the answer is larger than 65536 bytes, the most that is read of it",
+            server.url("/token")
+        )
+    );
+    assert_eq!(brief(&error), "too_large final: the tool could not get an access token for the service");
+}
