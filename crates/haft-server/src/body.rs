@@ -19,6 +19,10 @@ const TOO_DEEP: &str = "recursion limit exceeded";
 /// How long a client may take to send a body.
 const BODY_TIME: Duration = Duration::from_mins(1);
 
+/// How much of a body that is too large is taken and thrown away, and for how long.
+const DISCARDED_BYTES: usize = 128 * 1024 * 1024;
+const DISCARD_TIME: Duration = Duration::from_secs(10);
+
 /// A body as it came, with the type it claims.
 pub(crate) struct Body {
     /// The bytes.
@@ -40,6 +44,7 @@ impl Body {
     pub(crate) async fn read(request: Request, most: usize, setting: &str) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
         if claimed_length(request.headers()).is_some_and(|length| length > most) {
+            discard(request).await;
             return Err(too_large(most, setting));
         }
         let reading = Limited::new(request.into_body(), most).collect();
@@ -52,6 +57,19 @@ impl Body {
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
     }
+}
+
+/// Takes a body that nobody reads, within bounds: many clients look for an answer only when everything is sent, and would
+/// see no more than a broken connection. Who asks first is answered first.
+async fn discard(request: Request) {
+    if request.headers().contains_key(header::EXPECT) {
+        return;
+    }
+    let rest = Limited::new(request.into_body(), DISCARDED_BYTES);
+    let mut rest = std::pin::pin!(rest);
+    let reading = async { while let Some(Ok(_)) = rest.frame().await {} };
+    // Whoever is slower than that gets the answer, or not.
+    let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
 }
 
 fn claimed_length(headers: &HeaderMap) -> Option<usize> {

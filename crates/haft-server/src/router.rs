@@ -72,6 +72,13 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let all = tool_routes(app).merge(other_routes(app));
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
+    for (path, mut item) in root_routes(app).into_openapi().paths.paths {
+        // What stands at the root says so itself.
+        if let Some(operation) = &mut item.get {
+            operation.servers = Some(vec![utoipa::openapi::Server::new("/")]);
+        }
+        document.paths.paths.insert(path, item);
+    }
     name_operations(&mut document);
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));

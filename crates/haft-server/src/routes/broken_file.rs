@@ -32,13 +32,12 @@ pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Ar
 /// Shows the text. It may hold anything, secrets too.
 pub(crate) async fn source(app: &App, identity: &Identity, file: &Unreadable) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let form = file.path.rsplit('.').next().filter(|ending| dialect::form_of_extension(ending).is_some());
+    let form = file.path.rsplit('.').next().and_then(dialect::form_of_extension);
     let text = app.store().definition_text(&file.path).await?;
     let (Some(form), Some(text)) = (form, text) else {
         return Err(ApiError::new(ErrorCode::NotReady, file.error.clone()));
     };
-    let form = if form == "yml" { "yaml" } else { form };
-    Ok(success(json!({"text": text, "form": form, "path": file.path})).into_response())
+    Ok(success(json!({"text": text, "form": form.extension(), "path": file.path})).into_response())
 }
 
 /// Writes the file anew, which makes it a tool.

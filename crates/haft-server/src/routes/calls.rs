@@ -22,6 +22,7 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::success;
+use crate::view::CallErrorView;
 
 /// Calls may be large: a page of them has fewer than other lists.
 const MAX_PAGE: u32 = 100;
@@ -77,9 +78,18 @@ fn shortened(mut record: CallRecord) -> Value {
     if args_omitted {
         record.args = Value::Null;
     }
-    let mut shown = json!(record);
+    let mut shown = shown(&record);
     if let (true, Some(map)) = (omitted || args_omitted, shown.as_object_mut()) {
         map.insert("shortened".to_owned(), Value::Bool(true));
+    }
+    shown
+}
+
+/// Shows a record; its error is the one of an outcome, with the text for the model under the same name.
+fn shown(record: &CallRecord) -> Value {
+    let mut shown = json!(record);
+    if let (Some(error), Some(map)) = (&record.error, shown.as_object_mut()) {
+        map.insert("error".to_owned(), json!(CallErrorView::from(error)));
     }
     shown
 }
@@ -106,7 +116,7 @@ pub(crate) async fn get(
     {
         record.status = CallStatus::Running;
     }
-    Ok(success(record).into_response())
+    Ok(success(shown(&record)).into_response())
 }
 
 /// Stop a call that runs in the background.
@@ -176,10 +186,7 @@ fn status_event(record: &CallRecord) -> Event {
     let mut data = json!({"status": record.status, "duration_ms": record.duration_ms});
     match (&record.error, data.as_object_mut()) {
         (Some(error), Some(map)) => {
-            let details = json!({
-                "code": error.code, "message": error.message, "retryable": error.retryable, "details": error.details,
-            });
-            map.insert("error".to_owned(), details);
+            map.insert("error".to_owned(), json!(CallErrorView::from(error)));
         }
         (None, Some(map)) => {
             map.insert("value".to_owned(), record.value.clone().unwrap_or(Value::Null));

@@ -187,9 +187,10 @@ pub(crate) async fn source(
         return broken_file::source(&app, &identity, &file).await;
     }
     let entry = find(&app, &identity, &reference)?;
-    let asked = params.choice("format", form, "`skill`, `yaml`, `json`")?;
+    let asked = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
     let tool = &entry.tool;
-    let own = tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(form);
+    let own =
+        tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(dialect::form_of_extension);
     let chosen = asked.or(own).unwrap_or(FileForm::Json);
     let kept = if asked.is_none_or(|asked| Some(asked) == own) {
         own_text(&app, &identity, &entry, chosen).await?
@@ -197,12 +198,7 @@ pub(crate) async fn source(
         None
     };
     let text = kept.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), chosen, None));
-    let name = match chosen {
-        FileForm::Skill => "skill",
-        FileForm::Yaml => "yaml",
-        FileForm::Json => "json",
-    };
-    Ok(success(json!({"text": text, "form": name, "path": tool.path})).into_response())
+    Ok(success(json!({"text": text, "form": chosen.extension(), "path": tool.path})).into_response())
 }
 
 /// Returns the author's own text, comments and all, where it shows no secret. A text that does not parse may show
@@ -220,13 +216,4 @@ async fn own_text(
         Err(_) => identity.role >= Role::Editor,
     };
     Ok(shown.then_some(text))
-}
-
-fn form(word: &str) -> Option<FileForm> {
-    match word {
-        "skill" => Some(FileForm::Skill),
-        "yaml" | "yml" => Some(FileForm::Yaml),
-        "json" => Some(FileForm::Json),
-        _ => None,
-    }
 }

@@ -22,6 +22,7 @@ use crate::definition;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::reply::{Success, success};
+use crate::routes::broken_file;
 
 /// What to check.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -106,6 +107,10 @@ async fn stored(
     reference: &str,
     wanted: &Wanted,
 ) -> Result<Verdict, ApiError> {
+    if let Some(file) = broken_file::find(app, identity, reference) {
+        let errors = vec![Problem::new("", "unreadable", file.error.clone())];
+        return Ok(Verdict { valid: false, errors, warnings: Vec::new() });
+    }
     let entry = super::tool::find(app, identity, reference)?;
     let mut verdict = verdict(
         definition::judge(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))

@@ -254,18 +254,34 @@ async fn the_end_of_the_grace_time_cancels_and_records() {
     let mut server =
         Server::start_with(|settings| settings.server.shutdown_grace = Duration::from_millis(100)).await;
     server.create(function_tool("slow", "sleep")).await;
-    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":60000}}"#);
-    let call = tokio::spawn(request.send());
+    let mut pure = function_tool("pure", "sleep");
+    pure["execution"] = json!({"is_pure": true});
+    server.create(pure).await;
+    let calls: Vec<_> = ["slow", "pure"]
+        .map(|tool| server.request(Method::POST, &format!("/api/tools/{tool}/invoke")))
+        .map(|request| tokio::spawn(request.body(r#"{"args":{"ms":60000}}"#).send()))
+        .into();
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.halt().await;
-    let _ = call.await.unwrap();
+    for call in calls {
+        let _ = call.await.unwrap();
+    }
     let server = server.restart().await;
-    let (_, answer) = server.get("/api/calls?tool=slow").await;
-    assert_eq!(
-        (&answer["data"]["total"], &answer["data"]["calls"][0]["status"]),
-        (&json!(1), &json!("cancelled")),
-        "{answer}"
-    );
+    for (tool, retryable) in [("slow", false), ("pure", true)] {
+        let (_, answer) = server.get(&format!("/api/calls?tool={tool}")).await;
+        let call = &answer["data"]["calls"][0];
+        assert_eq!(
+            (&answer["data"]["total"], &call["status"], &call["error"]["code"]),
+            (&json!(1), &json!("cancelled"), &json!("cancelled")),
+            "{answer}"
+        );
+        assert_eq!(call["error"]["message"], "the server shut down before the call was over");
+        assert_eq!(call["error"]["retryable"], retryable);
+        assert_eq!(
+            (&call["error"]["model_text"], &call["error"]["for_model"]),
+            (&json!("Tool call failed: the server shut down before the call was over"), &json!(null))
+        );
+    }
 }
 
 #[tokio::test]

@@ -189,3 +189,24 @@ async fn a_file_that_was_never_read_says_which_and_why() {
     }
     panic!("the file was not noticed");
 }
+
+#[tokio::test]
+async fn who_sends_too_much_before_reading_gets_the_answer() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let server = Server::start().await;
+    let length = 40 * 1024 * 1024;
+    let mut stream = tokio::net::TcpStream::connect(server.addr).await.unwrap();
+    let head = format!(
+        "POST /api/tools HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n",
+        server.token
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let part = vec![b'x'; 1024 * 1024];
+    for _ in 0..40 {
+        stream.write_all(&part).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("too_large"), "{answer}");
+}

@@ -16,9 +16,14 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
         "/tools/{ref}/invoke",
         "/tools/bundles/{id}/tools/{name}/version/{version}",
         "/calls/{id}/events",
+        "/healthz",
+        "/readyz",
+        "/metrics",
     ] {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
+    let place = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
+    assert_eq!((place("/healthz"), place("/metrics"), place("/tools")), (Some("/"), Some("/"), None));
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
     let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
     let ids: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
