@@ -11,6 +11,7 @@ mod error;
 mod input;
 mod logging;
 mod output;
+mod refusal;
 mod server_file;
 mod view;
 
@@ -31,7 +32,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // One provider of cryptography for every TLS connection; a second installation cannot happen.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let Cli { globals, command } = Cli::parse();
+    let Cli { globals, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refusal::refuse(&error, std::env::args_os()),
+    };
     let context = Context::new(globals, Environment::of_process());
     match run(command, &context) {
         Ok(()) => ExitCode::SUCCESS,

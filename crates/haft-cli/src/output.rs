@@ -122,7 +122,7 @@ fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// Nothing can be done where stderr is closed.
-fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

@@ -69,11 +69,23 @@ impl Client {
 
     /// Sends a request and returns its whole answer.
     pub(crate) async fn send(&self, request: Request) -> Result<Value, CliError> {
-        let (status, body) = match &self.way {
-            Way::Http { client, base } => self.send_http(client, base, request).await?,
-            Way::Local { router, .. } => self.send_local(router, request).await?,
-        };
+        let (status, body) = self.exchange(request).await?;
         read_answer(status, &body, || self.place())
+    }
+
+    /// Asks whether the server is ready; what it lacks is an answer, too.
+    pub(crate) async fn ready(&self) -> Result<Value, CliError> {
+        let (status, body) = self.exchange(Request::get("/readyz")).await?;
+        let answer = serde_json::from_slice::<Value>(&body).ok();
+        let known = answer.filter(|answer| answer.get("checks").is_some_and(Value::is_object));
+        known.ok_or_else(|| CliError::Answer { url: self.place(), status })
+    }
+
+    async fn exchange(&self, request: Request) -> Result<(u16, Bytes), CliError> {
+        match &self.way {
+            Way::Http { client, base } => self.send_http(client, base, request).await,
+            Way::Local { router, .. } => self.send_local(router, request).await,
+        }
     }
 
     async fn send_local(&self, router: &Router, request: Request) -> Result<(u16, Bytes), CliError> {

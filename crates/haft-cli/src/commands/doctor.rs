@@ -15,6 +15,9 @@ use crate::view;
 /// Below this, a write may soon fail.
 const LITTLE_SPACE: u64 = 200 * 1024 * 1024;
 
+/// Files that hold secrets, or calls with their arguments.
+const PRIVATE: [&str; 3] = ["tokens", "key", "haft.db"];
+
 /// What a check came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -75,7 +78,7 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     checks.push(home_check);
     if usable {
         checks.push(check_space(&home));
-        checks.extend(["tokens", "key"].iter().filter_map(|name| check_private(&home.join(name))));
+        checks.extend(PRIVATE.iter().filter_map(|name| check_private(&home.join(name))));
     }
     checks.push(check_server(context, &home).await);
     let remote = context.server()?.is_some();
@@ -115,9 +118,29 @@ fn check_home(home: &Path) -> Check {
     }
     // Only a real attempt tells: permissions, read-only mounts, full disks.
     match tempfile::tempfile_in(home) {
-        Ok(_) => Check::new(name, State::Ok, shown.to_string()),
+        Ok(_) => check_closed(home),
         Err(error) => Check::new(name, State::Failed, format!("`{shown}` cannot be written: {error}")),
     }
+}
+
+/// Checks that nobody else looks into the home folder. Its mode is the owner's to change.
+fn check_closed(home: &Path) -> Check {
+    let name = "home folder";
+    let mode = std::fs::metadata(home).map_or(0o700, |metadata| metadata.permissions().mode()) & 0o777;
+    let is_open = mode & 0o077 > 0;
+    if !is_open {
+        return Check::new(name, State::Ok, home.display().to_string());
+    }
+    let message = format!("others may look into `{}`: mode {mode:04o}", home.display());
+    Check::new(name, State::Warning, message).hint(format!("chmod 700 {}", quoted(home)))
+}
+
+/// Writes a path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '@' | '+' | ',');
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn check_space(home: &Path) -> Check {
@@ -143,7 +166,7 @@ fn check_private(path: &Path) -> Option<Check> {
     let open = mode & 0o077 > 0;
     Some(if open {
         Check::new(name, State::Failed, format!("others may read it: mode {mode:04o}"))
-            .hint(format!("chmod 600 {}", path.display()))
+            .hint(format!("chmod 600 {}", quoted(path)))
     } else {
         Check::new(name, State::Ok, format!("mode {mode:04o}"))
     })
@@ -170,21 +193,29 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
         Ok(client) => client,
         Err(error) => return vec![Check::new(database, State::Failed, error.message())],
     };
-    let mut checks = match client.send(Request::get("/readyz")).await {
-        Ok(answer) => {
-            let mut checks = vec![Check::new(database, State::Ok, format!("answers, {}", client.place()))];
-            checks.extend(check_sandbox(&answer));
-            checks
-        }
-        Err(CliError::Answer { status: 503, url }) => {
-            let message = format!("the server is not ready; `{url}/readyz` says why");
-            vec![Check::new(database, State::Failed, message)]
-        }
+    let mut checks = match client.ready().await {
+        Ok(answer) => check_ready(&answer, database, &client.place()),
         Err(error) => vec![Check::new(database, State::Failed, error.message())],
     };
     checks.extend(check_credentials(&client).await);
     checks.extend(check_definitions(&client).await);
     client.close().await;
+    checks
+}
+
+/// Says what the server needs and does not have.
+fn check_ready(answer: &Value, database: &str, place: &str) -> Vec<Check> {
+    let said = |name: &str| answer.get("checks").map(|checks| view::text(checks, name)).unwrap_or_default();
+    let mut checks = vec![match said("store").as_str() {
+        "ok" => Check::new(database, State::Ok, format!("answers, {place}")),
+        why => Check::new(database, State::Failed, format!("{why}, {place}")),
+    }];
+    let ledger = said("ledger");
+    if ledger != "ok" {
+        let check = Check::new("record of calls", State::Failed, ledger);
+        checks.push(check.hint("calls are refused until they can be recorded"));
+    }
+    checks.extend(check_sandbox(answer));
     checks
 }
 
@@ -291,6 +322,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let check = check_home(&folder.path().join("none"));
         assert_eq!((check.state, check.hint.as_deref()), (State::Failed, Some("make it with `haft init`")));
-        assert_eq!(check_home(folder.path()).state, State::Ok);
+        for (mode, state) in [(0o700, State::Ok), (0o750, State::Warning), (0o701, State::Warning)] {
+            std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let check = check_home(folder.path());
+            let hint = (state == State::Warning).then(|| format!("chmod 700 {}", folder.path().display()));
+            assert_eq!((check.state, check.hint), (state, hint), "{mode:o}");
+        }
+        assert_eq!(quoted(Path::new("/a b/it's")), r"'/a b/it'\''s'");
+    }
+
+    #[test]
+    fn what_a_server_lacks_is_told_with_its_reason() {
+        let probes = json!([{"name": "starts a program", "ok": false, "failure": "no bwrap"}]);
+        let sandbox = json!({"engine": "bubblewrap", "limits": "rlimits", "probes": probes});
+        let answer = json!({
+            "status": "not ready", "sandbox": sandbox,
+            "checks": {"store": "not available", "ledger": "write the call journal: full", "sandbox": "no bwrap"},
+        });
+        let told: Vec<String> = check_ready(&answer, "database (SQLite)", "http://x")
+            .iter()
+            .map(|check| format!("{:?} {}: {}", check.state, check.name, check.message))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "Failed database (SQLite): not available, http://x",
+                "Failed record of calls: write the call journal: full",
+                "Failed sandbox (bubblewrap): starts a program: no bwrap",
+            ]
+        );
     }
 }

@@ -37,6 +37,9 @@ pub(crate) enum ConfigError {
     /// There is no place for the home folder.
     #[error("neither `--home`, `HAFT_HOME` nor `HOME` says where the home folder is")]
     NoHome,
+    /// The home folder is a file.
+    #[error("the home folder `{}` is a file", .0.display())]
+    HomeIsFile(PathBuf),
     /// The file cannot be read.
     #[error("cannot read the configuration `{}`", path.display())]
     Read {
@@ -79,6 +82,9 @@ impl ConfigError {
     /// Returns what may help.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
+            Self::HomeIsFile(_) => {
+                Some("name a folder with `--home DIR` or `HAFT_HOME`, or move the file away".to_owned())
+            }
             Self::NoHome => Some("name one with `--home DIR`".to_owned()),
             Self::UnknownKey { nearest, .. } => Some(format!("the nearest known key is `{nearest}`")),
             Self::Read { .. } | Self::Syntax { .. } | Self::Value { .. } => None,

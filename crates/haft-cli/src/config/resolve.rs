@@ -35,6 +35,9 @@ pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<Pat
         Some(home) => home,
         None => Path::new(environment.get("HOME").ok_or(ConfigError::NoHome)?).join(".haft"),
     };
+    if home.metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(ConfigError::HomeIsFile(home));
+    }
     std::path::absolute(&home).map_err(|source| ConfigError::Read { path: home, source })
 }
 

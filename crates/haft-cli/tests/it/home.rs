@@ -98,3 +98,60 @@ fn doctor_says_when_the_key_does_not_open_what_is_stored() {
         )
     );
 }
+
+#[test]
+fn doctor_warns_of_a_home_that_others_look_into() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let haft = Haft::new();
+    assert_eq!(haft.run(&["init"]).code, 0);
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(&haft.home(), 0o755);
+    let line = |run: &crate::harness::Run, check: &str| {
+        let found = run.stdout.lines().find(|line| line.contains(check)).unwrap_or_default();
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(haft.run(&["tool", "list"]).code, 0);
+    let run = haft.run(&["doctor"]);
+    assert_eq!(
+        line(&run, "home folder"),
+        "warning home folder others may look into `DIR/home`: mode 0755; chmod 700 DIR/home"
+    );
+    assert_eq!(mode(&haft.home()), 0o755, "it is not ours to change");
+    for file in ["haft.db", "tokens"] {
+        assert_eq!(mode(&haft.home().join(file)), 0o600, "{file}");
+    }
+    set(&haft.home(), 0o700);
+    assert_eq!(line(&haft.run(&["doctor"]), "home folder"), "ok home folder DIR/home");
+}
+
+#[test]
+fn doctor_and_validate_tell_of_what_is_passed_over() {
+    let haft = Haft::new();
+    assert_eq!(haft.run(&["init"]).code, 0);
+    haft.write("home/skills/web/bundle.yaml", "enabled: true\ndescription: [\n");
+    haft.write(
+        "home/skills/web/inner/lost.yaml",
+        &std::fs::read_to_string(haft.home().join("skills/examples/current-weather.yaml")).unwrap(),
+    );
+    std::os::unix::fs::symlink("/tmp", haft.home().join("skills/linked")).unwrap();
+    let run = haft.run(&["doctor", "--json"]);
+    assert_eq!(run.code, 1);
+    let said: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let broken: Vec<_> = said["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["name"].as_str().unwrap().starts_with("definition "))
+        .map(|check| format!("{}: {}", check["name"].as_str().unwrap(), check["message"].as_str().unwrap()))
+        .collect();
+    insta::assert_snapshot!(broken.join("\n"), @r"
+    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: expected string scalar; what was known of the bundle stays
+    definition `skills/linked`: skills/linked: it is a symbolic link, and links are not followed; put the folder itself here
+    definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: it is in a folder within a bundle, where definitions are not read; move it to `skills/web`, or its folder to `skills`
+    ");
+    let run = haft.run(&["tool", "validate", "web:bundle"]);
+    assert_eq!(run.code, 8, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.contains("skills/web/bundle.yaml"), "{}", run.stdout);
+}

@@ -99,3 +99,39 @@ fn colors_are_asked_for_or_absent() {
     let colored = haft.run(&["tool", "show", "x", "--server", "nowhere", "--color", "always"]);
     assert!(colored.stderr.starts_with("\x1b[31;1merror:\x1b[0m "), "{}", colored.stderr);
 }
+
+#[test]
+fn programs_read_a_wrong_command_line_as_json() {
+    let haft = Haft::new();
+    insta::assert_snapshot!(haft.run(&["--json", "tool", "list", "--bundel", "x"]).shown(), @r#"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    {"status":"error","error":{"code":"usage","message":"unexpected argument '--bundel' found; tip: a similar argument exists: '--bundle'"}}
+    "#);
+    let missing = haft.run(&["tool", "show", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&missing.stderr).unwrap();
+    assert_eq!((missing.code, &said["error"]["code"]), (2, &serde_json::json!("usage")));
+    // What was asked for is no error.
+    let help = haft.run(&["--json", "--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_home_folder_that_is_a_file_is_named() {
+    let haft = Haft::new();
+    haft.write("home", "a file");
+    insta::assert_snapshot!(haft.run(&["tool", "list"]).shown(), @r"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    error: the home folder `DIR/home` is a file
+
+    hint: name a folder with `--home DIR` or `HAFT_HOME`, or move the file away
+    ");
+    for command in ["doctor", "init", "serve", "reindex", "mcp"] {
+        let run = haft.run(&[command]);
+        assert_eq!(run.code, 2, "{command}: {}", run.stderr);
+        assert!(run.stderr.contains("the home folder `DIR/home` is a file"), "{command}: {}", run.stderr);
+    }
+}

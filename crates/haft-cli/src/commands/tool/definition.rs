@@ -22,7 +22,7 @@ pub(crate) enum Form {
 impl Form {
     /// Returns the form that a file's name says.
     pub(crate) fn of_path(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "json" => Some(Self::Json),
             "yaml" | "yml" => Some(Self::Yaml),
             "skill" => Some(Self::Skill),
