@@ -2,8 +2,11 @@
 
 use std::convert::Infallible;
 use std::hint::black_box;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use futures_util::FutureExt as _;
 use haft::{ToolDef, Tools};
 use rig_agent::tool::{Tool, ToolContext, ToolSet};
 use rmcp::handler::server::tool::{ToolCallContext, ToolRoute, ToolRouter};
@@ -18,6 +21,8 @@ use serde_json::{Value, json};
 /// The row that all others are compared with.
 pub const HAFT: &str = "haft, `Tools::execute_json`";
 const NAME: &str = "forecast";
+/// What haft gives a call.
+const DEADLINE: Duration = Duration::from_secs(30);
 const TEXT: &str = r#"{"city": "Berlin", "days": 3}"#;
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,6 +41,7 @@ pub struct Ways {
     tools: Tools,
     router: ToolRouter<Server>,
     peer: Peer<RoleServer>,
+    schema: jsonschema::Validator,
     set: ToolSet,
     // The peer of a request belongs to a running service.
     _service: RunningService<RoleServer, Server>,
@@ -43,12 +49,13 @@ pub struct Ways {
 
 impl Ways {
     /// The name, the form of the arguments, and what is checked, in the order of [`Ways::call`].
-    pub const ROWS: [(&str, &str, &str); 6] = [
+    pub const ROWS: [(&str, &str, &str); 7] = [
         ("the function itself", "values", "nothing"),
         ("the function, its arguments read from JSON", "JSON object", "types (serde)"),
         (HAFT, "JSON object", "JSON Schema, types (serde), bounds, deadline"),
         ("haft, the same from text", "JSON text", "JSON Schema, types (serde), bounds, deadline"),
         ("rmcp, `ToolRouter::call`", "JSON object", "types (serde)"),
+        ("rmcp, the same, checked and limited", "JSON object", "JSON Schema, types (serde), deadline, panics"),
         ("rig, `ToolSet::execute`", "JSON text", "types (serde)"),
     ];
 
@@ -58,6 +65,7 @@ impl Ways {
             rmcp::model::Tool::new(NAME, "Counts letters and days.", schema),
             |Parameters(args): Parameters<Forecast>| async { forecast(args).await.to_string() },
         );
+        let schema = jsonschema::validator_for(&schema_for!(Forecast).to_value())?;
         let mut set = ToolSet::default();
         set.add_tool(RigTool);
         let (transport, _) = tokio::io::duplex(64);
@@ -68,6 +76,7 @@ impl Ways {
                 .build()?,
             router: ToolRouter::new().with_route(route),
             peer: service.peer().clone(),
+            schema,
             set,
             _service: service,
         })
@@ -81,7 +90,8 @@ impl Ways {
                 1 => json!(forecast(serde_json::from_value(object())?).await),
                 2 => self.tools.execute_json(NAME, object()).await?,
                 3 => self.tools.execute_json(NAME, serde_json::from_str(black_box(TEXT))?).await?,
-                4 => self.rmcp().await?,
+                4 => self.rmcp(object()).await?,
+                5 => self.checked_rmcp().await?,
                 _ => self.rig().await?,
             };
             ensure!(black_box(answer) == 9, "a wrong answer");
@@ -89,8 +99,16 @@ impl Ways {
         Ok(())
     }
 
-    async fn rmcp(&self) -> Result<Value> {
-        let Value::Object(args) = object() else { anyhow::bail!("no object") };
+    /// What a program has to add to a router for what matters most of haft's checks.
+    async fn checked_rmcp(&self) -> Result<Value> {
+        let args = object();
+        ensure!(self.schema.is_valid(&args), "arguments that do not fit");
+        let call = AssertUnwindSafe(self.rmcp(args)).catch_unwind();
+        tokio::time::timeout(DEADLINE, call).await?.map_err(|_| anyhow!("a panic"))?
+    }
+
+    async fn rmcp(&self, args: Value) -> Result<Value> {
+        let Value::Object(args) = args else { anyhow::bail!("no object") };
         let params = CallToolRequestParams::new(NAME).with_arguments(args);
         let context = RequestContext::new(NumberOrString::Number(1), self.peer.clone());
         let response = self.router.call(ToolCallContext::new(&Server, params, context)).await?;

@@ -26,9 +26,10 @@ const MIGRATION_LOCK: i64 = 0x6861_6674;
 /// The next one: who holds it changes the catalog, the credentials or the tokens.
 const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
-/// WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power.
+/// WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power. The log may have 32 MB
+/// before it is moved to the database: calls in bulk would otherwise move it with every commit.
 const PRAGMAS: &str = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-                       PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
+                       PRAGMA wal_autocheckpoint = 8000; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
 
 /// How long a PostgreSQL may take to answer when haft starts.
 const CONNECT: Duration = Duration::from_secs(5);

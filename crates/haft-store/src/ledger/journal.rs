@@ -127,11 +127,7 @@ impl Journal {
         let tail = Tail::start(Segments::new(&folder, node), durability)?;
         let core = Arc::new(Core { tail: Mutex::new(tail), kept: Mutex::default(), crowded: Notify::new() });
         let theirs = Arc::clone(&core);
-        let commit = move |rows| theirs.commit(rows);
-        let committer = match durability {
-            Durability::System => Committer::in_place(commit),
-            Durability::Disk => Committer::on_a_thread(commit)?,
-        };
+        let committer = Committer::new(move |rows| theirs.commit(rows));
         Ok(Self {
             core,
             committer,
