@@ -23,10 +23,24 @@ pub(super) fn message(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             format!("fits none of the alternatives: {}", alternatives(error, context))
         }
+        ValidationErrorKind::FalseSchema => "is not taken; leave it out".to_owned(),
         ValidationErrorKind::OneOfMultipleValid { .. } => "fits more than one of the alternatives".to_owned(),
         _ => error.to_string(),
     };
     excerpt(&text, MAX_MESSAGE)
+}
+
+/// Says of properties that none is taken.
+pub(super) fn unexpected<'a>(keys: impl Iterator<Item = &'a String>) -> String {
+    let mut told: Vec<String> = keys.take(MAX_TOLD + 1).map(|key| format!("`{key}`")).collect();
+    let last = if told.len() > MAX_TOLD { Some("all others".to_owned()) } else { None };
+    told.truncate(MAX_TOLD);
+    told.extend(last);
+    let told = match told.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => told.concat(),
+    };
+    excerpt(&format!("takes no properties; leave out {told}"), MAX_MESSAGE)
 }
 
 fn either(options: &Value) -> String {

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::problem::Problem;
 use crate::schema::bounds;
-use crate::schema::message::message;
+use crate::schema::message::{message, unexpected};
 
 /// The most violations that are listed of one value.
 const MAX_VIOLATIONS: usize = 20;
@@ -86,13 +87,13 @@ impl Schema {
         let judgements = nodes.saturating_mul(self.weight.saturating_pow(depth));
         if nodes <= MAX_LISTED_NODES && judgements <= MAX_JUDGEMENTS {
             let errors = validator.iter_errors(value).take(MAX_VIOLATIONS);
-            let mut violations: Vec<_> = errors.map(|error| violation(&error)).collect();
+            let mut violations: Vec<_> = errors.map(|error| violation(value, &error)).collect();
             violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
             return if violations.is_empty() { Ok(()) } else { Err(violations) };
         }
         let most = if self.chooses { MAX_JUDGEMENTS } else { MAX_JUDGEMENTS_TO_FIRST };
         if judgements <= most {
-            return validator.validate(value).map_err(|error| vec![violation(&error)]);
+            return validator.validate(value).map_err(|error| vec![violation(value, &error)]);
         }
         Err(vec![Violation {
             path: String::new(),
@@ -136,11 +137,22 @@ fn accepts_everything(schema: &Value) -> bool {
     }
 }
 
-fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
-    Violation {
-        path: error.instance_path().as_str().to_owned(),
-        code: error.kind().keyword().to_owned(),
-        message: message(error),
+fn violation(whole: &Value, error: &jsonschema::ValidationError<'_>) -> Violation {
+    let path = error.instance_path().as_str();
+    // Where no properties are declared, the library says of one only that it is there.
+    let closed = error.schema_path().as_str().ends_with("/additionalProperties");
+    let map = whole.pointer(path).and_then(Value::as_object);
+    match (error.kind(), map) {
+        (ValidationErrorKind::FalseSchema, Some(map)) if closed => Violation {
+            path: path.to_owned(),
+            code: "additionalProperties".to_owned(),
+            message: unexpected(map.keys()),
+        },
+        _ => Violation {
+            path: path.to_owned(),
+            code: error.kind().keyword().to_owned(),
+            message: message(error),
+        },
     }
 }
 
@@ -188,6 +200,28 @@ mod tests {
         ]
         "#);
         assert_eq!(check(&schema, &json!({"city": "Oslo", "unit": "C"})), Ok(()));
+    }
+
+    #[test]
+    fn what_takes_nothing_names_what_came() {
+        let schema =
+            json!({"properties": {"none": {"type": "object", "additionalProperties": false}, "no": false}});
+        let violations =
+            check(&schema, &json!({"none": {"city": "Oslo", "days": 3}, "no": "thanks"})).unwrap_err();
+        insta::assert_json_snapshot!(violations, @r#"
+        [
+          {
+            "path": "/no",
+            "code": "falseSchema",
+            "message": "is not taken; leave it out"
+          },
+          {
+            "path": "/none",
+            "code": "additionalProperties",
+            "message": "takes no properties; leave out `city` and `days`"
+          }
+        ]
+        "#);
     }
 
     #[test]
