@@ -85,7 +85,7 @@ pub(crate) enum CliError {
     NothingImported {
         /// How many there were.
         operations: usize,
-        /// Why the first did not.
+        /// Why most of them did not.
         reason: String,
         /// How many other reasons there are.
         others: usize,

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub use self::http::names_user;
 pub use self::values::UNFITTING_VALUE;
 use crate::duration;
 use crate::implementation::{AgentCall, Implementation, Mcp, Notation};

@@ -56,6 +56,31 @@ fn requests_are_checked() {
 }
 
 #[test]
+fn names_that_the_request_does_not_have_are_doubtful() {
+    assert_eq!(
+        findings(http(json!({
+            "url": "https://a.example/${path}",
+            "method": "POST",
+            "headers": { "X-Ids": "${ids}" },
+            "query": { "q": "${q}" },
+            "body": { "field": "${f}" },
+            "text_styles": { "ids": "comma", "path": "dot", "other": "comma" },
+            "allow_reserved": ["q", "field", "r"],
+        }))),
+        "? implementation.text_styles.other [without_use] neither the URL nor a header has an argument of this name\n\
+         ? implementation.allow_reserved[2] [without_use] neither `query` nor the form has the name `r`"
+    );
+}
+
+#[test]
+fn a_required_text_that_is_null_is_one_fault() {
+    let definition = http(json!({ "url": "https://a.example", "auth": { "type": "bearer", "token": null } }));
+    let faults = read_value(definition, &Defaults::default()).unwrap_err();
+    let told: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
+    assert_eq!(told, ["missing_field"]);
+}
+
+#[test]
 fn a_url_names_no_user() {
     let users = "! implementation.url [invalid_url] names a user before the host; use `auth` with `type: basic`, \
                  `username` and `password`";

@@ -8,7 +8,7 @@ mod literals;
 mod server;
 
 pub use literals::literals;
-pub use server::{ShownServer, server};
+pub use server::{Literal, ShownServer, server};
 
 use std::collections::HashSet;
 

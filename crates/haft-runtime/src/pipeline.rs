@@ -193,14 +193,13 @@ impl Pipeline {
 
     /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, request: Request) -> Result<Answer, CallError> {
-        let mut call = match self.enter(request).await {
+        let call = match self.enter(request).await {
             Ok(call) => call,
             Err(refused) => return Err(self.record_refusal(refused).await),
         };
-        Arc::make_mut(&mut call.record).status = CallStatus::Pending;
         let (accepted, answer) = oneshot::channel();
         let pipeline = Arc::clone(self);
-        // One task from here on: what is recorded as pending is also run, whoever goes away.
+        // One task from here on: what is recorded as running is also run, whoever goes away.
         tokio::spawn(async move {
             match pipeline.accept(&call).await {
                 Ok(Some(replay)) => drop(accepted.send(Ok(replay))),

@@ -179,6 +179,7 @@ fn guess(method: &Method, path: &str) -> Note {
         ["tools", tool] if *method == Method::PUT => ("tool.update".to_owned(), *tool),
         ["tools", tool] => (format!("tool.{step}"), *tool),
         ["tools", tool, step] => (format!("tool.{step}"), *tool),
+        ["mcp-servers", server, step] if *method == Method::POST => (format!("mcp_server.{step}"), *server),
         ["calls", call, step] => (format!("call.{step}"), *call),
         [kind, rest @ ..] => (
             format!("{}.{step}", kind.strip_suffix('s').unwrap_or(kind).replace('-', "_")),
@@ -205,6 +206,10 @@ mod tests {
             (Method::PUT, "/api/tools/bundles/b", "bundle.put b"),
             (Method::DELETE, "/tools/bundles/b/tools/a/version/1", "tool.delete a"),
             (Method::POST, "/api/calls/1/cancel", "call.cancel 1"),
+            (Method::POST, "/api/mcp-servers", "mcp_server.create "),
+            (Method::POST, "/api/mcp-servers/a/refresh", "mcp_server.refresh a"),
+            (Method::POST, "/api/mcp-servers/a/login", "mcp_server.login a"),
+            (Method::DELETE, "/api/mcp-servers/a", "mcp_server.delete a"),
             (Method::PUT, "/api/credentials/KEY", "credential.put KEY"),
             (Method::POST, "/api/tokens", "token.create "),
         ] {

@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use haft_core::outcome::ErrorCode;
+use haft_core::problem::excerpt;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
@@ -43,7 +44,7 @@ impl Body {
     /// Reads a body of at most so many bytes; `setting` is what allows more of them.
     pub(crate) async fn read(request: Request, most: usize, setting: &str) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        if claimed_length(request.headers()).is_some_and(|length| length > most) {
+        if claims_more(request.headers(), most) {
             discard(request).await;
             return Err(too_large(most, setting));
         }
@@ -61,7 +62,7 @@ impl Body {
 
 /// Takes a body that nobody reads, within bounds: many clients look for an answer only when everything is sent, and would
 /// see no more than a broken connection. Who asks first is answered first.
-async fn discard(request: Request) {
+pub(crate) async fn discard(request: Request) {
     if request.headers().contains_key(header::EXPECT) {
         return;
     }
@@ -70,6 +71,22 @@ async fn discard(request: Request) {
     let reading = async { while let Some(Ok(_)) = rest.frame().await {} };
     // Whoever is slower than that gets the answer, or not.
     let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
+}
+
+/// Tells whether a body of more than so many bytes is announced.
+pub(crate) fn claims_more(headers: &HeaderMap, most: usize) -> bool {
+    claimed_length(headers).is_some_and(|length| length > most)
+}
+
+/// Says "an object" in the place of a type of this program, which means nothing to who sent the body.
+fn without_types(message: &str) -> String {
+    for kind in ["expected struct ", "expected internally tagged enum "] {
+        if let Some((before, rest)) = message.split_once(kind) {
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            return format!("{before}expected an object{rest}");
+        }
+    }
+    message.to_owned()
 }
 
 fn claimed_length(headers: &HeaderMap) -> Option<usize> {
@@ -98,7 +115,7 @@ impl Body {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = if error.is_data() {
-                format!("the body is not as expected: {error}")
+                self.misfit::<T>(&error)
             } else if error.to_string().starts_with(TOO_DEEP) {
                 "the body is nested deeper than 128 levels, the most that are read".to_owned()
             } else {
@@ -108,8 +125,53 @@ impl Body {
         })
     }
 
+    /// Says which field does not fit. The body is read once more, with the path, which the quick way does not keep.
+    fn misfit<T: DeserializeOwned>(&self, error: &serde_json::Error) -> String {
+        let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
+        let path = serde_path_to_error::deserialize::<_, T>(&mut reader).err();
+        let path = path.map(|error| error.path().to_string()).filter(|path| path != ".");
+        let field = path.map_or_else(String::new, |path| format!("`{}`: ", excerpt(&path, 120)));
+        format!("the body is not as expected: {field}{}", without_types(&error.to_string()))
+    }
+
     /// Reads the body as JSON; an empty one is the default.
     pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
         if self.bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { self.json() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Wanted {
+        enabled: bool,
+        inner: Inner,
+    }
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        names: Vec<String>,
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (text, expected) in [
+            (r#"{"enabled": null}"#, "`enabled`: invalid type: null, expected a boolean at line 1"),
+            (
+                r#"{"inner": {"names": ["a", 1]}}"#,
+                "`inner.names[1]`: invalid type: integer `1`, expected a string",
+            ),
+            (r#"{"inner": 1}"#, "`inner`: invalid type: integer `1`, expected an object at line 1"),
+            ("1", "invalid type: integer `1`, expected an object at line 1"),
+        ] {
+            let body = Body { bytes: Bytes::from(text), media_type: String::new() };
+            let error = body.json::<Wanted>().map(|read| (read.enabled, read.inner.names)).unwrap_err();
+            let expected = format!("the body is not as expected: {expected}");
+            assert!(error.message.starts_with(&expected), "{}\n{expected}", error.message);
+        }
     }
 }

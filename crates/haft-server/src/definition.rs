@@ -9,7 +9,7 @@ use haft_core::outcome::ErrorCode;
 use haft_core::problem::{NOT_CHECKED, Problem, nearest};
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
-use haft_core::tool::Status;
+use haft_core::tool::{Status, Tool};
 use haft_core::{check, redact};
 use haft_runtime::registry::Plan;
 use serde_json::Value;
@@ -219,6 +219,19 @@ pub(crate) fn refuse_other_scope(scope: Option<&str>) -> Result<(), ApiError> {
             Err(ApiError::bad_request(format!("`scope` is `{shown}`; only `tenant` can be created here")))
         }
     }
+}
+
+/// Warns of a change that names another bundle than the one that the tool is in.
+pub(crate) fn other_bundle(named: Option<&str>, tool: &Tool) -> Option<Problem> {
+    let named =
+        named.filter(|named| *named != tool.bundle.as_str() && *named != tool.bundle_id.to_string())?;
+    let message = format!(
+        "the tool stays in the bundle `{}`: it is not moved by a change; to have it in `{}`, create it there and delete \
+         this one",
+        tool.bundle,
+        haft_core::problem::excerpt(named, 60)
+    );
+    Some(Problem::new("bundle", "not_moved", message))
 }
 
 /// A change keeps name and version: another name is another tool.

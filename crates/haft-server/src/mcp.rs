@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::body;
 use crate::error::ApiError;
 use crate::routes::mcp::PIPE;
 use crate::settings::Settings;
@@ -70,6 +71,10 @@ impl Mcp {
 
     /// Answers a request.
     pub(crate) async fn answer(&self, seat: Seat, request: Request) -> Response {
+        if body::claims_more(request.headers(), self.max_bytes) {
+            body::discard(request).await;
+            return self.http.too_large().map(Body::new);
+        }
         self.http.answer(seat, request).await.map(Body::new)
     }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
+use haft_core::check::names_user;
 use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
 use haft_core::spec::Policy;
 use serde::Deserialize;
+use url::Url;
 use utoipa::ToSchema;
 
 /// A server to use: a program (`command`) or an address (`url`). Texts may name secrets as `${NAME}`.
@@ -88,7 +90,7 @@ impl NewOAuth {
             return Err("`oauth.client_id` is missing".to_owned());
         }
         for (name, text) in [("client_secret", &self.client_secret), ("private_key", &self.private_key)] {
-            if text.as_deref().is_some_and(|text| !text.contains("${")) {
+            if text.as_deref().is_some_and(|text| !is_reference(text)) {
                 return Err(format!(
                     "`oauth.{name}`: store it with `haft secret set NAME`, and write `${{NAME}}`"
                 ));
@@ -106,6 +108,28 @@ impl NewOAuth {
         }
         Ok(OAuthClient { client_id, client_secret, private_key, scopes, grant })
     }
+}
+
+/// Tells whether a text is one `${NAME}` and nothing else: what stands beside it would be shown.
+fn is_reference(text: &str) -> bool {
+    let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.is_empty() && !name.contains(['$', '{', '}']))
+}
+
+/// Checks the address of a server as far as that can be done before its secrets are put in.
+fn checked(url: String) -> Result<String, String> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err("`url` must begin with http:// or https://".to_owned());
+    }
+    if names_user(&url) {
+        return Err("`url` names a user before the host; send an `Authorization` header in its place: `headers`, with \
+                    `${NAME}` for what is secret"
+            .to_owned());
+    }
+    if !url.contains("${") {
+        Url::parse(&url).map_err(|error| format!("`url`: {error}"))?;
+    }
+    Ok(url)
 }
 
 fn yes() -> bool {
@@ -133,12 +157,10 @@ impl NewServer {
                 network: self.network,
                 sandbox: self.sandbox,
             }),
-            (None, Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
+            (None, Some(url)) => {
+                let url = checked(url)?;
                 let oauth = self.oauth.map(NewOAuth::read).transpose()?;
                 Transport::Http(StreamableHttp { url, headers: self.headers, oauth })
-            }
-            (None, Some(_)) => {
-                return Err("`url` must begin with http:// or https://".to_owned());
             }
             _ => return Err("say either `command` or `url`".to_owned()),
         };

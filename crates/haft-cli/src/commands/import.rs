@@ -76,7 +76,7 @@ fn nothing_came(report: &Value) -> Option<CliError> {
     let lines = report.get("tools").and_then(Value::as_array)?;
     let of_document =
         lines.iter().filter(|line| !matches!(view::text(line, "action").as_str(), "missing" | "deleted"));
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<(String, usize)> = Vec::new();
     let mut operations = 0_usize;
     for line in of_document {
         if view::text(line, "action") != "skipped" {
@@ -84,12 +84,15 @@ fn nothing_came(report: &Value) -> Option<CliError> {
         }
         operations += 1;
         let reason = view::text(line, "reason");
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, times)) => *times += 1,
+            None => reasons.push((reason, 1)),
         }
     }
-    let first = reasons.first()?.clone();
-    Some(CliError::NothingImported { operations, reason: first, others: reasons.len() - 1 })
+    // The most frequent one; of those that are equal, the first.
+    let others = reasons.len().saturating_sub(1);
+    let (reason, _) = reasons.into_iter().rev().max_by_key(|(_, times)| *times)?;
+    Some(CliError::NothingImported { operations, reason, others })
 }
 
 fn body(arguments: &Openapi) -> Result<Value, CliError> {
@@ -111,10 +114,22 @@ fn body(arguments: &Openapi) -> Result<Value, CliError> {
         };
         map.insert(key.to_owned(), Value::String(value));
         if let Some(name) = &arguments.bearer {
+            if !is_secret_name(name) {
+                // Not shown: it may be the token itself.
+                let message = "`--bearer` takes the name of a secret (letters, digits, `_`, `.` and `-`), not its \
+                               value; store that with `haft secret set NAME`";
+                return Err(CliError::Usage(message.to_owned()));
+            }
             map.insert("auth".to_owned(), json!({"type": "bearer", "token": format!("${{{name}}}")}));
         }
     }
     Ok(body)
+}
+
+/// Tells whether a secret may have that name.
+fn is_secret_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 fn is_url(source: &str) -> bool {
@@ -240,8 +255,26 @@ mod tests {
                 json!([skipped("x"), skipped("y"), skipped("z")]),
                 Some("no tool came of the 3 operations: x, and 2 other reasons"),
             ),
+            (
+                json!([skipped("x"), skipped("y"), skipped("y")]),
+                Some("no tool came of the 3 operations: y, and one other reason"),
+            ),
         ] {
             assert_eq!(failed(lines.clone()).as_deref(), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_the_name_of_a_secret() {
+        for (name, expected) in [
+            ("API_TOKEN", true),
+            ("a.b-c", true),
+            ("", false),
+            ("not a name", false),
+            ("${X}", false),
+            ("1x", false),
+        ] {
+            assert_eq!(is_secret_name(name), expected, "{name}");
         }
     }
 

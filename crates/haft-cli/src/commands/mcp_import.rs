@@ -70,16 +70,18 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
 async fn add(client: &Client, body: Value) -> Result<String, CliError> {
     let on = body.get("enabled") != Some(&json!(false));
     let added = client.data(Request::post("/api/mcp-servers", body)).await?;
+    let warnings: Vec<&str> = view::list(&added, "warnings").iter().filter_map(Value::as_str).collect();
+    let warnings = warnings.iter().flat_map(|why| ["; ", why]).collect::<String>();
     if !on {
-        return Ok("added, switched off".to_owned());
+        return Ok(format!("added, switched off{warnings}"));
     }
     let path = format!("/api/mcp-servers/{}/refresh", segment(&view::text(&added, "id")));
     Ok(match client.data(Request::post(path, json!({}))).await {
         Ok(server) => {
             let tools = server.pointer("/state/tools").and_then(Value::as_u64).unwrap_or_default();
-            format!("added, {tools} tools")
+            format!("added, {tools} tools{warnings}")
         }
-        Err(CliError::Api(error)) => format!("added, but {}", error.message),
+        Err(CliError::Api(error)) => format!("added, but {}{warnings}", error.message),
         Err(error) => return Err(error),
     })
 }

@@ -147,7 +147,7 @@ fn doctor_and_validate_tell_of_what_is_passed_over() {
         .map(|check| format!("{}: {}", check["name"].as_str().unwrap(), check["message"].as_str().unwrap()))
         .collect();
     insta::assert_snapshot!(broken.join("\n"), @r"
-    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: expected string scalar; what was known of the bundle stays
+    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: `description`: expected string scalar; what was known of the bundle stays
     definition `skills/linked`: skills/linked: it is a symbolic link, and links are not followed; put the folder itself here
     definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: it is in a folder within a bundle, where definitions are not read; move it to `skills/web`, or its folder to `skills`
     ");

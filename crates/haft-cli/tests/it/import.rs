@@ -81,7 +81,7 @@ fn a_description_becomes_tools_that_are_called() {
             exit code: 8
             ----- stdout
             ----- stderr
-            error: `paths`: none of the 2 operations was chosen; its tags are `weather`
+            error: `tags`: none of the 2 operations was chosen; its tags are `weather`
             ");
         }
         assert_eq!(haft.run_with(&["secret", "set", "WEATHER_KEY"], "k1").code, 0);

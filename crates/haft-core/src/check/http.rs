@@ -51,6 +51,36 @@ pub(super) fn check(http: &Http, checked: &mut Checked) {
     if let Some(auth) = &http.auth {
         self::auth(auth, checked);
     }
+    // Steps take over what they do not say themselves.
+    if http.steps.is_empty() {
+        unused(&http.request, checked);
+    }
+}
+
+/// Warns of names in `text_styles` and `allow_reserved` that nothing in the request has.
+fn unused(request: &HttpRequest, checked: &mut Checked) {
+    for name in request.text_styles.keys() {
+        let named = |text: &String| text.contains(name.as_str());
+        if !named(&request.url) && !request.headers.values().any(named) {
+            let field = format!("implementation.text_styles.{}", crate::problem::excerpt(name, 60));
+            checked.warn(field, "without_use", "neither the URL nor a header has an argument of this name");
+        }
+    }
+    // The fields of a body that is one template are known only when it is filled in.
+    if request.body.as_ref().is_some_and(|body| !body.is_object()) {
+        return;
+    }
+    for (index, name) in request.allow_reserved.iter().enumerate() {
+        let is_field = request.body.as_ref().is_some_and(|body| body.get(name).is_some());
+        if !request.query.contains_key(name) && !is_field {
+            let shown = crate::problem::excerpt(name, 60);
+            checked.warn(
+                format!("implementation.allow_reserved[{index}]"),
+                "without_use",
+                format!("neither `query` nor the form has the name `{shown}`"),
+            );
+        }
+    }
 }
 
 fn is_odd(c: char) -> bool {
@@ -167,7 +197,7 @@ fn url(text: &str, field: &str, checked: &mut Checked) {
 }
 
 /// Tells whether a user name or a password stands before the host, be it written out or left to a template.
-fn names_user(url: &str) -> bool {
+pub fn names_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     // What a template is filled with is encoded, and ends nothing; its own letters do not count.
     let mut depth = 0_usize;

@@ -158,6 +158,8 @@ impl<'r> Fields<'r> {
         if !self.has(key) {
             self.asked.push(key);
             self.missing(key, expected);
+            // A `null` is no unknown key besides.
+            self.map.remove(key);
             return None;
         }
         self.text(key)

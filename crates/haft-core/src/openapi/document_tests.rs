@@ -152,7 +152,7 @@ fn operations_are_chosen_by_tag_path_and_pattern() {
         ..Options::default()
     };
     let none = options(Selection { tags: all(&["cats"]), ..Selection::default() }, 10);
-    insta::assert_snapshot!(read(&document.to_string(), &none).unwrap_err(), @"`paths`: none of the 4 operations was chosen; its tags are `pets`, `write`");
+    insta::assert_snapshot!(read(&document.to_string(), &none).unwrap_err(), @"`tags`: none of the 4 operations was chosen; its tags are `pets`, `write`");
     let many = options(Selection::default(), 3);
     insta::assert_snapshot!(read(&document.to_string(), &many).unwrap_err(), @"`paths`: 4 operations were chosen; one import takes at most 3. Choose fewer by tag, path or pattern");
 }
@@ -209,7 +209,7 @@ fn servers_have_variables_and_an_override() {
             json!([{"url": "https://a.example"}]),
             Some("ftp://x"),
             None,
-            "the server `ftp://x` is not an `http` or `https` URL without user name; give the base URL (`base_url`, `--base-url`)",
+            "`ftp://x` is not an `http` or `https` URL without user name",
         ),
         // What a document says is never read as a template.
         (

@@ -7,6 +7,7 @@ use super::names;
 use super::operation::{Context, SkipError, tool};
 use super::schema::Patterns;
 use super::select::Selection;
+use super::servers;
 use crate::implementation::Auth;
 use crate::name::BundleSlug;
 use crate::problem::{Problem, excerpt};
@@ -94,6 +95,9 @@ impl Import {
 /// assert_eq!(import.tools[0].spec.name.as_str(), "getPet");
 /// ```
 pub fn read(text: &str, options: &Options) -> Result<Import, Problem> {
+    if let Some(given) = &options.base_url {
+        servers::check_given(given)?;
+    }
     let document = Document::read(text, options.limits)?;
     let title = document.title();
     let bundle = options.bundle.clone().unwrap_or_else(|| names::bundle_of(&title));
@@ -142,7 +146,10 @@ fn check_count(all: &[Operation<'_>], wanted: &[&Operation<'_>], options: &Optio
         let tags =
             if tags.is_empty() { String::new() } else { format!("; its tags are {}", tags.join(", ")) };
         let message = format!("none of the {} operations was chosen{tags}", all.len());
-        return Err(Problem::new("paths", "nothing_chosen", message));
+        let Selection { tags, paths, include, exclude } = &options.selection;
+        let lists = [("tags", tags), ("paths", paths), ("include", include), ("exclude", exclude)];
+        let field = lists.into_iter().find(|(_, list)| !list.is_empty()).map_or("paths", |(name, _)| name);
+        return Err(Problem::new(field, "nothing_chosen", message));
     }
     let most = options.limits.operations;
     if wanted.len() > most {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::document::{Document, Operation};
-use crate::problem::excerpt;
+use crate::problem::{Problem, excerpt};
 
 /// Why an operation has no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,14 @@ pub(super) fn base(
         Some(fetched) => relative(fetched, &url),
         None => Err(ServerError::Relative(excerpt(&url, 80))),
     }
+}
+
+/// Refuses a base URL that is none, which is the fault of who gave it and not of any operation.
+pub(super) fn check_given(given: &str) -> Result<(), Problem> {
+    finish(given, given).map(drop).map_err(|_| {
+        let message = format!("`{}` is not an `http` or `https` URL without user name", excerpt(given, 80));
+        Problem::new("base_url", "invalid_url", message)
+    })
 }
 
 fn first(holder: &Map<String, Value>) -> Option<&Map<String, Value>> {

@@ -1,6 +1,6 @@
 //! Literal secrets in the configuration of an MCP server: shown masked, and told to whoever writes one.
 
-use super::{address, is_literal, names_a_secret};
+use super::{address, is_literal, names_a_secret, plain};
 use crate::mcp::Transport;
 use crate::secret::{MASK, Secret};
 
@@ -12,80 +12,130 @@ pub struct ShownServer {
     /// Which arguments and addresses look as if they held a credential, such as `args[1]`.
     pub doubtful: Vec<String>,
     /// The credentials themselves.
-    pub literals: Vec<Secret>,
+    pub literals: Vec<Literal>,
+}
+
+/// What stands in a configuration and looks like a credential.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Literal {
+    /// The text.
+    pub secret: Secret,
+    /// Whether its name leaves no doubt, as `--api-key` does. One that is only guessed, as of `--sort-key`, may be an
+    /// ordinary word, and what a tool returns would be spoilt by taking it out.
+    pub certain: bool,
+}
+
+impl Literal {
+    fn of(name: &str, text: &str) -> Self {
+        Self { secret: Secret::new(credential(text).to_owned()), certain: is_certain(name) }
+    }
 }
 
 /// Masks what stands in the environment, the headers, the arguments and the address of a server and is a secret, or
 /// looks like one; what only names secrets is shown.
 pub fn server(transport: &Transport) -> ShownServer {
-    let mut shown = ShownServer { transport: transport.clone(), doubtful: Vec::new(), literals: Vec::new() };
-    let mut literals = Vec::new();
-    let mut keep = |text: &str| {
-        // Short ones would be found everywhere.
-        if text.len() >= LEAST {
-            literals.push(Secret::new(text.to_owned()));
-        }
-    };
-    match &mut shown.transport {
+    let (mut transport, mut doubtful, mut literals) = (transport.clone(), Vec::new(), Vec::new());
+    match &mut transport {
         Transport::Stdio(stdio) => {
             for (name, value) in &mut stdio.env {
-                if !value.contains("${") || (names_a_secret(name) && is_literal(value)) {
+                let is_secret = names_a_secret(name) && is_literal(value);
+                if is_secret {
+                    literals.push(Literal::of(name, value));
+                }
+                if is_secret || !value.contains("${") {
                     MASK.clone_into(value);
                 }
             }
             let mut before = String::new();
             for (number, text) in stdio.args.iter_mut().enumerate() {
                 let plain = std::mem::replace(&mut before, text.clone());
-                if let Some((masked, literal)) = argument(text, &plain) {
-                    keep(&literal);
+                if let Some((masked, found)) = argument(text, &plain) {
+                    literals.extend(found);
                     *text = masked;
-                    shown.doubtful.push(format!("args[{number}]"));
+                    doubtful.push(format!("args[{number}]"));
                 }
             }
         }
         Transport::Http(http) => {
-            for value in http.headers.values_mut() {
+            for (name, value) in &mut http.headers {
+                if names_a_secret(name) && is_literal(value) {
+                    literals.push(Literal::of(name, value));
+                }
                 if !value.contains("${") || is_literal(value) {
                     MASK.clone_into(value);
                 }
             }
-            if let Some((masked, literal)) = url(&http.url) {
-                keep(&literal);
+            if let Some((masked, found)) = url(&http.url) {
+                literals.extend(found);
                 http.url = masked;
-                shown.doubtful.push("url".to_owned());
+                doubtful.push("url".to_owned());
             }
         }
     }
-    shown.literals = literals;
-    shown
+    // Short ones would be found everywhere.
+    literals.retain(|literal| literal.secret.expose().len() >= LEAST);
+    ShownServer { transport, doubtful, literals }
 }
 
 /// The shortest text that is taken for a credential where it comes back in other texts.
 const LEAST: usize = 6;
+/// How many names may stand before a value, as in `--header=Authorization: …`.
+const MOST_NAMES: u8 = 3;
+/// Ends of names that say what the value is.
+const CERTAIN: [&str; 9] = [
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+];
 
-/// Returns an argument with its credential masked, and that.
-fn argument(text: &str, before: &str) -> Option<(String, String)> {
-    if text.contains("://") {
-        return url(text);
+/// Tells whether a name leaves no doubt that its value is a credential.
+fn is_certain(name: &str) -> bool {
+    let plain = plain(name);
+    CERTAIN.iter().any(|end| plain.ends_with(end))
+}
+
+/// Returns an argument with its credentials masked, and those.
+fn argument(text: &str, before: &str) -> Option<(String, Vec<Literal>)> {
+    if text.contains("://")
+        && let Some(found) = url(text)
+    {
+        return Some(found);
     }
     let flag = before.strip_prefix('-').map(|flag| flag.trim_start_matches('-'));
-    if flag.is_some_and(|flag| !flag.contains('=') && names_a_secret(flag))
+    if let Some(flag) = flag
+        && !flag.contains('=')
+        && names_a_secret(flag)
         && !text.starts_with('-')
         && is_literal(text)
     {
-        return Some((MASK.to_owned(), text.to_owned()));
+        return Some((MASK.to_owned(), vec![Literal::of(flag, text)]));
     }
-    // `--api-key=…`, `API_KEY=…`, `Authorization: …`.
+    named(text, MOST_NAMES)
+}
+
+/// `--api-key=…`, `API_KEY=…`, `Authorization: …`, and one of them within another.
+fn named(text: &str, most: u8) -> Option<(String, Vec<Literal>)> {
     let at = text.find(['=', ':'])?;
     let (name, value) = text.split_at_checked(at)?;
     let (separator, value) = value.split_at_checked(1)?;
     let name_alone = name.trim_start_matches('-');
     let is_name =
         !name_alone.is_empty() && name_alone.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
-    (is_name && names_a_secret(name_alone) && is_literal(value)).then(|| {
-        let space = if value.starts_with(' ') { " " } else { "" };
-        (format!("{name}{separator}{space}{MASK}"), credential(value).to_owned())
-    })
+    if !is_name {
+        return None;
+    }
+    let space = if value.starts_with(' ') { " " } else { "" };
+    if names_a_secret(name_alone) && is_literal(value) {
+        return Some((format!("{name}{separator}{space}{MASK}"), vec![Literal::of(name_alone, value)]));
+    }
+    let (masked, found) = named(value.trim_start(), most.checked_sub(1)?)?;
+    Some((format!("{name}{separator}{space}{masked}"), found))
 }
 
 /// The credential without its scheme.
@@ -95,8 +145,8 @@ fn credential(value: &str) -> &str {
 }
 
 /// Masks the user and the secret parameters of an address.
-fn url(text: &str) -> Option<(String, String)> {
-    let (mut shown, mut literal) = (text.to_owned(), None);
+fn url(text: &str) -> Option<(String, Vec<Literal>)> {
+    let (mut shown, mut found) = (text.to_owned(), Vec::new());
     if let Some((scheme, rest)) = text.split_once("://") {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         if let Some((authority, after)) = rest.split_at_checked(end)
@@ -104,19 +154,21 @@ fn url(text: &str) -> Option<(String, String)> {
             && let password = user.split_once(':').map_or(user, |(_, password)| password)
             && is_literal(password)
         {
-            literal = Some(password.to_owned());
+            found.push(Literal { secret: Secret::new(password.to_owned()), certain: true });
             shown = format!("{scheme}://{MASK}@{host}{after}");
         }
     }
     if let Some(masked) = address::masked(&shown) {
         let parts = |text: &str| text.split(['?', '&', '#']).map(str::to_owned).collect::<Vec<_>>();
-        let hidden = parts(&shown).into_iter().zip(parts(&masked)).find(|(plain, masked)| plain != masked);
-        literal = hidden
-            .and_then(|(plain, _)| plain.split_once('=').map(|(_, value)| value.to_owned()))
-            .or(literal);
+        let both = parts(&shown).into_iter().zip(parts(&masked));
+        let hidden = both.filter(|(plain, masked)| plain != masked);
+        found.extend(hidden.filter_map(|(plain, _)| {
+            let (name, value) = plain.split_once('=')?;
+            Some(Literal::of(name, value))
+        }));
         shown = masked;
     }
-    literal.map(|literal| (shown, literal))
+    (!found.is_empty()).then_some((shown, found))
 }
 
 #[cfg(test)]
@@ -131,7 +183,7 @@ mod tests {
         let shown = server(&Transport::Stdio(stdio));
         let Transport::Stdio(stdio) = &shown.transport else { panic!("another transport") };
         assert_eq!(stdio.args, expected);
-        let found: Vec<&str> = shown.literals.iter().map(Secret::expose).collect();
+        let found: Vec<&str> = shown.literals.iter().map(|literal| literal.secret.expose()).collect();
         assert_eq!(found, literals, "{args:?}");
         let differing = args.iter().zip(expected).filter(|(plain, shown)| plain != shown).count();
         assert_eq!(shown.doubtful.len(), differing, "{args:?}");
@@ -165,6 +217,35 @@ mod tests {
             &["hunter22"],
         );
         check_args(&["postgres://app:${PW}@db/x"], &["postgres://app:${PW}@db/x"], &[]);
+        check_args(
+            &["postgres://app:hunter22@db/x?password=second33&api_key=third444"],
+            &["postgres://***@db/x?password=***&api_key=***"],
+            &["hunter22", "second33", "third444"],
+        );
+        check_args(
+            &["--header=Authorization: Bearer abcdef1", "--env=API_KEY=abcdef2", "--token=abc://x"],
+            &["--header=Authorization: ***", "--env=API_KEY=***", "--token=***"],
+            &["abcdef1", "abcdef2", "abc://x"],
+        );
+        check_args(&["--set=a=b=c=API_KEY=abcdef2"], &["--set=a=b=c=API_KEY=abcdef2"], &[]);
+    }
+
+    #[test]
+    fn only_names_that_leave_no_doubt_are_certain() {
+        let args = ["--sort-key=created_at", "--auth=disabled", "--tokenizer=cl100k_base", "--token=abcdef1"];
+        let env = [("API_KEY", "apikeysecret888"), ("MODE", "production"), ("S", "${S}")];
+        let stdio = Stdio {
+            args: args.map(str::to_owned).into(),
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..Stdio::default()
+        };
+        let shown = server(&Transport::Stdio(stdio));
+        let found = |certain| {
+            let all = shown.literals.iter().filter(move |literal| literal.certain == certain);
+            all.map(|literal| literal.secret.expose()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(true), ["apikeysecret888", "abcdef1"]);
+        assert_eq!(found(false), ["created_at", "disabled", "cl100k_base"]);
     }
 
     #[test]
@@ -181,5 +262,7 @@ mod tests {
         let values: Vec<&str> = http.headers.values().map(String::as_str).collect();
         assert_eq!(values, ["Bearer ${T}", MASK, MASK]);
         assert_eq!(shown.doubtful, ["url"]);
+        let literals: Vec<&str> = shown.literals.iter().map(|literal| literal.secret.expose()).collect();
+        assert_eq!(literals, ["hunter22", "abcdef1"]);
     }
 }

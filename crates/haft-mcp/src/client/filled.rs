@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_core::implementation::Notation;
 use haft_core::mcp::Transport;
 use haft_core::name::TenantId;
+use haft_core::redact::Literal;
 use haft_core::secret::{Secret, SecretSource, scrub_text};
 use haft_core::template::{Place, Scope, Template, Values};
 use serde_json::Map;
@@ -15,11 +16,13 @@ pub(super) struct Filler<'a> {
     tenant: &'a TenantId,
     source: &'a Arc<dyn SecretSource>,
     used: Vec<Secret>,
+    /// What only looks like a credential.
+    guessed: Vec<Secret>,
 }
 
 impl<'a> Filler<'a> {
     pub(super) fn new(tenant: &'a TenantId, source: &'a Arc<dyn SecretSource>) -> Self {
-        Self { tenant, source, used: Vec::new() }
+        Self { tenant, source, used: Vec::new(), guessed: Vec::new() }
     }
 
     /// Puts the secrets into a text that goes to a place; an error names the field and what is missing.
@@ -47,15 +50,16 @@ impl<'a> Filler<'a> {
 
     /// Keeps what stands in the configuration itself and looks like a credential out of texts, too.
     pub(super) fn hide_literals(&mut self, transport: &Transport) {
-        for secret in haft_core::redact::server(transport).literals {
-            self.used.extend(secret.escaped_forms());
-            self.used.push(secret);
+        for Literal { secret, certain } in haft_core::redact::server(transport).literals {
+            let kept = if certain { &mut self.used } else { &mut self.guessed };
+            kept.extend(secret.escaped_forms());
+            kept.push(secret);
         }
     }
 
     /// Returns what takes every secret that was used out of texts.
     pub(super) fn scrubber(self) -> Scrubber {
-        Scrubber { fixed: self.used.into(), moving: Arc::default() }
+        Scrubber { fixed: self.used.into(), guessed: self.guessed.into(), moving: Arc::default() }
     }
 }
 
@@ -66,13 +70,17 @@ const MOST_MOVING: usize = 8;
 #[derive(Clone)]
 pub(super) struct Scrubber {
     fixed: Arc<[Secret]>,
+    /// What may be an ordinary word: taken out of what people read of a server, not of what its tools return.
+    guessed: Arc<[Secret]>,
     /// Tokens, which change while a server is connected to.
     moving: Arc<Mutex<Vec<Secret>>>,
 }
 
 impl Scrubber {
     pub(super) fn clean(&self, mut text: String) -> String {
-        scrub_text(&mut text, &self.secrets());
+        let mut secrets = self.secrets();
+        secrets.extend(self.guessed.iter().cloned());
+        scrub_text(&mut text, &secrets);
         text
     }
 
@@ -88,6 +96,7 @@ impl Scrubber {
         moving.push(token.clone());
     }
 
+    /// Returns what no outcome may show.
     pub(super) fn secrets(&self) -> Vec<Secret> {
         let moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
         self.fixed.iter().chain(moving.iter()).cloned().collect()

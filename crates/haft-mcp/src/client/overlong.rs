@@ -60,9 +60,8 @@ impl<R> Overlong<R> {
             };
             let (line, _) = rest.split_at(end + 1);
             self.grow(line);
-            let begins = self.first.iter().find(|byte| !byte.is_ascii_whitespace());
-            if let (Some(strange), Some(byte)) = (&self.strange, begins)
-                && !b"{[\xEF".contains(byte)
+            if let Some(strange) = &self.strange
+                && is_strange(&self.first)
             {
                 strange(&self.first);
             }
@@ -89,6 +88,17 @@ impl<R> Overlong<R> {
             let surplus = self.last.len().saturating_sub(KEPT);
             self.last.drain(..surplus);
         }
+    }
+}
+
+/// Tells whether a line begins as no message does. `[INFO] ready` and `{ready}` are none either.
+fn is_strange(line: &[u8]) -> bool {
+    let mut bytes = line.iter().filter(|byte| !byte.is_ascii_whitespace());
+    match (bytes.next(), bytes.next()) {
+        (None | Some(0xEF), _) => false,
+        (Some(b'{'), then) => !matches!(then, Some(b'"' | b'}') | None),
+        (Some(b'['), then) => !matches!(then, Some(b'{' | b']') | None),
+        (Some(_), _) => true,
     }
 }
 
@@ -178,10 +188,12 @@ mod tests {
         assert_eq!(passed(&text, 10_000, 64).await, text);
         let (sender, heard) = std::sync::mpsc::channel();
         let telling = Box::new(move |line: &[u8]| sender.send(line.to_vec()).unwrap());
-        let mut reader = Overlong::new(&b"hello\n {\"a\":1}\n\n3\nhalf"[..], 100).telling(telling);
+        let said = b"hello\n {\"a\":1}\n\n[INFO] x\n{y}\n[{}]\n3\nhalf";
+        let mut reader = Overlong::new(&said[..], 100).telling(telling);
         reader.read_to_end(&mut Vec::new()).await.unwrap();
-        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [b"hello\n".to_vec(), b"3\n".to_vec()]);
-        assert_eq!(reader.bytes.load(Ordering::Relaxed), 22);
+        let heard: Vec<_> = heard.try_iter().map(|line| String::from_utf8(line).unwrap()).collect();
+        assert_eq!(heard, ["hello\n", "[INFO] x\n", "{y}\n", "3\n"]);
+        assert_eq!(reader.bytes.load(Ordering::Relaxed), 40);
         assert_eq!(passed("no end", 3, 64).await, "");
         let endless = "x".repeat(100);
         let mut reader = Overlong::new(endless.as_bytes(), 3);

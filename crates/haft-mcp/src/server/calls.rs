@@ -92,9 +92,8 @@ impl McpServer {
         }
         let definition = entry.definition(seat.mode.into());
         let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
-        // What a server of tools says of a failure is said again; the details of others are for operators.
-        let is_told = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
-        let details = outcome.as_ref().err().filter(|_| is_told).and_then(|error| error.details.clone());
+        let is_passed_on = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
+        let details = outcome.as_ref().err().filter(|_| is_passed_on).and_then(said_by_server);
         let mut result = content::result(outcome, &beside, declared);
         if details.is_some() {
             result.structured_content = details;
@@ -130,7 +129,7 @@ impl McpServer {
         let watching = context.and_then(|context| {
             let asked = context.meta.log_level().is_some_and(wants_lines);
             let lines = asked || self.lines.load(Ordering::Relaxed);
-            Watcher::of(context, lines, entry.tool.spec.name.as_str())
+            Watcher::of(context, lines, entry.tool.spec.name.as_str(), &self.gone)
         });
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
         // Boxed, as it is moved on to where it is awaited.
@@ -168,6 +167,11 @@ impl McpServer {
             Err(error) => (Err(unapproved(error, &entry.tool.spec.name)), Vec::new()),
         })
     }
+}
+
+/// Returns what a server of tools said of a failure, which is said again. Other details are haft's own, for operators.
+fn said_by_server(error: &CallError) -> Option<Value> {
+    error.details.clone().filter(|_| error.code == ErrorCode::ExecutionFailed)
 }
 
 /// Says what to do about a call that needs an approval: nobody can be asked for one yet.
@@ -219,4 +223,24 @@ fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a Seat, name: &str) -> Option<&'a
     let View::Bundle(slug) = &seat.view else { return None };
     let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
     snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_server_said_itself_is_passed_on() {
+        let details = json!({"n": 1});
+        for (code, expected) in [
+            (ErrorCode::ExecutionFailed, Some(details.clone())),
+            (ErrorCode::InvalidOutput, None),
+            (ErrorCode::InvalidArguments, None),
+        ] {
+            let error = CallError::new(code, "no").with_details(details.clone());
+            assert_eq!(said_by_server(&error), expected, "{code:?}");
+        }
+    }
 }

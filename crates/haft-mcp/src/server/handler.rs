@@ -74,6 +74,9 @@ pub struct McpServer {
     seat: Option<Seat>,
     /// Whether the client asked for log lines.
     pub(super) lines: Arc<AtomicBool>,
+    /// Cancelled where nothing more comes from the client, as far as the transport can tell: its calls are still
+    /// answered, and nothing else is told any more.
+    pub(super) gone: CancellationToken,
 }
 
 /// What all connections share.
@@ -94,12 +97,12 @@ impl McpServer {
         let grown = broadcast::Sender::new(16);
         let fixtures = settings.fixtures.then(Asking::default);
         let shared = Shared { registry, pipeline, settings, found: Found::default(), fixtures, grown };
-        Self { shared: Arc::new(shared), seat: None, lines: Arc::default() }
+        Self { shared: Arc::new(shared), seat: None, lines: Arc::default(), gone: CancellationToken::new() }
     }
 
     /// Returns the server for one connection.
     pub(super) fn connection(&self) -> Self {
-        Self { lines: Arc::default(), ..self.clone() }
+        Self { lines: Arc::default(), gone: CancellationToken::new(), ..self.clone() }
     }
 
     /// Returns the server for one connection of a client that is known.
@@ -215,8 +218,12 @@ impl ServerHandler for McpServer {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        // What the request itself says: a session may have been asked for by a version that it does not speak.
+        if context.meta.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         self.lines.store(wants_lines(request.level), Ordering::Relaxed);
         Ok(())
     }
@@ -335,7 +342,11 @@ impl ServerHandler for McpServer {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let seat = self.seat(&subscription.request_context().extensions)?;
         let changes = Changes::of(&self.shared, seat.owner());
-        Box::pin(changes.tell_subscriber(self.stopping(), &subscription)).await;
+        tokio::select! {
+            () = Box::pin(changes.tell_subscriber(self.stopping(), &subscription)) => {}
+            // Else the end of the connection would wait for it.
+            () = self.gone.cancelled() => {}
+        }
         Ok(())
     }
 }

@@ -93,6 +93,9 @@ impl HttpService {
             if let Some(why) = peek.mismatch(&head.headers) {
                 return refusal(StatusCode::BAD_REQUEST, peek.id.as_ref(), &why);
             }
+            if let Some(why) = peek.removed(&head.headers) {
+                return refusal(StatusCode::NOT_FOUND, peek.id.as_ref(), &why);
+            }
             if let Some(why) = peek.fault() {
                 return refusal(StatusCode::OK, peek.id.as_ref(), &why);
             }
@@ -147,7 +150,8 @@ impl HttpService {
         if waits { response.map(|body| self.until_stopped(body)) } else { response }
     }
 
-    fn too_large(&self) -> Response<BoxBody<Bytes, Infallible>> {
+    /// Refuses a message that is too large.
+    pub fn too_large(&self) -> Response<BoxBody<Bytes, Infallible>> {
         let why = format!(
             "the message has more than the {} bytes that `server.max_body_bytes` allows",
             self.max_body_bytes

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -13,14 +14,16 @@ use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::peek::{self, Peek};
 
-/// How many answers to what is no message may wait to be written. A client that sends nothing else, and does not read,
-/// gets no more of them.
-const MOST_COMPLAINTS: usize = 16;
-/// How many batches may be under way.
-const MOST_BATCHES: usize = 16;
+/// How many answers to what is no message may wait to be written. Whoever does not read them is not read either.
+const MOST_COMPLAINTS: u16 = 16;
+/// How many batches may be under way. A place is not waited for: what cancels a call of a batch has to be read.
+const MOST_BATCHES: usize = 256;
+/// How long a client that sends nothing more may take to read what it was told.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A client that is spoken to line by line.
 pub(super) struct Lines<R, W> {
@@ -29,11 +32,17 @@ pub(super) struct Lines<R, W> {
     longest: usize,
     /// Whether the rest of a line that is too long is being passed over.
     skips: bool,
+    /// Whether the input is over.
+    ended: bool,
     /// What a batch brought and was not handed over yet.
     waiting: VecDeque<ClientJsonRpcMessage>,
     write: Arc<tokio::sync::Mutex<Option<W>>>,
     batches: Arc<Mutex<Batches>>,
+    /// What is to be said before another line is read.
+    unsaid: VecDeque<String>,
     complaints: Arc<Semaphore>,
+    /// Cancelled where the input is over.
+    gone: CancellationToken,
 }
 
 /// The batches whose answers are not complete, and whether there may be any.
@@ -49,27 +58,36 @@ struct Batch {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
-    pub(super) fn new(read: R, write: W, longest: usize) -> Self {
+    /// Speaks to whoever is at the other end; `gone` is cancelled when nothing more comes from there.
+    pub(super) fn new(read: R, write: W, longest: usize, gone: CancellationToken) -> Self {
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
             longest,
             skips: false,
+            ended: false,
             waiting: VecDeque::new(),
             write: Arc::new(tokio::sync::Mutex::new(Some(write))),
             batches: Arc::default(),
-            complaints: Arc::new(Semaphore::new(MOST_COMPLAINTS)),
+            unsaid: VecDeque::new(),
+            complaints: Arc::new(Semaphore::new(usize::from(MOST_COMPLAINTS))),
+            gone,
         }
     }
 
     /// Reads on until a line is complete; `None` at the end. Where this is dropped half-way, the next one goes on.
     async fn next_line(&mut self) -> Option<Vec<u8>> {
-        loop {
+        while !self.ended {
             let available = match self.read.fill_buf().await {
-                Ok([]) => return None,
+                Ok([]) => {
+                    // The last line may do without its end.
+                    self.ended = true;
+                    return Some(std::mem::take(&mut self.line)).filter(|line| !line.is_empty());
+                }
                 Ok(available) => available,
                 Err(error) => {
                     tracing::debug!(%error, "an MCP client can be read no more");
+                    self.ended = true;
                     return None;
                 }
             };
@@ -89,7 +107,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
             if end.is_some() && !std::mem::take(&mut self.skips) {
                 return Some(std::mem::take(&mut self.line));
             }
+            // The rest of a line that is too long may take its time.
+            self.say().await;
         }
+        None
     }
 
     /// Takes a line to the messages in it.
@@ -109,16 +130,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
     }
 
     fn take_batch(&mut self, line: &[u8]) {
-        let read = {
+        let (read, is_full) = {
             let batches = lock(&self.batches);
-            if batches.open.len() < MOST_BATCHES {
-                peek::batch(line, batches.version.as_deref())
-            } else {
-                Err(ErrorData::invalid_request(
-                    "too many batches are under way; wait for their answers",
-                    None,
-                ))
-            }
+            (peek::batch(line, batches.version.as_deref()), batches.open.len() >= MOST_BATCHES)
         };
         let values = match read {
             Ok(values) => values,
@@ -128,6 +142,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
         let mut messages = Vec::with_capacity(values.len());
         for value in values {
             match message(value.to_string().as_bytes()) {
+                Ok(ClientJsonRpcMessage::Request(request)) if is_full => {
+                    let why = "too many batches are under way; wait for their answers";
+                    let why = ErrorData::invalid_request(why, None);
+                    batch.answers.push(peek::error(Some(&request.id), &why));
+                }
                 Ok(ClientJsonRpcMessage::Request(request)) if batch.awaited.contains(&request.id) => {
                     let why = ErrorData::invalid_request("the id is in the batch twice", None);
                     batch.answers.push(peek::error(Some(&request.id), &why));
@@ -166,23 +185,34 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
         self.waiting.push_back(message);
     }
 
-    fn complain(&self, id: Option<&RequestId>, error: &ErrorData) {
+    fn complain(&mut self, id: Option<&RequestId>, error: &ErrorData) {
         tracing::debug!(error = %error.message, "an MCP client sent what is no message");
         self.tell(peek::error(id, error).to_string());
     }
 
-    /// Writes a line while others are read: whoever does not read what is said must not stop the rest.
-    fn tell(&self, line: String) {
-        let Ok(place) = Arc::clone(&self.complaints).try_acquire_owned() else {
-            tracing::debug!("an MCP client does not read what is said to it");
-            return;
-        };
-        let write = Arc::clone(&self.write);
-        tokio::spawn(async move {
-            let _ = put(&write, line).await;
-            drop(place);
-        });
+    fn tell(&mut self, line: String) {
+        self.unsaid.push_back(line);
     }
+
+    /// Has written what is to be said, while others are answered; waits where too much of it is not written yet. Where
+    /// this is dropped half-way, the next one goes on.
+    async fn say(&mut self) {
+        while !self.unsaid.is_empty() {
+            let Ok(place) = Arc::clone(&self.complaints).acquire_owned().await else { return };
+            let Some(line) = self.unsaid.pop_front() else { return };
+            let write = Arc::clone(&self.write);
+            tokio::spawn(async move {
+                let _ = put(&write, line).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Waits until all that was said is written; whoever does not read it is not waited for.
+async fn all_written(complaints: &Semaphore) {
+    let written = complaints.acquire_many(u32::from(MOST_COMPLAINTS));
+    let _ = tokio::time::timeout(LAST_WORDS, written).await;
 }
 
 /// Why a line is no message that could be handed over.
@@ -301,7 +331,12 @@ where
             if let Some(message) = self.waiting.pop_front() {
                 return Some(message);
             }
-            let line = self.next_line().await?;
+            self.say().await;
+            let Some(line) = self.next_line().await else {
+                self.gone.cancel();
+                all_written(&self.complaints).await;
+                return None;
+            };
             self.take(&line);
         }
     }
@@ -311,3 +346,7 @@ where
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

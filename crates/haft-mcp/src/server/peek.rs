@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion, RequestId};
-use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME};
+use rmcp::transport::common::http_header::{HEADER_MCP_METHOD, HEADER_MCP_NAME, HEADER_MCP_PROTOCOL_VERSION};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,6 +69,14 @@ impl<'a> Peek<'a> {
             name.and_then(|name| differs(headers, HEADER_MCP_NAME, field, name))
         })?;
         Some(ErrorData::new(ErrorCode::HEADER_MISMATCH, why, None))
+    }
+
+    /// Says that version 2026-07-28 has no `initialize`: rmcp would open a session, whatever the header says.
+    pub(super) fn removed(&self, headers: &HeaderMap) -> Option<ErrorData> {
+        let version = headers.get(HEADER_MCP_PROTOCOL_VERSION)?;
+        let is_removed = self.method.as_deref() == Some("initialize")
+            && version.as_bytes() == ProtocolVersion::V_2026_07_28.as_str().as_bytes();
+        is_removed.then(|| ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "initialize", None))
     }
 
     fn name(&self, method: &str) -> Option<&str> {
@@ -162,6 +170,25 @@ mod tests {
             let text = message.to_string();
             let fault = Peek::of(text.as_bytes()).unwrap().fault();
             assert_eq!(fault.map(|fault| fault.code.0), is_wrong.then_some(-32602), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_newest_version_has_no_initialize() {
+        for (method, version, is_removed) in [
+            ("initialize", Some("2026-07-28"), true),
+            ("initialize", Some("2025-11-25"), false),
+            ("initialize", None, false),
+            ("tools/list", Some("2026-07-28"), false),
+        ] {
+            let text = json!({"id": 1, "method": method, "params": {}}).to_string();
+            let mut headers = HeaderMap::new();
+            if let Some(version) = version {
+                headers.insert("mcp-protocol-version", version.parse().unwrap());
+            }
+            let removed = Peek::of(text.as_bytes()).unwrap().removed(&headers);
+            let code = removed.map(|error| error.code.0);
+            assert_eq!(code, is_removed.then_some(-32601), "{method} {version:?}");
         }
     }
 

@@ -26,8 +26,9 @@ impl McpServer {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = Lines::new(read, write, max_bytes);
-        let running = match serve_server_with_ct(self.seated(seat), transport, ended).await {
+        let server = self.seated(seat);
+        let transport = Lines::new(read, write, max_bytes, server.gone.clone());
+        let running = match serve_server_with_ct(server, transport, ended).await {
             Ok(running) => running,
             // Whoever leaves before saying anything has done no harm.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return,

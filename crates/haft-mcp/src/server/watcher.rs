@@ -9,6 +9,7 @@ use rmcp::model::{LoggingLevel, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// How many events may wait for a slow client; more are left out, as progress is not worth waiting for.
 const WAITING: usize = 64;
@@ -35,21 +36,24 @@ pub(super) struct Watcher {
     wanted: Wanted,
     tool: String,
     told: Option<f64>,
+    gone: CancellationToken,
 }
 
 impl Watcher {
-    /// Makes one where the client asked for progress or log lines.
+    /// Makes one where the client asked for progress or log lines. Nothing is told any more once the client is `gone`.
     pub(super) fn of(
         context: &RequestContext<RoleServer>,
         lines: bool,
         tool: &str,
+        gone: &CancellationToken,
     ) -> Option<(Self, Arc<dyn EventSink>)> {
         let wanted = Wanted { progress: context.meta.get_progress_token(), lines };
         if wanted.progress.is_none() && !wanted.lines {
             return None;
         }
         let (sender, events) = mpsc::channel(WAITING);
-        let watcher = Self { events, peer: context.peer.clone(), wanted, tool: tool.to_owned(), told: None };
+        let (peer, tool, gone) = (context.peer.clone(), tool.to_owned(), gone.clone());
+        let watcher = Self { events, peer, wanted, tool, told: None, gone };
         Some((watcher, Arc::new(Sink(sender))))
     }
 
@@ -71,6 +75,16 @@ impl Watcher {
     }
 
     async fn tell(&mut self, event: CallEvent) {
+        let gone = self.gone.clone();
+        tokio::select! {
+            biased;
+            // Nobody would take it, and the call would wait for that.
+            () = gone.cancelled() => {}
+            () = self.notify(event) => {}
+        }
+    }
+
+    async fn notify(&mut self, event: CallEvent) {
         // A client that is gone learns nothing; the call itself finds out.
         match event {
             CallEvent::Progress(done, word) => {

@@ -46,6 +46,8 @@ pub struct Refused {
     /// The host as the URL names it.
     host: String,
     reason: Reason,
+    /// Whether another side led there.
+    redirected: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,18 @@ enum Reason {
 
 impl Refused {
     fn new(host: &str, reason: Reason) -> Self {
-        Self { host: host.to_owned(), reason }
+        Self { host: host.to_owned(), reason, redirected: false }
+    }
+
+    /// Says whether a redirect led to the destination.
+    #[must_use]
+    pub(super) fn by_redirect(self, redirected: bool) -> Self {
+        Self { redirected, ..self }
+    }
+
+    /// Tells whether a redirect led to the destination: the error then has to name who sent it there.
+    pub(crate) fn is_by_redirect(&self) -> bool {
+        self.redirected
     }
 
     pub(super) fn body(url: &Url) -> Self {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use haft_core::problem::excerpt;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, LOCATION, USER_AGENT};
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::guard::{Egress, Refused};
@@ -83,8 +83,10 @@ impl Egress {
     ) -> Result<reqwest::Response, SendError> {
         trail.set(None);
         for hop in 0..=MOST_REDIRECTS {
-            self.check(&request.url).map_err(SendError::Refused)?;
+            let refused = |refused: Refused| SendError::Refused(refused.by_redirect(hop > 0));
+            self.check(&request.url).map_err(refused)?;
             let response = self.once(&request).await.map_err(|error| match error {
+                SendError::Refused(why) => refused(why),
                 // Something was sent already: to the one who redirected.
                 SendError::Connect(why) if hop > 0 => SendError::Broken(why),
                 other => other,
@@ -101,18 +103,22 @@ impl Egress {
                     "a redirect leads to `{shown}`, which is not a URL"
                 )));
             };
+            trail.set(Some(next.clone()));
             request = follow(request, status, next)?;
-            trail.set(Some(request.url.clone()));
         }
         Err(SendError::Redirect(format!("more than {MOST_REDIRECTS} redirects")))
     }
 
     async fn once(&self, request: &Outgoing) -> Result<reqwest::Response, SendError> {
-        let mut builder = self
-            .client(&request.url)
-            .request(request.method.clone(), request.url.clone())
-            .headers(request.headers.clone());
-        if let Some(body) = &request.body {
+        let body = request.body.as_ref().filter(|body| !body.is_empty());
+        let mut headers = request.headers.clone();
+        if body.is_none() && matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
+            // Some servers refuse those without a length, and the client beneath does not write that of nothing.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        let client = self.client(&request.url);
+        let mut builder = client.request(request.method.clone(), request.url.clone()).headers(headers);
+        if let Some(body) = body {
             builder = builder.body(body.clone());
         }
         builder.send().await.map_err(|error| classify(&error.without_url()))
@@ -138,7 +144,7 @@ fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoi
     }
     if next.origin() != request.url.origin() {
         if request.body.as_ref().is_some_and(|body| !body.is_empty()) {
-            return Err(SendError::Refused(Refused::body(&next)));
+            return Err(SendError::Refused(Refused::body(&next).by_redirect(true)));
         }
         let before = std::mem::take(&mut request.headers);
         let carried = before.into_iter().filter_map(|(name, value)| Some((name?, value)));

@@ -35,6 +35,10 @@ pub(super) struct Safety {
 /// The request did not lead to an answer; `shown` is its method and masked URL.
 pub(super) fn send_failure(error: &SendError, shown: &str, safety: Safety) -> CallError {
     match error {
+        SendError::Refused(refused) if refused.is_by_redirect() => {
+            let error = refused.to_error();
+            CallError { message: format!("{shown}: {}", error.message), ..error }
+        }
         SendError::Refused(refused) => refused.to_error(),
         SendError::Connect(why) => network(shown, why, "the service could not be reached", safety.unsent),
         SendError::Broken(why) => network(shown, why, "the connection to the service broke", safety.sent),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::template::{Place, RenderError, Values, percent_encode};
 use http::header::{CONTENT_TYPE, COOKIE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -29,10 +29,6 @@ impl Step {
             // The type of what is not sent.
             (_, None) if self.optional_body => drop(outgoing.headers.remove(CONTENT_TYPE)),
             _ => {}
-        }
-        if outgoing.body.is_none() && matches!(self.method, Method::POST | Method::PUT | Method::PATCH) {
-            // Some servers refuse those without a length.
-            outgoing.body = Some(Bytes::new());
         }
         Ok(outgoing)
     }

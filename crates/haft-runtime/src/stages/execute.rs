@@ -39,7 +39,11 @@ pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) ->
         for block in &mut beside {
             scrub(block, &exposed);
         }
+        let beside = output::beside(plan, beside, &mut outcome);
         Arc::make_mut(&mut call.record).content = beside;
+    }
+    if let Err(error) = &mut outcome {
+        output::shorten(plan, error);
     }
     if let Some(mut process) = context.take_process() {
         for text in [&mut process.stdout, &mut process.stderr] {

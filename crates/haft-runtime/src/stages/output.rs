@@ -1,9 +1,44 @@
 //! Checks what a tool returned against its limit and its output schema.
 
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
+use haft_core::problem::excerpt;
 use serde_json::{Value, json};
 
 use crate::registry::Plan;
+
+/// The most bytes of the message of a failure: more is an answer, and no reason.
+const LONGEST_MESSAGE: usize = 64 * 1024;
+
+/// Returns what came beside a value or an error, where it is within the limit. A value without what belongs to it would
+/// tell half; an error stands for itself.
+pub(super) fn beside(plan: &Plan, blocks: Vec<Value>, outcome: &mut Outcome) -> Vec<Value> {
+    let most = plan.spec.execution.limits.max_response_bytes;
+    let blocks = Value::Array(blocks);
+    if !fits(&blocks, most) {
+        if outcome.is_ok() {
+            let message = format!(
+                "what came beside the value has more than the {most} bytes that `max_response_bytes` allows"
+            );
+            *outcome = Err(CallError::new(ErrorCode::TooLarge, message));
+        }
+        return Vec::new();
+    }
+    match blocks {
+        Value::Array(blocks) => blocks,
+        _ => Vec::new(),
+    }
+}
+
+/// Keeps an error within the limits, too: servers may put there what they like.
+pub(super) fn shorten(plan: &Plan, error: &mut CallError) {
+    for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
+        if text.len() > LONGEST_MESSAGE {
+            *text = excerpt(text, LONGEST_MESSAGE / 4);
+        }
+    }
+    let most = plan.spec.execution.limits.max_response_bytes;
+    error.details = error.details.take().filter(|details| fits(details, most));
+}
 
 /// Turns a value that is too large, or does not fit the output schema, to a failure.
 pub(super) fn check(plan: &Plan, value: Value) -> Outcome {

@@ -124,8 +124,11 @@ impl Plan<'_> {
             let line = self.step(imported, step, &names).await?;
             report.tools.push(line);
         }
+        // An import of which nothing came has failed: its document says nothing about what may go.
+        let failed =
+            !report.tools.is_empty() && report.tools.iter().all(|line| line.action == Action::Skipped);
         for tool in missing.iter().filter_map(|id| names.get(id)) {
-            report.tools.push(self.gone(tool).await?);
+            report.tools.push(self.gone(tool, self.delete_missing && !failed).await?);
         }
         report.count();
         Ok(report)
@@ -216,12 +219,11 @@ impl Plan<'_> {
     }
 
     /// A tool whose operation is gone stays, unless it was asked otherwise.
-    async fn gone(&self, tool: &Tool) -> Result<Line, ApiError> {
+    async fn gone(&self, tool: &Tool, delete: bool) -> Result<Line, ApiError> {
         let operation = tool.spec.origin.as_ref().map(|origin| origin.operation.clone()).unwrap_or_default();
-        let mut line =
-            Line::new(operation, if self.delete_missing { Action::Deleted } else { Action::Missing });
+        let mut line = Line::new(operation, if delete { Action::Deleted } else { Action::Missing });
         line.name = Some(tool.spec.name.to_string());
-        if self.delete_missing && !self.dry_run {
+        if delete && !self.dry_run {
             let deleted = self.app.catalog().delete_tool(tool.id, Backup::Keep).await;
             if let Err(reason) = one(deleted.map(drop))? {
                 line.skip(reason);

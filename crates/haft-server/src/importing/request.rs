@@ -85,7 +85,14 @@ pub(crate) fn read(body: &Body, params: &Params) -> Result<Asked, ApiError> {
         (Some(url), None) => Origin::Url(url),
         (None, Some(Value::String(text))) => Origin::Text(text),
         (None, Some(document)) => Origin::Text(document.to_string()),
-        _ => return Err(ApiError::bad_request("give the document by `url` or as `document`, not both")),
+        (None, None) => {
+            let message =
+                "there is no document: give `url`, where it is fetched from, or `document`, which is it";
+            return Err(ApiError::bad_request(message));
+        }
+        (Some(_), Some(_)) => {
+            return Err(ApiError::bad_request("give the document by `url` or as `document`, not both"));
+        }
     };
     Ok(Asked {
         origin,
@@ -105,7 +112,11 @@ pub(crate) fn read(body: &Body, params: &Params) -> Result<Asked, ApiError> {
 
 fn is_request(body: &Body) -> bool {
     let Ok(peek) = serde_json::from_slice::<Peek>(&body.bytes) else { return false };
-    peek.openapi.is_none() && peek.swagger.is_none() && (peek.url.is_some() || peek.document.is_some())
+    // A request that lacks its document is one too: no document has only keys of a request.
+    let asks = peek.url.is_some()
+        || peek.document.is_some()
+        || serde_json::from_slice::<ImportBody>(&body.bytes).is_ok();
+    asks && peek.openapi.is_none() && peek.swagger.is_none()
 }
 
 fn bare(body: &Body, params: &Params) -> Result<Asked, ApiError> {

@@ -11,7 +11,8 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::executor::CallEvent;
 use haft_core::id::CallId;
 use haft_core::ledger::CallQuery;
-use haft_core::outcome::ErrorCode;
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::excerpt;
 use haft_core::token::Role;
 use haft_runtime::events::Running;
 use serde_json::{Value, json};
@@ -28,6 +29,8 @@ use crate::view::CallErrorView;
 const MAX_PAGE: u32 = 100;
 /// Longer values are left out of a list.
 const LONG_VALUE: usize = 16 * 1024;
+/// As much is shown of a text that is long.
+const SHORT_TEXT: usize = 1000;
 
 /// List calls, newest first.
 #[utoipa::path(
@@ -70,9 +73,12 @@ fn shortened(mut record: CallRecord) -> Value {
     if omitted {
         record.value = None;
     }
-    if record.content.iter().any(long) {
+    if !record.content.is_empty() && long(&json!(record.content)) {
         omitted = true;
         record.content.clear();
+    }
+    if let Some(error) = &mut record.error {
+        omitted |= shorten(error);
     }
     let args_omitted = long(&record.args);
     if args_omitted {
@@ -83,6 +89,22 @@ fn shortened(mut record: CallRecord) -> Value {
         map.insert("shortened".to_owned(), Value::Bool(true));
     }
     shown
+}
+
+/// Leaves out what is long of an error; tells whether it did.
+fn shorten(error: &mut CallError) -> bool {
+    let mut omitted = false;
+    for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
+        if text.len() > LONG_VALUE {
+            *text = excerpt(text, SHORT_TEXT);
+            omitted = true;
+        }
+    }
+    if error.details.as_ref().is_some_and(|details| details.to_string().len() > LONG_VALUE) {
+        error.details = None;
+        omitted = true;
+    }
+    omitted
 }
 
 /// Shows a record; its error is the one of an outcome, with the text for the model under the same name.
@@ -110,12 +132,7 @@ pub(crate) async fn get(
     identity: Identity,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let mut record = find(&app, &identity, &id).await?;
-    if record.status == CallStatus::Pending
-        && app.pipeline().background().get(&record.tenant, record.id).is_some()
-    {
-        record.status = CallStatus::Running;
-    }
+    let record = find(&app, &identity, &id).await?;
     Ok(success(shown(&record)).into_response())
 }
 

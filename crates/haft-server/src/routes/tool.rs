@@ -76,6 +76,7 @@ pub(crate) async fn put(
     let reading = definition::read(&body, &Place::of(&tool.spec))?;
     definition::same_identity(&reading.spec, &tool.spec)?;
     definition::refuse_published(reading.status, Some(tool.status))?;
+    let elsewhere = definition::other_bundle(reading.bundle.as_deref(), tool);
     let (status, text) = (reading.status, definition::author_text(&body, &reading));
     let checked = definition::check(
         &app,
@@ -90,6 +91,7 @@ pub(crate) async fn put(
     app.audit(&identity, "tool.update", &updated.qualified());
     let mut view = view(&app, &identity, tool.id)?;
     view.warnings = checked.warnings;
+    view.warnings.extend(elsewhere);
     Ok(success(view).into_response())
 }
 

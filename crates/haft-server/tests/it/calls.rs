@@ -139,6 +139,9 @@ async fn a_call_in_the_background_is_watched_and_cancelled() {
     assert_eq!(status, 202, "{answer}");
     let path = format!("/api/calls/{}", answer["call_id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.1["data"]["status"], "running");
+    let (_, listed) = server.get("/api/calls?status=running").await;
+    assert_eq!(listed["data"]["total"], 1, "{listed}");
+    assert_eq!(listed["data"]["calls"][0]["status"], "running", "{listed}");
     let events = tokio::spawn({
         let request = server.request(Method::GET, &format!("{path}/events"));
         async move { request.send().await.unwrap().text().await.unwrap() }

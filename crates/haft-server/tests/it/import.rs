@@ -248,6 +248,44 @@ async fn a_second_import_keeps_what_people_changed() {
 }
 
 #[tokio::test]
+async fn an_import_of_which_nothing_came_deletes_nothing() {
+    let server = Server::start().await;
+    let import = |paths: Value| {
+        let document = json!({
+            "openapi": "3.1.0", "info": {"title": "Tiny"}, "servers": [{"url": "https://a.example"}], "paths": paths,
+        });
+        server.post(ROUTE, json!({"document": document, "delete_missing": true}))
+    };
+    let (status, first) = import(json!({"/a": {"get": {"operationId": "getA"}}})).await;
+    assert_eq!((status, &first["data"]["created"]), (200, &json!(1)), "{first}");
+    let content = json!({"multipart/form-data": {"schema": {"type": "object"}}});
+    let (_, second) =
+        import(json!({"/b": {"post": {"requestBody": {"required": true, "content": content}}}})).await;
+    let counts = ["skipped", "deleted", "missing"].map(|key| second["data"][key].clone());
+    assert_eq!(counts, [json!(1), json!(0), json!(1)], "{second}");
+    assert_eq!(server.get("/api/tools/getA").await.0, 200);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_request_is_named() {
+    let server = Server::start().await;
+    let document = "openapi: 3.1.0\ninfo: {title: Tiny}\npaths:\n  /a: {get: {tags: [x]}}\n";
+    for (body, expected) in [
+        (json!({"bundle": "q"}), "there is no document: give `url`"),
+        (json!({"document": document, "base_url": "ftp://x"}), "`base_url`: `ftp://x` is not an `http`"),
+        (
+            json!({"document": document, "base_url": "https://a.example", "tags": ["y"]}),
+            "`tags`: none of the 1 operations was chosen; its tags are `x`",
+        ),
+    ] {
+        let (status, answer) = server.post(ROUTE, body).await;
+        assert_eq!(status, 400, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn a_document_is_a_body_or_is_fetched() {
     let yaml = "openapi: 3.1.0\ninfo: {title: Tiny}\nservers: [{url: ./api}]\npaths:\n  /a: {get: {tags: [x]}}\n  /b: {get: {tags: [y]}}\n";
     let site = Upstream::serve(

@@ -102,13 +102,31 @@ async fn what_looks_like_a_credential_is_told_and_not_shown() {
     assert_eq!(status, 201, "{answer}");
     let warning = "`args[2]` looks as if it held a credential: store that with `haft secret set NAME`, and write `${NAME}`";
     assert_eq!(answer["data"]["warnings"], json!([warning]));
-    let url = "https://me:hunter22hunter@a.example/mcp?token=hunter22hunter&x=1";
+    let url = "https://a.example/mcp?token=hunter22hunter&x=1";
     let (_, answer) = server.post("/api/mcp-servers", json!({"id": "b", "url": url, "enabled": false})).await;
-    assert_eq!(answer["data"]["url"], "https://***@a.example/mcp?token=***&x=1", "{answer}");
+    assert_eq!(answer["data"]["url"], "https://a.example/mcp?token=***&x=1", "{answer}");
     let (_, all) = server.get("/api/mcp-servers").await;
     assert!(!all.to_string().contains("hunter22hunter"), "{all}");
     assert_eq!(all["data"]["mcp_servers"][0]["args"][2], "--api-key=***");
     assert_eq!(all["data"]["mcp_servers"][0]["args"][4], "${NOT_THERE}");
+}
+
+#[tokio::test]
+async fn what_stands_under_the_name_of_a_secret_is_kept_out_of_the_state() {
+    let server = Server::start().await;
+    let said = "echo bad $TOKEN of $0, sorted by created_at >&2; exit 1";
+    let body = json!({
+        "id": "a", "command": "/bin/sh", "args": ["-c", said, "--api-key=hunter22hunter", "--sort-key=created_at"],
+        "env": {"TOKEN": "envsecret77"},
+    });
+    let (status, answer) = server.post("/api/mcp-servers", body).await;
+    assert_eq!(status, 201, "{answer}");
+    server.post("/api/mcp-servers/a/refresh", json!({})).await;
+    let (_, shown) = server.get("/api/mcp-servers/a").await;
+    let state = shown["data"]["state"].to_string();
+    assert!(state.contains("bad *** of --api-key=***"), "{state}");
+    let all = shown.to_string() + &answer.to_string();
+    assert!(!all.contains("envsecret77") && !all.contains("hunter22hunter"), "{all}");
 }
 
 #[tokio::test]
@@ -122,6 +140,12 @@ async fn what_is_no_server_is_told() {
         (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "write the value"),
         (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "write the value"),
         (json!({"id": "a", "url": "https://a.example/?token=***"}), "write the value"),
+        (json!({"id": "a", "url": "https://me:pw@a.example/"}), "`url` names a user before the host"),
+        (json!({"id": "a", "url": "https://:99999999/"}), "`url`: "),
+        (
+            json!({"id": "a", "url": "https://a.example/", "oauth": {"client_id": "c", "client_secret": "half${X}"}}),
+            "`oauth.client_secret`: store it",
+        ),
         (json!({"id": "../x", "command": "x"}), "`id`"),
     ] {
         let (status, answer) = server.post("/api/mcp-servers", body.clone()).await;

@@ -6,6 +6,20 @@ use serde_json::{Value, json};
 use crate::harness::{Server, code, function_tool, send};
 
 #[tokio::test]
+async fn a_change_does_not_move_a_tool() {
+    let server = Server::start().await;
+    server.create(function_tool("greeter", "echo")).await;
+    let mut changed = function_tool("greeter", "echo");
+    changed["bundle"] = json!("elsewhere");
+    let (status, answer) = server.put("/api/tools/greeter", changed.clone()).await;
+    assert_eq!((status, &answer["data"]["bundle"]), (200, &json!("user-created")), "{answer}");
+    assert!(answer["data"]["warnings"].to_string().contains("not_moved"), "{answer}");
+    changed["bundle"] = json!("user-created");
+    let (_, answer) = server.put("/api/tools/greeter", changed).await;
+    assert!(!answer.to_string().contains("not_moved"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_tool_lives_from_creation_to_deletion() {
     let server = Server::start().await;
     let tool = server.create(function_tool("greeter", "echo")).await;

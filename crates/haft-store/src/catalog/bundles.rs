@@ -1,5 +1,8 @@
 //! Creating, replacing, switching, deleting and reviving bundles.
 
+use std::path::Path;
+
+use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::{Put, PutBundle, StoreError};
 use haft_core::id::BundleId;
@@ -188,8 +191,11 @@ impl Session<'_> {
     pub(crate) async fn revive(&mut self, bundle: Bundle) -> Result<Bundle, StoreError> {
         let bundle = Bundle { soft_deleted_at: None, modified_at: self.inner.now(), ..bundle };
         self.save_bundle(&bundle).await.map_err(fault("revive the bundle"))?;
-        self.write_bundle_file(&bundle).await?;
-        Ok(bundle)
+        match self.write_bundle_file(&bundle).await {
+            // A file that cannot be read is told as such and left to its author; the others are not to wait for that.
+            Ok(()) | Err(StoreError::Conflict(_)) => Ok(bundle),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes `bundle.yaml`, where there are files.
@@ -197,52 +203,68 @@ impl Session<'_> {
         let Some(files) = self.inner.files.clone() else { return Ok(()) };
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         self.inner.refuse_linked(&folder)?;
-        let copy = bundle.clone();
-        let doing = format!("write `{folder}/{BUNDLE_FILE}`");
         let relative = format!("{folder}/{BUNDLE_FILE}");
-        self.forget_bundle_file(&relative).await?;
-        let now = self.inner.now();
-        let (stamp, undo) = files
-            .run(doing, move |home| {
-                let folder = home.join(folder);
-                let mut undo = Undo::default();
-                if !folder.exists() {
-                    std::fs::create_dir_all(&folder)?;
-                    undo.append(Undo::remove(folder.clone()));
-                }
-                let path = folder.join(BUNDLE_FILE);
-                let old = match read::text(&path) {
-                    Ok((text, metadata)) => Some((text, Mode::of(&metadata))),
-                    Err(ReadFault::Gone) => None,
-                    Err(ReadFault::Bad(why)) => return Err(std::io::Error::other(why)),
-                };
-                let (before, mode) = old.as_ref().map_or(("", Mode::New), |(text, mode)| (text, *mode));
-                let text = match bundle_file::write(before, &copy).map_err(std::io::Error::other)? {
-                    Written::Edited(text) => text,
-                    Written::Anew(text) => {
-                        let backup = history::keep(home, &relative, before.as_bytes(), now)?;
-                        tracing::warn!(
-                            path = relative,
-                            backup,
-                            "the file could not be edited; it is written anew"
-                        );
-                        text
-                    }
-                };
-                write::write(&path, text.as_bytes(), Existing::Replace, mode)?;
-                undo.append(match old {
-                    Some((old, mode)) => Undo::restore(path.clone(), old.into_bytes(), mode),
-                    None => Undo::remove(path.clone()),
-                });
-                Ok((Stamp::of(&std::fs::symlink_metadata(&path)?), undo))
+        let (copy, now) = (bundle.clone(), self.inner.now());
+        let path = relative.clone();
+        let written = files
+            .run(format!("write `{relative}`"), move |home| {
+                put_file(home, (folder.as_str(), path.as_str()), &copy, now)
             })
             .await?;
+        let (stamp, undo) = written.map_err(|why| {
+            StoreError::Conflict(format!(
+                "`{relative}` cannot be read and is left as it is: {why}; mend the file or move it away, then try again"
+            ))
+        })?;
         self.undo_with(undo);
+        self.forget_bundle_file(&relative).await?;
         self.set_bundle_stamp(bundle.id, Some(&stamp)).await.map_err(fault("store the bundle"))?;
         let known = KnownBundle { id: bundle.id, stamp: Some(stamp) };
         self.learn_bundle(&bundle.tenant, &bundle.slug, Some(known));
         Ok(())
     }
+}
+
+/// Writes the file of a bundle into its folder; the inner error says why the one that is there cannot be read, and so
+/// not be changed without losing what its author wrote. Only the end of the bundle does not wait for that: a copy is
+/// kept.
+fn put_file(
+    home: &Path,
+    (folder, relative): (&str, &str),
+    bundle: &Bundle,
+    now: Timestamp,
+) -> std::io::Result<Result<(Stamp, Undo), String>> {
+    let folder = home.join(folder);
+    let mut undo = Undo::default();
+    if !folder.exists() {
+        std::fs::create_dir_all(&folder)?;
+        undo.append(Undo::remove(folder.clone()));
+    }
+    let path = folder.join(BUNDLE_FILE);
+    let old = match read::text(&path) {
+        Ok((text, metadata)) => Some((text, Mode::of(&metadata))),
+        Err(ReadFault::Gone) => None,
+        Err(ReadFault::Bad(why)) => return Ok(Err(why)),
+    };
+    let (before, mode) = old.as_ref().map_or(("", Mode::New), |(text, mode)| (text.as_str(), *mode));
+    let broken = bundle_file::parse(before).err();
+    if let (Some(why), None) = (&broken, bundle.soft_deleted_at) {
+        return Ok(Err(why.clone()));
+    }
+    let (text, edited) = match bundle_file::write(before, bundle).map_err(std::io::Error::other)? {
+        Written::Edited(text) => (text, true),
+        Written::Anew(text) => (text, false),
+    };
+    if broken.is_some() || !edited {
+        let backup = history::keep(home, relative, before.as_bytes(), now)?;
+        tracing::warn!(path = relative, backup, "the file could not be edited; it is written anew");
+    }
+    write::write(&path, text.as_bytes(), Existing::Replace, mode)?;
+    undo.append(match old {
+        Some((old, mode)) => Undo::restore(path.clone(), old.into_bytes(), mode),
+        None => Undo::remove(path.clone()),
+    });
+    Ok(Ok((Stamp::of(&std::fs::symlink_metadata(&path)?), undo)))
 }
 
 /// Refuses changes inside a bundle that is off, deleted or built in.

@@ -55,7 +55,12 @@ impl Inner {
         let mut session = self.session().await?;
         let found = session.unreadable(path).await.map_err(fault(LOOK))?;
         let file = found.ok_or_else(|| StoreError::not_found("file that cannot be read", path))?;
-        if layout::form_of(path.rsplit('/').next().unwrap_or(path)).is_none() {
+        // Written in place, one in an inner folder would be a tool only until the folder is looked at again.
+        let inner = path
+            .strip_prefix(&layout::bundle_folder(&file.tenant, &file.bundle))
+            .and_then(|rest| rest.strip_prefix('/'))
+            .is_some_and(|rest| rest.contains('/'));
+        if inner || layout::form_of(path.rsplit('/').next().unwrap_or(path)).is_none() {
             return Err(StoreError::Conflict(file.error));
         }
         let bundle = session.ensure_bundle(&file.tenant, &file.bundle).await?;

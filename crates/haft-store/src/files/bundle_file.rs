@@ -17,17 +17,39 @@ pub(crate) struct BundleFile {
     pub(crate) soft_deleted_at: Option<Timestamp>,
 }
 
+/// The names of its fields.
+const FIELDS: [&str; 6] = ["id", "display_name", "description", "enabled", "created_at", "soft_deleted_at"];
+
 /// Reads the file.
-pub(crate) fn parse(text: &str) -> Result<BundleFile, String> {
-    if text.trim().is_empty() {
+pub(crate) fn parse(source: &str) -> Result<BundleFile, String> {
+    if source.trim().is_empty() {
         return Ok(BundleFile::default());
     }
-    serde_saphyr::from_str(text).map_err(|error| {
+    serde_saphyr::from_str(source).map_err(|error| {
         // What follows the first line is a picture of the place.
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        haft_core::problem::excerpt(first.strip_prefix("error: ").unwrap_or(first), 400)
+        let first = first.strip_prefix("error: ").unwrap_or(first);
+        // What the parser can be told is no help to who writes the file.
+        let first = first.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+        haft_core::problem::excerpt(&with_field(&first, source), 400)
     })
+}
+
+/// Adds to a fault such as `line 2 column 14: …` which field it is in.
+fn with_field(fault: &str, source: &str) -> String {
+    let parts = fault.split_once(": ").and_then(|(place, why)| {
+        let line: usize = place.strip_prefix("line ")?.split(' ').next()?.parse().ok()?;
+        Some((place, why, line))
+    });
+    let Some((place, why, line)) = parts else { return fault.to_owned() };
+    // The key is in that line, or in one above it that is not indented.
+    let above: Vec<&str> = source.lines().take(line).collect();
+    let key = above.into_iter().rev().find(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()));
+    match key.and_then(|line| line.split_once(':')).map(|(key, _)| key.trim_end()) {
+        Some(key) if FIELDS.contains(&key) => format!("{place}: `{key}`: {why}"),
+        _ => fault.to_owned(),
+    }
 }
 
 /// The new text of a file.
@@ -184,6 +206,11 @@ mod tests {
     fn faults_name_the_line() {
         assert_eq!(parse("").unwrap(), BundleFile::default());
         assert!(parse("enabled: perhaps").unwrap_err().contains("line 1"), "{:?}", parse("enabled: perhaps"));
-        assert_eq!(parse("a: 1\ndescription: [\n").unwrap_err(), "line 2 column 14: expected string scalar");
+        assert_eq!(
+            parse("a: 1\ndescription: [\n").unwrap_err(),
+            "line 2 column 14: `description`: expected string scalar"
+        );
+        let twice = parse("enabled: true\nenabled: false\n").unwrap_err();
+        assert!(twice.contains("duplicate") && !twice.contains("Options"), "{twice}");
     }
 }

@@ -1,7 +1,8 @@
 //! One write on behalf of everybody who waits.
 //!
 //! Whoever comes while nobody writes leads: it writes its own row and all that came with it, and then hands the lead
-//! to the first of those who came meanwhile. Nobody is roused for a write that takes no longer than that.
+//! to the first of those who came meanwhile. Where many come, a write that waits for the disk is made on another thread,
+//! and more rows gather until that is awake; where one comes at a time, rousing a thread would take as long as the write.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::journal::WRITE;
 use super::record::Row;
+use super::tail::Durability;
 
 /// So many groups of one row in a row, and no company is expected.
 const LONELY: u32 = 4;
@@ -29,6 +31,7 @@ pub(crate) struct Committer {
 struct Shared {
     queue: Mutex<Queue>,
     commit: Box<Commit>,
+    durability: Durability,
     /// How many groups of one row there were since the last larger one.
     alone: AtomicU32,
     /// The last write took its time.
@@ -65,9 +68,13 @@ enum Place {
 
 impl Committer {
     /// Makes one that writes by `commit`, which may block.
-    pub(crate) fn new(commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        durability: Durability,
+        commit: impl Fn(Vec<Row>) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let (queue, commit) = (Mutex::default(), Box::new(commit));
         let (alone, slow) = (AtomicU32::new(0), AtomicBool::new(false));
-        Self { shared: Arc::new(Shared { queue: Mutex::default(), commit: Box::new(commit), alone, slow }) }
+        Self { shared: Arc::new(Shared { queue, commit, durability, alone, slow }) }
     }
 
     /// Commits a row together with all others that wait, also if the caller stops waiting.
@@ -103,6 +110,12 @@ impl Shared {
     fn expects_company(&self) -> bool {
         let alone = self.alone.load(Ordering::Relaxed);
         alone < LONELY || alone.is_multiple_of(TRY_EVERY)
+    }
+
+    /// Tells whether the next write is better made on another thread.
+    fn is_slow(&self) -> bool {
+        let alone = self.alone.load(Ordering::Relaxed) >= LONELY;
+        self.slow.load(Ordering::Relaxed) || (self.durability == Durability::Disk && !alone)
     }
 
     /// Queues a row, and gives its owner the lead if nobody has it.
@@ -162,8 +175,7 @@ struct Lead(Option<Arc<Shared>>);
 impl Lead {
     /// Writes, and returns what came of the leader's own group.
     async fn write(mut self) -> Written {
-        let slow = self.0.as_ref().is_some_and(|shared| shared.slow.load(Ordering::Relaxed));
-        let told = if slow {
+        let told = if self.0.as_ref().is_some_and(|shared| shared.is_slow()) {
             tokio::task::spawn_blocking(move || self.write_now()).await.ok().flatten()
         } else {
             self.write_now()

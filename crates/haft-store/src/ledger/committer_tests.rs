@@ -24,11 +24,11 @@ struct Rig {
     groups: mpsc::Receiver<(String, ThreadId)>,
 }
 
-fn rig() -> Rig {
+fn rig(durability: Durability) -> Rig {
     let (go, gone) = mpsc::channel::<Duration>();
     let (told, groups) = mpsc::channel();
     let gone = Mutex::new(gone);
-    let committer = Committer::new(move |rows| {
+    let committer = Committer::new(durability, move |rows| {
         let records: Vec<&str> = rows.iter().map(|row| &*row.record).collect();
         told.send((records.join(" "), thread::current().id())).unwrap();
         thread::sleep(gone.lock().unwrap().recv().unwrap());
@@ -57,7 +57,7 @@ impl Rig {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_while_another_writes_is_written_together_and_next() {
-    let rig = rig();
+    let rig = rig(Durability::System);
     let first = rig.commit(1);
     assert_eq!(rig.group(), "1");
     let second = rig.commit(2);
@@ -80,7 +80,7 @@ async fn who_comes_while_another_writes_is_written_together_and_next() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_should_lead_and_is_gone_leaves_nobody_waiting() {
-    let rig = rig();
+    let rig = rig(Durability::System);
     let first = rig.commit(1);
     assert_eq!(rig.group(), "1");
     let next = rig.commit(2);
@@ -98,7 +98,7 @@ async fn whoever_should_lead_and_is_gone_leaves_nobody_waiting() {
 
 #[tokio::test]
 async fn the_lead_that_nobody_takes_is_followed_where_it_is_dropped() {
-    let rig = rig();
+    let rig = rig(Durability::System);
     let mut queue = rig.committer.shared.queue();
     queue.led = true;
     drop(queue);
@@ -114,7 +114,7 @@ async fn the_lead_that_nobody_takes_is_followed_where_it_is_dropped() {
 
 #[tokio::test]
 async fn after_a_slow_write_the_next_one_keeps_no_thread_of_the_runtime() {
-    let rig = rig();
+    let rig = rig(Durability::System);
     let here = thread::current().id();
     let mut threads = Vec::new();
     for time in [QUICK * 4, Duration::ZERO] {
@@ -126,8 +126,23 @@ async fn after_a_slow_write_the_next_one_keeps_no_thread_of_the_runtime() {
 }
 
 #[tokio::test]
+async fn a_row_that_comes_alone_is_written_where_it_comes_from() {
+    let rig = rig(Durability::Disk);
+    let here = thread::current().id();
+    let mut threads = Vec::new();
+    for _ in 0..=LONELY {
+        // However busy the machine is: what counts here is the company.
+        rig.committer.shared.slow.store(false, Ordering::Relaxed);
+        rig.go.send(Duration::ZERO).unwrap();
+        rig.committer.commit(row(1)).await.unwrap();
+        threads.push(rig.groups.recv().unwrap().1 == here);
+    }
+    assert_eq!(threads, [false, false, false, false, true]);
+}
+
+#[tokio::test]
 async fn a_write_that_panics_is_the_end_of_its_group_only() {
-    let committer = Arc::new(Committer::new(|rows| {
+    let committer = Arc::new(Committer::new(Durability::System, |rows| {
         assert_ne!(&*rows[0].record, "13", "no luck");
         Ok(())
     }));

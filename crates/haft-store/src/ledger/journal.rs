@@ -127,7 +127,7 @@ impl Journal {
         let tail = Tail::start(Segments::new(&folder, node), durability)?;
         let core = Arc::new(Core { tail: Mutex::new(tail), kept: Mutex::default(), crowded: Notify::new() });
         let theirs = Arc::clone(&core);
-        let committer = Committer::new(move |rows| theirs.commit(rows));
+        let committer = Committer::new(durability, move |rows| theirs.commit(rows));
         Ok(Self {
             core,
             committer,

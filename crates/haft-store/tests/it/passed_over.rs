@@ -71,6 +71,13 @@ async fn links_to_folders_and_definitions_in_inner_folders_are_told() {
         format!("skills/web/inner/lost.json: {inner}"),
     ];
     assert_eq!(told(&harness).await, expected.join("\n"));
+    // Written in place it would be a tool only until the next look.
+    let lost = "skills/web/inner/lost.json";
+    match harness.store.mend_file(lost.to_owned(), spec("lost", "y").into()).await {
+        Err(StoreError::Conflict(why)) => assert!(why.contains("move it to `skills/web`"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(fs::read_to_string(harness.path(lost)).unwrap(), text("lost", "x"));
     let mirror = harness.mirror();
     assert_eq!(mirror.tools.values().map(|tool| tool.spec.name.as_str()).collect::<Vec<_>>(), ["good"]);
     harness.assert_consistent().await;
@@ -132,12 +139,6 @@ async fn a_description_of_a_bundle_that_cannot_be_read_is_told() {
 
     harness.write(path, &good);
     assert_eq!(told(&harness).await, "");
-    // A change of the bundle mends it, too.
-    harness.write(path, "- a list\n");
-    assert_ne!(told(&harness).await, "");
-    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
-    assert_eq!(harness.mirror().unreadable.len(), 0);
-    harness.store.enable_bundle(tool.bundle_id, true).await.unwrap();
     // It is not in the way of the bundle's end, and is gone with its file.
     harness.write(path, "- a list\n");
     assert_ne!(told(&harness).await, "");
@@ -149,6 +150,47 @@ async fn a_description_of_a_bundle_that_cannot_be_read_is_told() {
     harness.store.delete_bundle(tool.bundle_id).await.unwrap();
     assert_eq!(told(&harness).await, "");
     harness.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_description_of_a_bundle_that_cannot_be_read_is_not_written_over() {
+    let harness = Harness::sqlite().await;
+    let tool = harness.create(spec("weather", "one")).await.unwrap();
+    let path = "skills/web/bundle.yaml";
+    let refused = |result: Result<(), StoreError>, reason: &str| match result {
+        Err(StoreError::Conflict(why)) => {
+            assert!(why.starts_with("`skills/web/bundle.yaml` cannot be read"), "{why}");
+            assert!(why.contains(reason), "{why}");
+        }
+        other => panic!("{other:?}"),
+    };
+    let put = || PutBundle {
+        tenant: TenantId::default_tenant(),
+        slug: BundleSlug::new("web").unwrap(),
+        id: None,
+        display_name: "Web".into(),
+        description: String::new(),
+        enabled: false,
+    };
+    for text in ["display_name: Ours\nenabled: [\n", "- a list\n", "owner: [\n"] {
+        harness.write(path, text);
+        refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "left as it is");
+        refused(harness.store.put_bundle(put()).await.map(drop), "left as it is");
+        assert_eq!(fs::read_to_string(harness.path(path)).unwrap(), text);
+    }
+    harness.write(path, "enabled: true\ndescription: [\n");
+    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "line 2 column 14");
+    fs::remove_file(harness.path(path)).unwrap();
+    symlink("/etc/hostname", harness.path(path)).unwrap();
+    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "it is a symbolic link");
+    fs::remove_file(harness.path(path)).unwrap();
+    fs::create_dir(harness.path(path)).unwrap();
+    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "it is a folder");
+    fs::remove_dir(harness.path(path)).unwrap();
+    // Nothing of it was taken over, and it works again.
+    assert!(harness.mirror().bundles[&tool.bundle_id].enabled);
+    harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
+    assert!(fs::read_to_string(harness.path(path)).unwrap().contains("enabled: false"));
 }
 
 #[tokio::test]

@@ -77,6 +77,10 @@ async fn redirects_are_checked_again() {
         let server = redirecting(302, location).await;
         let error = world.tool(json!({"url": server.url("/")})).fail(json!({})).await;
         assert_eq!(brief(&error), expected, "{location}");
+        if expected.starts_with("egress_refused") {
+            let by = format!("GET {}, redirected to ", server.url("/"));
+            assert!(error.message.starts_with(&by), "{}", error.message);
+        }
         assert!(server.seen().len() <= 6);
     }
 }

@@ -354,6 +354,39 @@ async fn connections_are_reused() {
 }
 
 #[tokio::test]
+async fn a_post_without_a_body_says_its_length_on_the_wire() {
+    use std::sync::{Arc, Mutex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let heads = Arc::new(Mutex::new(Vec::<String>::new()));
+    let noted = Arc::clone(&heads);
+    let server = Upstream::raw(move |mut stream| {
+        let noted = Arc::clone(&noted);
+        async move {
+            let (mut head, mut buffer) = (Vec::new(), [0_u8; 1024]);
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read(&mut buffer).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => head.extend_from_slice(&buffer[..count]),
+                }
+            }
+            noted.lock().unwrap().push(String::from_utf8_lossy(&head).to_ascii_lowercase());
+            let answer =
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+            let _ = stream.write_all(answer).await;
+        }
+    })
+    .await
+    .unwrap();
+    let world = World::new();
+    for (method, expected) in [("POST", 1), ("PUT", 1), ("PATCH", 1), ("DELETE", 0), ("GET", 0)] {
+        let tool = world.tool(json!({"method": method, "url": server.url("/")}));
+        assert_eq!(tool.run(json!({})).await, Ok(json!("ok")), "{method}");
+        let head = heads.lock().unwrap().pop().unwrap();
+        assert_eq!(head.matches("\r\ncontent-length: 0\r\n").count(), expected, "{head}");
+    }
+}
+
+#[tokio::test]
 async fn a_missing_secret_says_so_to_the_operator_only() {
     let world = World::new();
     let error = world.tool(json!({"url": "http://127.0.0.1:1/${NOT_SET}"})).fail(json!({})).await;

@@ -179,3 +179,24 @@ async fn lines_that_are_no_messages_are_answered() {
     let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
     assert_eq!(ask(&ping.to_string()).await["result"], json!({}), "the connection is still there");
 }
+
+#[tokio::test]
+async fn who_sends_too_much_before_reading_gets_the_answer() {
+    let server = Server::start().await;
+    let mut stream = tokio::net::TcpStream::connect(server.addr).await.unwrap();
+    let part = vec![b'x'; 1024 * 1024];
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        server.token,
+        40 * part.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..40 {
+        stream.write_all(&part).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("-32600"), "{answer}");
+}

@@ -99,6 +99,9 @@ async fn bad_messages_are_refused() {
     let token = &server.token;
     let list = || modern(&server, "/mcp", token, "tools/list", json!({}));
     let call = |params: Value| modern(&server, "/mcp", token, "tools/call", params);
+    let level = json!({"level": "info"});
+    let hello = json!({"protocolVersion": MODERN, "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
     for (what, request, status, code) in [
         ("too large", list().body(format!("\"{}\"", "x".repeat(20_000))), 413, Some(-32600)),
         ("no JSON", list().body("{"), 400, Some(-32700)),
@@ -106,6 +109,8 @@ async fn bad_messages_are_refused() {
         ("another type", server.request(Method::POST, "/mcp").header("accept", BOTH).body("{}"), 415, None),
         ("unknown method", modern(&server, "/mcp", token, "tools/burn", json!({})), 404, Some(-32601)),
         ("removed", modern(&server, "/mcp", token, "logging/setLevel", json!({})), 404, Some(-32601)),
+        ("with params", modern(&server, "/mcp", token, "logging/setLevel", level), 404, Some(-32601)),
+        ("initialize", modern(&server, "/mcp", token, "initialize", hello), 404, Some(-32601)),
         ("unknown tool", call(json!({"name": "nothing", "arguments": {}})), 200, Some(-32602)),
         ("odd name", call(json!({"name": "a/b c", "arguments": {}})), 200, Some(-32602)),
         ("cursor", modern(&server, "/mcp", token, "tools/list", json!({"cursor": "x"})), 200, Some(-32602)),
