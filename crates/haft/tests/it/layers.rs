@@ -131,7 +131,7 @@ async fn a_file_that_was_changed_is_not_answered_of_the_cache() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_function_knows_which_attempt_it_is() {
     // (further attempts of the definition, of the layer, all that the function sees)
     for (own, layer, expected) in [(0, 0, 1), (2, 0, 3), (0, 2, 3), (1, 1, 4)] {
@@ -149,7 +149,7 @@ async fn a_function_knows_which_attempt_it_is() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_attempt_that_was_cut_off_counts() {
     let tools = Tools::builder()
         .layer(Timeout::new(Duration::from_secs(1)).unwrap())
