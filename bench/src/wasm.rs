@@ -8,12 +8,10 @@ use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::bundle::Bundle;
-use haft_core::call::CallRecord;
-use haft_core::catalog::{Change, ChangeSink as _, StoreError};
+use haft_core::catalog::{Change, ChangeSink as _};
 use haft_core::executor::{CallContext, Executor as _};
 use haft_core::id::{BundleId, CallId, ToolId};
 use haft_core::implementation::{Implementation, Wasm};
-use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::runnable::Mode;
 use haft_core::secret::{Secret, SecretError, SecretSource};
@@ -22,7 +20,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{Clock as _, Work};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
-use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request, Wanted};
+use haft_runtime::pipeline::{Caller, Parts, Pipeline, Request, Wanted};
 use haft_runtime::registry::Registry;
 use haft_wasm::{WasmExecutor, WasmSettings};
 use serde_json::{Map, Value, json};
@@ -114,30 +112,29 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     registry.apply(vec![Change::Bundle(bundle), Change::Tool(Box::new(tool))]);
     let pipeline = Arc::new(Pipeline::new(Parts {
         registry,
-        ledger: Arc::new(Forgetful),
+        ledger: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
         stages: Vec::new(),
         max_running: 16,
         workspace: None,
     }));
+    let tool = Wanted::Named("add".parse().ok().context("a reference")?);
     let request = Request {
         tenant: TenantId::default_tenant(),
-        tool: Wanted::Named("add".parse().ok().context("a reference")?),
         args: args(),
         mode: Mode::Debug,
         caller: Caller { elevated: true, ..Caller::nobody() },
         surface: "bench",
         timeout: None,
-        idempotency_key: None,
         events: None,
-        labels: Labels::default(),
+        labels: None,
     };
     let mut times = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let request = request.clone();
         let started = Instant::now();
-        let answer = pipeline.call(request).await?;
+        let answer = pipeline.call(tool.clone(), request).await?;
         anyhow::ensure!(answer.record.value == Some(json!(42)), "a wrong sum");
         times.push(started.elapsed());
     }
@@ -186,26 +183,5 @@ struct NoSecrets;
 impl SecretSource for NoSecrets {
     fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async { Ok(None) })
-    }
-}
-
-/// A ledger that takes every record and keeps none.
-struct Forgetful;
-
-impl Ledger for Forgetful {
-    fn record(&self, _: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn reserve(&self, _: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
-        Box::pin(async { Ok(Reservation::Taken) })
-    }
-
-    fn call<'a>(&'a self, _: &'a TenantId, _: CallId) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn calls(&self, _: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
-        Box::pin(async { Ok(CallPage { calls: Vec::new(), total: 0 }) })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -83,7 +83,6 @@ pub trait EventSink: Send + Sync {
 }
 
 /// What an executor may know of a call. Clones are of the same call.
-#[derive(Clone)]
 pub struct CallContext {
     /// The call.
     pub id: CallId,
@@ -104,16 +103,44 @@ pub struct CallContext {
     /// The folder that the call may work in, where there is one.
     pub workspace: Option<Arc<Path>>,
     secrets: Arc<dyn SecretSource>,
-    shared: Arc<Shared>,
+    /// Made when it is first needed, as most calls leave nothing there.
+    shared: OnceLock<Arc<Shared>>,
+}
+
+impl Clone for CallContext {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id,
+            tenant: self.tenant.clone(),
+            caller: self.caller.clone(),
+            mode: self.mode,
+            started: self.started,
+            deadline: self.deadline,
+            attempt: self.attempt,
+            events: self.events.clone(),
+            workspace: self.workspace.clone(),
+            secrets: Arc::clone(&self.secrets),
+            shared: Arc::clone(self.shared()).into(),
+        }
+    }
 }
 
 /// What all clones of a context share.
 #[derive(Default)]
 struct Shared {
-    exposed: Mutex<Vec<Secret>>,
-    process: Mutex<Option<ProcessRecord>>,
-    content: Mutex<Vec<Value>>,
+    left: Mutex<Left>,
     over: AtomicBool,
+}
+
+/// What a call has left besides its value.
+#[derive(Debug, Clone, Default)]
+pub struct Left {
+    /// The secrets that it has seen, in all their forms.
+    pub exposed: Vec<Secret>,
+    /// What its process left, for the record of the call.
+    pub process: Option<ProcessRecord>,
+    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    pub content: Vec<Value>,
 }
 
 impl CallContext {
@@ -141,7 +168,7 @@ impl CallContext {
             events: None,
             workspace: None,
             secrets,
-            shared: Arc::default(),
+            shared: OnceLock::new(),
         }
     }
 
@@ -171,9 +198,18 @@ impl CallContext {
         self.secrets.refresh_tokens()
     }
 
+    fn shared(&self) -> &Arc<Shared> {
+        self.shared.get_or_init(Arc::default)
+    }
+
+    /// Starts anew, for another run of the same call: nothing is hidden, left or over.
+    pub fn renew(&mut self) {
+        self.shared = OnceLock::new();
+    }
+
     /// Keeps a text and its escaped forms out of the outcome, as if it had come from [`CallContext::secret`].
     pub fn hide(&self, secret: Secret) {
-        let mut exposed = self.shared.exposed.lock().unwrap_or_else(PoisonError::into_inner);
+        let exposed = &mut self.shared().left().exposed;
         if exposed.contains(&secret) {
             return;
         }
@@ -183,28 +219,25 @@ impl CallContext {
 
     /// Returns every secret that the call has seen.
     pub fn exposed(&self) -> Vec<Secret> {
-        self.shared.exposed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.get().map(|shared| shared.left().exposed.clone()).unwrap_or_default()
     }
 
     /// Keeps what a process left besides its value, for the record of the call.
     pub fn report_process(&self, process: ProcessRecord) {
-        *self.shared.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
-    }
-
-    /// Takes what a process left.
-    pub fn take_process(&self) -> Option<ProcessRecord> {
-        self.shared.process.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.shared().left().process = Some(process);
     }
 
     /// Keeps what came beside the value or the error, such as images, as content blocks of MCP; in place of what was
     /// kept before.
     pub fn report_content(&self, content: Vec<Value>) {
-        *self.shared.content.lock().unwrap_or_else(PoisonError::into_inner) = content;
+        self.shared().left().content = content;
     }
 
-    /// Takes what came beside the value or the error.
-    pub fn take_content(&self) -> Vec<Value> {
-        std::mem::take(&mut self.shared.content.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes what the call has left, if anything. The secrets stay known: something may still be at work for it.
+    pub fn take_left(&self) -> Option<Left> {
+        let mut left = self.shared.get()?.left();
+        let (process, content) = (left.process.take(), std::mem::take(&mut left.content));
+        Some(Left { exposed: left.exposed.clone(), process, content })
     }
 
     /// Tells those who watch.
@@ -227,21 +260,30 @@ impl CallContext {
     /// Tells whether nobody waits for the outcome any more: the call was cancelled, or its time is over. An async
     /// function is dropped then; one that blocks looks here between its steps.
     pub fn is_cancelled(&self) -> bool {
-        self.shared.over.load(Ordering::Acquire)
+        self.shared.get().is_some_and(|shared| shared.over.load(Ordering::Acquire))
     }
 
     /// Returns what says, when it is dropped, that the call is over, to functions that are still at work for it.
-    pub fn ending(&self) -> Ending {
-        Ending(Arc::clone(&self.shared))
+    pub fn ending(&self) -> Ending<'_> {
+        Ending(self)
     }
 }
 
 /// Says that a call is over when it is dropped.
 #[must_use = "the call is over as soon as this is dropped"]
-pub struct Ending(Arc<Shared>);
+pub struct Ending<'a>(&'a CallContext);
 
-impl Drop for Ending {
+impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.over.store(true, Ordering::Release);
+        // Where nothing is shared, nobody else has the context.
+        if let Some(shared) = self.0.shared.get() {
+            shared.over.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Shared {
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -131,9 +131,9 @@ pub struct CallError {
     pub message: String,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// What a program may want to read, such as the list of violations.
+    /// What a program may want to read, such as the list of violations. Elsewhere, as outcomes are handed on by many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     /// What the model is told; `None` where the operator's text is safe for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_model: Option<String>,
@@ -170,7 +170,7 @@ impl CallError {
     /// Adds what a program may want to read.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 

@@ -1,7 +1,9 @@
 //! The `function` executor: registered Rust functions.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 
 use haft_core::Work;
 use haft_core::executor::{CallContext, Executor, Prepared};
@@ -201,6 +203,16 @@ async fn run_blocking(work: impl FnOnce() -> Outcome + Send + 'static) -> Outcom
         Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
         Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
     }
+}
+
+/// Polls what may panic: that is an outcome.
+pub(crate) fn guarded(poll: impl FnOnce() -> Poll<Outcome>) -> Poll<Outcome> {
+    let mut polled = Poll::Pending;
+    // Entered from within: what comes back through `catch_unwind` is moved about.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| polled = poll())) {
+        polled = Poll::Ready(Err(panicked(payload.as_ref())));
+    }
+    polled
 }
 
 /// Turns a panic to an outcome: the operator reads its message, the model only that it happened.

@@ -138,7 +138,7 @@ impl App {
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(Parts {
             registry: Arc::clone(&registry),
-            ledger,
+            ledger: Some(ledger),
             secrets,
             clock: Arc::clone(&clock),
             stages,

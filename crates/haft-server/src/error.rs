@@ -209,6 +209,7 @@ impl From<CallError> for ApiError {
             return Self { of_call: true, retryable: error.retryable, ..told };
         }
         let CallError { code, message, details, retryable, retry_after, .. } = error;
+        let details = details.map(|details| *details);
         Self { code, message, details, of_call: true, retryable, retry_after }
     }
 }

@@ -289,7 +289,7 @@ impl<'a> From<&'a CallError> for CallErrorView<'a> {
             code: error.code.as_str(),
             message: &error.message,
             retryable: error.retryable,
-            details: error.details.as_ref(),
+            details: error.details.as_deref(),
             model_text: error.model_text(),
         }
     }

@@ -16,7 +16,6 @@ use crate::resources::Resources;
 use crate::secrets::Secrets;
 use crate::set::ToolSet;
 use crate::tools::Tools;
-use crate::unrecorded::Unrecorded;
 
 /// The most calls that run at once, unless the program says otherwise.
 const MAX_RUNNING: usize = 10_000;
@@ -230,7 +229,7 @@ impl Builder {
         stages.reverse();
         let pipeline = Pipeline::new(Parts {
             registry: Arc::clone(set.registry()),
-            ledger: Arc::new(Unrecorded),
+            ledger: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),
             stages,

@@ -7,7 +7,7 @@ use haft_core::executor::{CallEvent, EventSink};
 use haft_core::id::CallId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
-use haft_runtime::pipeline::{Labels, Request, Wanted};
+use haft_runtime::pipeline::{Executed, Request, Wanted};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -89,36 +89,29 @@ impl Tools {
         args: Map<String, Value>,
         timeout: Option<Duration>,
         events: Option<Arc<dyn EventSink>>,
-    ) -> Result<Reply, CallError> {
+    ) -> Result<Executed, CallError> {
         let told = self.on_refused().map(|tell| (tell, Value::Object(args.clone())));
         let set = self.set();
-        let answered = async {
-            let request = Request {
-                tenant: set.bundle.tenant.clone(),
-                tool: Wanted::Found(self.find(name)?),
-                args,
-                mode: Mode::Debug,
-                caller: set.caller.clone(),
-                surface: "library",
-                timeout,
-                idempotency_key: None,
-                labels: Labels::default(),
-                events,
-            };
-            self.pipeline().call(request).await
-        };
-        let mut answer = answered.await.inspect_err(|error| {
-            if let Some((tell, sent)) = told {
-                tell(name, sent, error);
+        let answered = match self.find(name) {
+            Ok(found) => {
+                let request = Request {
+                    tenant: set.bundle.tenant.clone(),
+                    args,
+                    mode: Mode::Debug,
+                    caller: set.caller.clone(),
+                    surface: "library",
+                    timeout,
+                    labels: None,
+                    events,
+                };
+                self.pipeline().execute(Wanted::Found(found), request).await
             }
-        })?;
-        let record = Arc::make_mut(&mut answer.record);
-        let outcome = match record.error.take() {
-            Some(error) => Err(error),
-            None => Ok(record.value.take().unwrap_or_default()),
+            Err(error) => Err(error),
         };
-        let duration = Duration::from_secs_f64(record.duration_ms.unwrap_or_default().max(0.0) / 1000.0);
-        Ok(Reply { id: record.id, outcome, duration })
+        if let (Err(error), Some((tell, sent))) = (&answered, told) {
+            tell(name, sent, error);
+        }
+        answered
     }
 }
 
@@ -186,7 +179,8 @@ impl Call<'_> {
     /// Calls the tool and waits for everything that there is to know of the call. An error is a call that was refused;
     /// one that ran and failed is a [`Reply`].
     pub async fn reply(self) -> Result<Reply, CallError> {
-        self.tools.run(self.name, self.args?, self.timeout, self.events).await
+        let executed = self.tools.run(self.name, self.args?, self.timeout, self.events).await?;
+        Ok(Reply { id: executed.id, duration: executed.took(), outcome: executed.outcome })
     }
 }
 

@@ -28,7 +28,6 @@ mod secrets;
 pub mod server;
 mod set;
 mod tools;
-mod unrecorded;
 mod watch;
 
 pub use answer::{Answer, Failure, Json};

@@ -89,8 +89,8 @@ impl MockTools {
         let builder = if tools.set().caller.elevated { builder } else { builder.refuse_elevated() };
         let same = builder.assemble(&Resources::new(EgressRules::default(), None), None);
         let mock = Self { tools: same, script: Shared::default(), real: Some(names) };
-        for entry in entries {
-            let spec = ToolSpec::clone(&entry.tool.spec);
+        for found in entries {
+            let spec = ToolSpec::clone(&found.entry.tool.spec);
             let function = mock.function(spec.name.as_str());
             mock.register(ToolDef::from_spec(spec, function));
         }
@@ -105,7 +105,7 @@ impl MockTools {
     pub fn on(&self, tool: &str) -> Expectation<'_> {
         self.ensure(tool);
         let real = self.tools.find(tool).ok();
-        let defaults = real.map(|entry| defaults(&entry.tool.spec)).unwrap_or_default();
+        let defaults = real.map(|found| defaults(&found.entry.tool.spec)).unwrap_or_default();
         let mut script = self.script.lock();
         script.expected.push(Expected::new(tool, Location::caller(), defaults));
         Expectation { index: script.expected.len() - 1, script: &self.script }

@@ -14,7 +14,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_runtime::egress::EgressRules;
 use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::{Entry, Snapshot};
+use haft_runtime::registry::{Entry, Found, Snapshot};
 use haft_runtime::stages::Stage;
 use serde_json::Value;
 
@@ -167,7 +167,7 @@ impl Tools {
     /// Tells whether a tool is there and can run.
     pub fn is_ready(&self, name: &str) -> bool {
         let snapshot = self.snapshot();
-        self.find(name).is_ok_and(|entry| snapshot.is_runnable(&entry, Mode::Debug))
+        self.find(name).is_ok_and(|found| snapshot.is_runnable(&found.entry, Mode::Debug))
     }
 
     /// Says which tools cannot run now and why, and which files define none.
@@ -302,24 +302,24 @@ impl Tools {
     }
 
     /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, CallError> {
-        let snapshot = self.snapshot();
+    pub(crate) fn find(&self, name: &str) -> Result<Found, CallError> {
+        let snapshot = self.set.registry().current();
         // A name that may be one that a model was told is looked for among those first.
         if !looks_distinct(name)
             && let Some(entry) = snapshot.only(&self.set.bundle.tenant, name)
             && self.allows(entry)
         {
-            return Ok(Arc::clone(entry));
+            return Ok(snapshot.found(entry));
         }
         self.search(&snapshot, name)
     }
 
-    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Entry>, CallError> {
+    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<Found, CallError> {
         let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
         let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, Mode::Debug));
         match found {
-            Ok(Ok(entry)) if self.allows(entry) => return Ok(Arc::clone(entry)),
+            Ok(Ok(entry)) if self.allows(entry) => return Ok(snapshot.found(entry)),
             Ok(Err(error)) if self.lets_through(name) => {
                 let error = CallError::from(error);
                 if error.code != ErrorCode::NotFound {
@@ -336,8 +336,8 @@ impl Tools {
 
     /// Returns the name of the tool, or of the broken file, that a name of a filter means.
     fn known(&self, snapshot: &Snapshot, name: &str) -> Option<ToolName> {
-        if let Ok(entry) = self.find(name) {
-            return Some(entry.tool.spec.name.clone());
+        if let Ok(found) = self.find(name) {
+            return Some(found.entry.tool.spec.name.clone());
         }
         let broken = snapshot.unreadable(&self.set.bundle.tenant).any(|file| file.name == name);
         if broken && self.lets_through(name) { ToolName::new(name).ok() } else { None }

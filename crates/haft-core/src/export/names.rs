@@ -26,8 +26,8 @@ pub fn model_name(name: &str) -> String {
 
 /// Tells whether a name ends as those that [`distinct_name`] makes.
 pub fn looks_distinct(name: &str) -> bool {
-    let hash = name.rsplit_once('_').map(|(_, hash)| hash.as_bytes());
-    hash.is_some_and(|hash| hash.len() == 6 && hash.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')))
+    let is_hash = |hash: &[u8]| hash.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    name.as_bytes().last_chunk::<7>().is_some_and(|[line, hash @ ..]| *line == b'_' && is_hash(hash))
 }
 
 /// Makes a name that every model accepts and that tells a tool from all others of its name, by a hash of what is

@@ -45,7 +45,7 @@ fn failure(result: CallToolResult) -> (Outcome, Vec<Value>) {
         };
     }
     let mut error = CallError::new(ErrorCode::ExecutionFailed, message);
-    error.details = result.structured_content;
+    error.details = result.structured_content.map(Box::new);
     let beside = result.content.into_iter().filter(|block| !matches!(block, ContentBlock::Text(_)));
     (Err(error), written(beside))
 }
@@ -136,7 +136,7 @@ mod tests {
         check_beside(failed.clone(), Err("see"), &json!([image]));
         let result: CallToolResult = serde_json::from_value(failed).unwrap();
         let (outcome, _) = outcome(CallToolResponse::Complete(result));
-        assert_eq!(outcome.unwrap_err().details, Some(json!({"n": 1})));
+        assert_eq!(outcome.unwrap_err().details.as_deref(), Some(&json!({"n": 1})));
         let bare = json!({"content": [], "structuredContent": {"n": 1}, "isError": true});
         check(bare, Err("{\"n\":1}"));
     }

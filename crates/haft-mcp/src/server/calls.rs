@@ -132,19 +132,19 @@ impl McpServer {
             Watcher::of(context, lines, entry.tool.spec.name.as_str(), &self.gone)
         });
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
-        // Boxed, as it is moved on to where it is awaited.
-        let call = Box::pin(self.shared.pipeline.call(Request {
+        let request = Request {
             tenant: seat.tenant.clone(),
-            tool: Wanted::Found(Arc::clone(entry)),
             args: arguments,
             mode: seat.mode,
             caller: seat.caller.clone(),
             surface: "mcp",
             timeout: None,
-            idempotency_key: None,
             events,
-            labels: Labels { request_id: seat.request_id.clone(), ..Labels::default() },
-        }));
+            labels: Labels::of_request(seat.request_id.clone()),
+        };
+        let tool = Wanted::Found(self.shared.registry.current().found(entry));
+        // Boxed, as it is moved on to where it is awaited.
+        let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
             match watcher {
                 Some(watcher) => watcher.during(call).await,
@@ -171,7 +171,7 @@ impl McpServer {
 
 /// Returns what a server of tools said of a failure, which is said again. Other details are haft's own, for operators.
 fn said_by_server(error: &CallError) -> Option<Value> {
-    error.details.clone().filter(|_| error.code == ErrorCode::ExecutionFailed)
+    error.details.as_deref().filter(|_| error.code == ErrorCode::ExecutionFailed).cloned()
 }
 
 /// Says what to do about a call that needs an approval: nobody can be asked for one yet.

@@ -133,7 +133,7 @@ impl Rig {
             CallContext::new(CallId(uuid()), TenantId::default_tenant(), deadline, Arc::new(OneSecret));
         context.events = events;
         let outcome = prepared.run(&context, args.as_object().unwrap()).await;
-        (outcome, context.take_content())
+        (outcome, context.take_left().map(|left| left.content).unwrap_or_default())
     }
 }
 
@@ -274,5 +274,8 @@ async fn what_comes_beside_a_value_or_an_error_is_kept() {
     );
     let (value, beside) = rig.call_whole("rich", json!({"fails": true}), None).await;
     let error = value.unwrap_err();
-    assert_eq!((error.message.as_str(), error.details, beside), ("see", Some(json!({"n": 1})), vec![image]));
+    assert_eq!(
+        (error.message.as_str(), error.details.as_deref(), beside),
+        ("see", Some(&json!({"n": 1})), vec![image])
+    );
 }

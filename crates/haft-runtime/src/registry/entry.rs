@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
-use haft_core::bundle::Bundle;
 use haft_core::check;
 use haft_core::executor::Prepared;
 use haft_core::export::{Format, ToldNames, definition, is_model_name, model_name};
@@ -256,7 +255,8 @@ impl Entry {
 
     /// Tells whether [`Entry::plan`] takes no time.
     pub(crate) fn is_compiled(&self, which: Which) -> bool {
-        self.slot(which).0.found().is_some()
+        let slot = self.slot(which).0;
+        slot.plan.get().is_some() || slot.found().is_some()
     }
 
     /// Tells whether a file was at fault, and may no longer be.
@@ -351,13 +351,13 @@ impl Entry {
             && self.head.found_later().is_none()
     }
 
-    /// Applies the one rule to this tool.
-    pub fn runnable(&self, bundle: Option<&Bundle>, mode: Mode) -> Result<(), Refusal> {
+    /// Applies the one rule to this tool, whose bundle is switched on or not.
+    pub(crate) fn runnable(&self, open: bool, mode: Mode) -> Result<(), Refusal> {
         let policy = self.definition(mode.into()).map_or(self.tool.spec.policy, |(_, spec)| spec.policy);
         // A file that stopped parsing takes its tool out of service in every mode.
         let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready());
         let standing = Standing {
-            bundle_enabled: bundle.is_some_and(Bundle::is_open),
+            bundle_enabled: open,
             tool_enabled: self.tool.enabled,
             ready,
             status: self.tool.status,

@@ -8,4 +8,4 @@ mod snapshot;
 pub use entry::{Entry, Plan, Which};
 pub use offer::Offer;
 pub use resolve::ResolveError;
-pub use snapshot::{Registry, Snapshot};
+pub use snapshot::{Found, Registry, Snapshot};

@@ -64,8 +64,7 @@ impl Snapshot {
 
     /// Tells whether a call of this tool would be let through.
     pub fn is_runnable(&self, entry: &Entry, mode: Mode) -> bool {
-        let bundle = self.bundle(entry.tool.bundle_id).map(|bundle| &**bundle);
-        entry.runnable(bundle, mode).is_ok()
+        entry.runnable(self.is_open(entry), mode).is_ok()
     }
 
     /// The bare name belongs to the tool that a bare name calls; every other one is told from it by a hash. So a

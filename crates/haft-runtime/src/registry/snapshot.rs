@@ -1,9 +1,11 @@
 //! The registry: persistent maps, so that a change costs what changed and not what exists.
 
+use std::hash::Hash;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
+use foldhash::quality::RandomState;
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::{Change, ChangeSink, Unreadable};
@@ -22,26 +24,42 @@ const LEAST_SHARE: usize = 200;
 /// The order of lists: by name, then bundle, then version.
 pub(super) type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
 
+/// Seeded anew in each process, as names may be a stranger's; and quick, as every call looks here.
+type Table<K, V> = HashTrieMapSync<K, V, RandomState>;
+
 /// All tools and bundles at one moment.
 #[derive(Clone)]
 pub struct Snapshot {
-    pub(super) tools: HashTrieMapSync<ToolId, Arc<Entry>>,
-    pub(super) names: HashTrieMapSync<ToolName, Arc<[Arc<Entry>]>>,
+    pub(super) tools: Table<ToolId, Arc<Entry>>,
+    pub(super) names: Table<ToolName, Arc<[Arc<Entry>]>>,
     order: RedBlackTreeMapSync<ListKey, Arc<Entry>>,
-    bundles: HashTrieMapSync<BundleId, Arc<Bundle>>,
+    bundles: Table<BundleId, Arc<Bundle>>,
     unreadable: RedBlackTreeMapSync<String, Arc<Unreadable>>,
 }
 
 impl Default for Snapshot {
     fn default() -> Self {
         Self {
-            tools: HashTrieMapSync::new_sync(),
-            names: HashTrieMapSync::new_sync(),
+            tools: table(),
+            names: table(),
             order: RedBlackTreeMapSync::new_sync(),
-            bundles: HashTrieMapSync::new_sync(),
+            bundles: table(),
             unreadable: RedBlackTreeMapSync::new_sync(),
         }
     }
+}
+
+/// A tool at one moment, for a call of it.
+#[derive(Clone)]
+pub struct Found {
+    /// The tool.
+    pub entry: Arc<Entry>,
+    /// Whether its bundle was switched on.
+    pub open: bool,
+}
+
+fn table<K: Eq + Hash, V>() -> Table<K, V> {
+    Table::new_with_hasher_and_ptr_kind(RandomState::default())
 }
 
 impl Snapshot {
@@ -66,6 +84,16 @@ impl Snapshot {
     /// Finds a bundle by id.
     pub fn bundle(&self, id: BundleId) -> Option<&Arc<Bundle>> {
         self.bundles.get(&id)
+    }
+
+    /// Tells whether the bundle of a tool is switched on.
+    pub fn is_open(&self, entry: &Entry) -> bool {
+        self.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open())
+    }
+
+    /// Returns a tool as a call needs it.
+    pub fn found(&self, entry: &Arc<Entry>) -> Found {
+        Found { entry: Arc::clone(entry), open: self.is_open(entry) }
     }
 
     /// Returns the bundles of a tenant, in no order.
@@ -197,6 +225,11 @@ impl Registry {
     /// Returns the picture of this moment.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// Returns the same to who only looks something up, and does not wait while having it: that costs less.
+    pub fn current(&self) -> Guard<Arc<Snapshot>> {
+        self.snapshot.load()
     }
 
     /// Returns the executors that compile its tools.

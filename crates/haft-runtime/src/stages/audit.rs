@@ -66,20 +66,20 @@ impl Audit {
 impl Stage for Audit {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
         Box::pin(async move {
-            let (sink, record, started) = (&self.0, &call.record, clock::now());
+            let (sink, entry, started) = (&self.0, call.entry(), clock::now());
             let mut audited = Audited {
-                call: record.id,
-                tenant: record.tenant.clone(),
-                caller: record.caller.to_string(),
-                surface: record.surface.to_string(),
-                tool: record.tool.to_string(),
-                tool_id: record.tool_id,
-                revision: record.revision,
-                started_at: record.started_at,
+                call: call.id(),
+                tenant: call.tenant().clone(),
+                caller: call.caller().to_owned(),
+                surface: call.surface().to_owned(),
+                tool: entry.qualified.to_string(),
+                tool_id: entry.tool.id,
+                revision: call.revision(),
+                started_at: call.started_at(),
                 duration: Duration::ZERO,
                 outcome: Ok(()),
             };
-            let ended = Ended::new(call.deadline, move |ending| {
+            let ended = Ended::new(call.deadline(), move |ending| {
                 audited.duration = clock::now().saturating_duration_since(started);
                 audited.outcome = ending;
                 // A sink that panics while a panic unwinds would end the program.

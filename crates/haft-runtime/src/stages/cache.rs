@@ -148,7 +148,7 @@ fn key(call: &Call) -> Key {
     Key {
         tenant: call.tenant().clone(),
         plan: call.plan.number,
-        arguments: call.record.args_digest.clone().unwrap_or_else(|| hash::of_args(call.args())),
+        arguments: call.args_digest().map_or_else(|| hash::of_args(call.args()), str::to_owned),
     }
 }
 

@@ -75,7 +75,7 @@ impl Concurrency {
     fn key(&self, call: &Call) -> String {
         match self.scope {
             Scope::All => String::new(),
-            Scope::EachTool => call.entry.qualified.to_string(),
+            Scope::EachTool => call.entry().qualified.to_string(),
             Scope::EachGroup => format!("{}/{}", call.tenant(), call.plan.spec.execution.concurrency_group),
         }
     }
@@ -88,7 +88,7 @@ impl Concurrency {
         // Every visit holds the room, and the map does.
         if Arc::strong_count(room) > self.most.saturating_add(self.most_waiting) {
             let message = format!("too many calls wait for {}; try again later", self.name(call));
-            return Err(call.entry.for_model(CallError::new(ErrorCode::Overloaded, message)));
+            return Err(call.entry().for_model(CallError::new(ErrorCode::Overloaded, message)));
         }
         Ok(Visit { stage: self, key, room: Arc::clone(room) })
     }
@@ -96,7 +96,7 @@ impl Concurrency {
     fn name(&self, call: &Call) -> String {
         match self.scope {
             Scope::All => "their turn".to_owned(),
-            Scope::EachTool => format!("`{}`", call.entry.qualified),
+            Scope::EachTool => format!("`{}`", call.entry().qualified),
             Scope::EachGroup => format!("the group `{}`", call.plan.spec.execution.concurrency_group),
         }
     }

@@ -1,92 +1,106 @@
 //! The execution itself: attempts within the deadline, never a crash, and no secret in the outcome.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::future::poll_fn;
 
-use futures_util::FutureExt;
-use haft_core::executor::CallContext;
+use haft_core::Work;
+use haft_core::executor::{CallContext, Left};
 use haft_core::outcome::Outcome;
-use haft_core::secret::{Secret, SecretSource, scrub, scrub_text};
+use haft_core::secret::{Secret, scrub, scrub_text};
 use serde_json::{Map, Value};
 
 use crate::clock;
-use crate::function::panicked;
+use crate::function::guarded;
 use crate::pipeline::Call;
 use crate::registry::Plan;
 use crate::retry;
 use crate::stages::output;
 
 /// Runs the tool.
-pub(super) async fn execute(call: &mut Call, secrets: &Arc<dyn SecretSource>) -> Outcome {
-    let Call { record, plan, attempt, .. } = call;
-    let time = call.started..call.deadline;
-    let (tenant, caller) = (record.tenant.clone(), call.caller.clone());
-    let mut context = CallContext::of(record.id, tenant, caller, time, Arc::clone(secrets));
-    context.mode = record.mode;
-    context.events.clone_from(&call.events);
-    context.workspace.clone_from(&call.workspace);
+pub(crate) async fn execute(call: &mut Call) -> Outcome {
+    // Of an earlier run only the secrets count, also where this one is dropped.
+    if let Some(left) = &mut call.left {
+        (left.process, left.content) = (None, Vec::new());
+    }
+    let (plan, context, attempt, args) = call.parts();
+    // What an earlier run left belongs to that one, which may still be at work on a thread.
+    context.renew();
+    context.attempt = *attempt;
+    // Before the run, which may be dropped.
+    *attempt = attempt.saturating_add(1);
     plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
-    let args = record.args.as_object().unwrap_or(&empty);
+    let args = args.as_object().unwrap_or(&empty);
     // Also where the call is dropped.
     let ending = context.ending();
-    let mut outcome = attempts(plan, attempt, &mut context, args).await;
+    let mut outcome = run(plan, context, args).await;
+    if let Err(error) = &outcome
+        && retry::may_repeat(&plan.spec, error)
+    {
+        outcome = Box::pin(again(plan, context, args, attempt, outcome)).await;
+    }
     drop(ending);
-    let exposed = context.exposed();
-    keep_secrets_out(&mut outcome, &exposed);
-    let mut beside = context.take_content();
-    if !beside.is_empty() {
-        for block in &mut beside {
-            scrub(block, &exposed);
-        }
-        let beside = output::beside(plan, beside, &mut outcome);
-        Arc::make_mut(&mut call.record).content = beside;
+    if let Some(mut left) = context.take_left() {
+        clean(plan, &mut left, &mut outcome);
+        let earlier = call.left.take().map(|left| left.exposed);
+        left.exposed.extend(earlier.into_iter().flatten());
+        call.left = Some(Box::new(left));
     }
-    if let Err(error) = &mut outcome {
-        output::shorten(plan, error);
-    }
-    if let Some(mut process) = context.take_process() {
-        for text in [&mut process.stdout, &mut process.stderr] {
-            scrub_text(text, &exposed);
-        }
-        Arc::make_mut(&mut call.record).process = Some(process);
-    }
-    call.exposed.extend(exposed);
     // Innermost, so that every stage sees what the caller will.
-    output::check(&call.plan, outcome?)
+    output::check(&call.plan, outcome)
 }
 
-/// Runs the tool until it succeeds or is not to be tried again; `attempt` counts on where stages run it once more.
-async fn attempts(
+/// Runs the tool once. It is begun inside, so that a panic before the first wait is caught as well.
+fn run<'a>(
+    plan: &'a Plan,
+    context: &'a CallContext,
+    args: &'a Map<String, Value>,
+) -> impl Future<Output = Outcome> + Send {
+    let mut work: Option<Work<'a, Outcome>> = None;
+    poll_fn(move |task| {
+        guarded(|| work.get_or_insert_with(|| plan.prepared.run(context, args)).as_mut().poll(task))
+    })
+}
+
+/// Runs the tool again until it succeeds or is not to be tried again; `attempt` counts on.
+async fn again(
     plan: &Plan,
-    attempt: &mut u32,
-    context: &mut CallContext,
+    context: &CallContext,
     args: &Map<String, Value>,
+    attempt: &mut u32,
+    mut outcome: Outcome,
 ) -> Outcome {
     let policy = retry::policy(&plan.spec);
-    let mut repeated = 0;
-    loop {
-        context.attempt = *attempt;
-        // Before the run, which may be dropped.
-        *attempt = attempt.saturating_add(1);
-        // Inside the block, so that a panic before the first wait is caught as well.
-        let run = async { plan.prepared.run(context, args).await };
-        let caught = AssertUnwindSafe(run).catch_unwind().await;
-        let outcome = caught.unwrap_or_else(|payload| Err(panicked(payload.as_ref())));
-        let error = match outcome {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        if !retry::may_repeat(&plan.spec, &error) {
-            return Err(error);
+    let mut context = context.clone();
+    for repeated in 0.. {
+        let Err(error) = &outcome else { break };
+        if !retry::may_repeat(&plan.spec, error) {
+            break;
         }
-        let Some(wait) = retry::wait(&policy, &error, repeated, random()) else { return Err(error) };
+        let Some(wait) = retry::wait(&policy, error, repeated, random()) else { break };
         // Waiting past the deadline would only replace a clear error by a vague one.
         if clock::now() + wait >= context.deadline {
-            return Err(error);
+            break;
         }
         tokio::time::sleep(wait).await;
-        repeated += 1;
+        context.attempt = *attempt;
+        *attempt = attempt.saturating_add(1);
+        outcome = run(plan, &context, args).await;
+    }
+    outcome
+}
+
+/// Keeps the secrets that the call has seen out of what it came to, and what came beside it within bounds.
+fn clean(plan: &Plan, left: &mut Left, outcome: &mut Outcome) {
+    let Left { exposed, process, content } = left;
+    keep_secrets_out(outcome, exposed);
+    if !content.is_empty() {
+        for block in &mut *content {
+            scrub(block, exposed);
+        }
+        *content = output::beside(plan, std::mem::take(content), outcome);
+    }
+    for text in process.iter_mut().flat_map(|process| [&mut process.stdout, &mut process.stderr]) {
+        scrub_text(text, exposed);
     }
 }
 

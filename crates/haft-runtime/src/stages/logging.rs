@@ -38,9 +38,9 @@ impl Logging {
 impl Stage for Logging {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
         Box::pin(async move {
-            let (entry, id, started) = (std::sync::Arc::clone(&call.entry), call.id(), clock::now());
+            let (entry, id, started) = (std::sync::Arc::clone(call.entry()), call.id(), clock::now());
             // Only for a call that is dropped: else there is more to tell.
-            let dropped = Ended::new(call.deadline, move |ending| {
+            let dropped = Ended::new(call.deadline(), move |ending| {
                 let (tool, outcome, duration_ms) =
                     (&*entry.qualified, word(ending), milliseconds(clock::since(started)));
                 tracing::warn!(tool, call = %id, duration_ms, outcome, "a call was given up");
@@ -48,7 +48,7 @@ impl Stage for Logging {
             let outcome = next.run(call).await;
             dropped.cancel();
             let ending = outcome.as_ref().map(drop).map_err(|error| error.code);
-            let (tool, caller) = (&*call.entry.qualified, call.caller());
+            let (tool, caller) = (&*call.entry().qualified, call.caller());
             let (duration_ms, word) = (milliseconds(clock::since(started)), word(ending));
             match (self.values, &outcome) {
                 (None, Ok(_)) => {
@@ -85,7 +85,8 @@ struct Shown {
 
 impl Shown {
     fn new(call: &Call, most: usize) -> Self {
-        let mut secrets = [call.exposed.as_slice(), &call.plan.literals].concat();
+        let exposed = call.left.as_ref().map_or(&[][..], |left| &left.exposed);
+        let mut secrets = [exposed, &call.plan.literals].concat();
         named(call.args(), false, &mut secrets);
         Self { most, secrets }
     }

@@ -21,6 +21,7 @@ pub use audit::{Audit, AuditSink, Audited};
 pub use cache::Cache;
 pub use concurrency::Concurrency;
 pub use error::StageError;
+pub(crate) use execute::execute;
 pub use from_fn::{FromFn, FromFnWith, StageFn, StageFnWith, from_fn, from_fn_with};
 pub use logging::Logging;
 pub use next::{Next, Stage};

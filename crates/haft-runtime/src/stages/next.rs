@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use haft_core::Work;
 use haft_core::outcome::Outcome;
-use haft_core::secret::SecretSource;
 
 use crate::pipeline::Call;
 use crate::stages::execute;
@@ -25,12 +24,11 @@ impl<S: Stage + ?Sized> Stage for Arc<S> {
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     stages: &'a [Arc<dyn Stage>],
-    secrets: &'a Arc<dyn SecretSource>,
 }
 
 impl<'a> Next<'a> {
-    pub(crate) fn new(stages: &'a [Arc<dyn Stage>], secrets: &'a Arc<dyn SecretSource>) -> Self {
-        Self { stages, secrets }
+    pub(crate) fn new(stages: &'a [Arc<dyn Stage>]) -> Self {
+        Self { stages }
     }
 
     /// Runs them.
@@ -39,8 +37,8 @@ impl<'a> Next<'a> {
         'a: 'b,
     {
         match self.stages.split_first() {
-            Some((stage, rest)) => stage.call(call, Next { stages: rest, secrets: self.secrets }),
-            None => Box::pin(execute::execute(call, self.secrets)),
+            Some((stage, rest)) => stage.call(call, Next { stages: rest }),
+            None => Box::pin(execute(call)),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn beside(plan: &Plan, blocks: Vec<Value>, outcome: &mut Outcome) -> 
 }
 
 /// Keeps an error within the limits, too: servers may put there what they like.
-pub(super) fn shorten(plan: &Plan, error: &mut CallError) {
+fn shorten(plan: &Plan, mut error: CallError) -> CallError {
     for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
         if text.len() > LONGEST_MESSAGE {
             *text = excerpt(text, LONGEST_MESSAGE / 4);
@@ -38,10 +38,12 @@ pub(super) fn shorten(plan: &Plan, error: &mut CallError) {
     }
     let most = plan.spec.execution.limits.max_response_bytes;
     error.details = error.details.take().filter(|details| fits(details, most));
+    error
 }
 
 /// Turns a value that is too large, or does not fit the output schema, to a failure.
-pub(super) fn check(plan: &Plan, value: Value) -> Outcome {
+pub(super) fn check(plan: &Plan, outcome: Outcome) -> Outcome {
+    let value = outcome.map_err(|error| shorten(plan, error))?;
     let most = plan.spec.execution.limits.max_response_bytes;
     if !fits(&value, most) {
         let message = format!("the value has more than the {most} bytes that `max_response_bytes` allows");

@@ -150,7 +150,7 @@ impl RateLimit {
     fn name<'a>(&self, call: &'a Call) -> &'a str {
         match &self.scope {
             Scope::All(_) => "all tools together",
-            Scope::EachTool(_) | Scope::Tools(_) => &call.entry.qualified,
+            Scope::EachTool(_) | Scope::Tools(_) => &call.entry().qualified,
             // The key is the program's own and may be a secret.
             Scope::Keyed(..) => "each caller",
         }
@@ -159,11 +159,11 @@ impl RateLimit {
 
 /// The same tool in two versions, or under the same name in two bundles, is two tools.
 fn of_tool(call: &Call) -> String {
-    call.entry.qualified.to_string()
+    call.entry().qualified.to_string()
 }
 
 fn rate_of(rates: &HashMap<String, Rate>, call: &Call) -> Option<Rate> {
-    let bundled = || format!("{}:{}", call.entry.tool.bundle, call.tool());
+    let bundled = || format!("{}:{}", call.entry().tool.bundle, call.tool());
     rates.get(call.tool()).or_else(|| rates.get(&bundled())).copied()
 }
 
@@ -232,8 +232,8 @@ impl Stage for RateLimit {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
         Box::pin(async move {
             if let Some(count) = self.count(call)? {
-                let taken = count.take(self.name(call), call.deadline, self.most_waiting).await;
-                taken.map_err(|error| call.entry.for_model(error))?;
+                let taken = count.take(self.name(call), call.deadline(), self.most_waiting).await;
+                taken.map_err(|error| call.entry().for_model(error))?;
             }
             next.run(call).await
         })

@@ -55,7 +55,7 @@ impl Retry {
             _ => None,
         }?;
         // Waiting past the deadline would only replace a clear error by a vague one.
-        (clock::now() + wait < call.deadline).then_some(wait)
+        (clock::now() + wait < call.deadline()).then_some(wait)
     }
 }
 

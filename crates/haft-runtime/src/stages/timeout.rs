@@ -26,13 +26,13 @@ impl Timeout {
 impl Stage for Timeout {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
         Box::pin(async move {
-            let (now, outer) = (clock::now(), call.deadline);
+            let (now, outer) = (clock::now(), call.deadline());
             let Some(nearer) = now.checked_add(self.0).filter(|nearer| *nearer < outer) else {
                 return next.run(call).await;
             };
-            call.deadline = nearer;
+            call.context_mut().deadline = nearer;
             let outcome = tokio::time::timeout_at(nearer.into(), next.run(call)).await;
-            call.deadline = outer;
+            call.context_mut().deadline = outer;
             outcome.unwrap_or_else(|_| Err(too_late(call.tool(), self.0)))
         })
     }

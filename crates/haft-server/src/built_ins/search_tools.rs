@@ -69,8 +69,7 @@ impl BuiltIn for SearchTools {
             if args.bundle.as_deref().is_some_and(|wanted| wanted != entry.tool.bundle.as_str()) {
                 return false;
             }
-            let bundle = snapshot.bundle(entry.tool.bundle_id);
-            entry.runnable(bundle.map(|bundle| &**bundle), call.mode).is_ok()
+            snapshot.is_runnable(entry, call.mode)
         };
         let found = search::find(&app, &call.tenant, &args.query, wanted);
         let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MOST)).map(|entry| {

@@ -20,18 +20,16 @@ pub(super) async fn through_tool(
 ) -> Outcome {
     let request = Request {
         tenant: call.tenant.clone(),
-        tool: tool.into(),
         args,
         mode: call.mode,
         caller: call.caller.clone(),
         surface,
         timeout: Some(call.deadline.saturating_duration_since(Instant::now())),
-        idempotency_key: None,
         events: call.events.clone(),
-        labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
+        labels: Labels::of_request(crate::request_id::current()),
     };
     // Boxed: the pipeline is called from within itself.
-    let answer = Box::pin(app.pipeline().call(request)).await?;
+    let answer = Box::pin(app.pipeline().call(tool.into(), request)).await?;
     match &answer.record.error {
         Some(error) => Err(error.clone()),
         None => Ok(answer.record.value.clone().unwrap_or(Value::Null)),

@@ -96,7 +96,7 @@ async fn call_named(
     let snapshot = app.registry().snapshot();
     // What a model was offered under another name is called by that name.
     let tool = match snapshot.called(&identity.tenant, reference, &named, mode) {
-        Ok(entry) => Wanted::Found(Arc::clone(entry)),
+        Ok(entry) => Wanted::Found(snapshot.found(entry)),
         Err(_) => Wanted::Named(named),
     };
     drop(snapshot);
@@ -138,25 +138,24 @@ pub(crate) async fn run(
     })?;
     let request = Request {
         tenant: identity.tenant.clone(),
-        tool,
         args: invocation.args,
         mode: mode(app, identity, &params)?,
         caller: identity.caller.clone(),
         surface,
         timeout: invocation.timeout_ms.map(Duration::from_millis),
-        idempotency_key,
         events: None,
-        labels: Labels {
+        labels: Some(Box::new(Labels {
+            idempotency_key,
             request_id: crate::request_id::current(),
             chat_id: invocation.chat_id,
             message_id: invocation.message_id,
-        },
+        })),
     };
     if params.flag("async")? {
-        let answer = Box::pin(app.pipeline().start(request)).await?;
+        let answer = Box::pin(app.pipeline().start(tool, request)).await?;
         return Ok(accepted(app, &answer));
     }
-    let answer = app.pipeline().call(request).await?;
+    let answer = app.pipeline().call(tool, request).await?;
     Ok(outcome(app, &answer))
 }
 

@@ -58,18 +58,19 @@ pub(crate) async fn run(
     let trial: Trial = body.json_or_default()?;
     let request = Request {
         tenant: identity.tenant.clone(),
-        tool: tool.into(),
         args: trial.parameters,
         mode: Mode::Debug,
         caller: Caller { elevated: true, ..identity.caller.clone() },
         surface: "test",
         timeout: None,
-        idempotency_key: None,
         events: None,
-        labels: Labels { request_id: crate::request_id::current(), ..Labels::default() },
+        labels: Labels::of_request(crate::request_id::current()),
     };
-    let answer =
-        app.pipeline().call(request).await.map_err(|error| ApiError { of_call: false, ..error.into() })?;
+    let answer = app
+        .pipeline()
+        .call(tool.into(), request)
+        .await
+        .map_err(|error| ApiError { of_call: false, ..error.into() })?;
     let record = &answer.record;
     let (output, status, error_code) = match &record.error {
         None => (record.value.clone().unwrap_or(Value::Null), "success", None),

@@ -3,19 +3,6 @@ use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 
 use futures_util::FutureExt as _;
-use haft_core::call::CallStatus;
-use haft_core::id::{CallId, ToolId};
-use haft_core::name::TenantId;
-
-fn row(number: u8) -> Row {
-    Row {
-        id: CallId(uuid::Uuid::from_bytes([number; 16])),
-        tenant: TenantId::default_tenant(),
-        tool_id: ToolId(uuid::Uuid::nil()),
-        status: CallStatus::Success,
-        record: number.to_string().into(),
-    }
-}
 
 /// A committer whose writes wait for a word, what they wrote, and where.
 struct Rig {
@@ -40,7 +27,9 @@ fn rig(durability: Durability) -> Rig {
 impl Rig {
     fn commit(&self, number: u8) -> tokio::task::JoinHandle<Result<(), String>> {
         let committer = Arc::clone(&self.committer);
-        tokio::spawn(async move { committer.commit(row(number)).await.map_err(|error| error.to_string()) })
+        tokio::spawn(async move {
+            committer.commit(Row::example(number)).await.map_err(|error| error.to_string())
+        })
     }
 
     /// Waits until so many rows wait for the next write.
@@ -102,7 +91,7 @@ async fn the_lead_that_nobody_takes_is_followed_where_it_is_dropped() {
     let mut queue = rig.committer.shared.queue();
     queue.led = true;
     drop(queue);
-    let mut next = Box::pin(rig.committer.commit(row(1)));
+    let mut next = Box::pin(rig.committer.commit(Row::example(1)));
     assert!((&mut next).now_or_never().is_none());
     rig.committer.shared.hand_over();
     assert!(rig.groups.try_recv().is_err(), "it waits for its leader");
@@ -119,7 +108,7 @@ async fn after_a_slow_write_the_next_one_keeps_no_thread_of_the_runtime() {
     let mut threads = Vec::new();
     for time in [QUICK * 4, Duration::ZERO] {
         rig.go.send(time).unwrap();
-        rig.committer.commit(row(1)).await.unwrap();
+        rig.committer.commit(Row::example(1)).await.unwrap();
         threads.push(rig.groups.recv().unwrap().1 == here);
     }
     assert_eq!(threads, [true, false]);
@@ -134,7 +123,7 @@ async fn a_row_that_comes_alone_is_written_where_it_comes_from() {
         // However busy the machine is: what counts here is the company.
         rig.committer.shared.slow.store(false, Ordering::Relaxed);
         rig.go.send(Duration::ZERO).unwrap();
-        rig.committer.commit(row(1)).await.unwrap();
+        rig.committer.commit(Row::example(1)).await.unwrap();
         threads.push(rig.groups.recv().unwrap().1 == here);
     }
     assert_eq!(threads, [false, false, false, false, true]);
@@ -147,6 +136,11 @@ async fn a_write_that_panics_is_the_end_of_its_group_only() {
         Ok(())
     }));
     let theirs = Arc::clone(&committer);
-    assert!(tokio::spawn(async move { theirs.commit(row(13)).await.is_ok() }).await.unwrap_err().is_panic());
-    committer.commit(row(1)).await.unwrap();
+    assert!(
+        tokio::spawn(async move { theirs.commit(Row::example(13)).await.is_ok() })
+            .await
+            .unwrap_err()
+            .is_panic()
+    );
+    committer.commit(Row::example(1)).await.unwrap();
 }

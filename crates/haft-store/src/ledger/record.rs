@@ -42,6 +42,18 @@ impl Row {
     pub(crate) fn call(&self) -> Result<CallRecord, StoreError> {
         parse(&self.record)
     }
+
+    /// Returns a row that is like no other of its kind, with its number in place of a record.
+    #[cfg(test)]
+    pub(crate) fn example(number: u8) -> Self {
+        Self {
+            id: CallId(uuid::Uuid::from_bytes([number; 16])),
+            tenant: TenantId::default_tenant(),
+            tool_id: ToolId(uuid::Uuid::nil()),
+            status: CallStatus::Success,
+            record: number.to_string().into(),
+        }
+    }
 }
 
 /// Reads the JSON of a call.

@@ -29,7 +29,7 @@ async fn an_error_status_is_told_to_operator_program_and_model() {
     .await;
     let shown = r#"{"error":"no such city; key *** was used, also ***"}"#;
     assert_eq!(error.message, "GET http://HOST/v1?key=*** answered 404 Not Found");
-    assert_eq!(error.details, Some(json!({"status": 404, "body": shown})));
+    assert_eq!(error.details.as_deref(), Some(&json!({"status": 404, "body": shown})));
     assert_eq!(brief(&error), format!("http_status final: the service answered 404 Not Found: {shown}"));
 
     let page =

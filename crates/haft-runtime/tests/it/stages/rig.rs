@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_core::bundle::Bundle;
-use haft_core::call::CallRecord;
-use haft_core::catalog::{Change, ChangeSink as _, StoreError};
-use haft_core::id::{BundleId, CallId, ToolId};
-use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
+use haft_core::catalog::{Change, ChangeSink as _};
+use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::runnable::Mode;
@@ -20,7 +18,7 @@ use haft_core::{Clock as _, Work};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
-use haft_runtime::pipeline::{Caller, Labels, Parts, Pipeline, Request, Wanted};
+use haft_runtime::pipeline::{Caller, Parts, Pipeline, Request, Wanted};
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use serde_json::{Value, json};
@@ -67,7 +65,7 @@ impl Rig {
         registry.apply(vec![Change::Bundle(bundle.clone())]);
         let pipeline = Arc::new(Pipeline::new(Parts {
             registry: Arc::clone(&registry),
-            ledger: Arc::new(Nothing),
+            ledger: None,
             secrets: Arc::new(Nothing),
             clock: Arc::new(SystemClock),
             stages,
@@ -129,17 +127,15 @@ impl Rig {
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
         let request = Request {
             tenant: self.bundle.tenant.clone(),
-            tool: Wanted::Named(tool.parse().unwrap()),
             args: serde_json::from_value(args).unwrap(),
             mode: Mode::Debug,
             caller: Caller { name: caller.into(), elevated: true, ..Caller::nobody() },
             surface: "test",
             timeout: None,
-            idempotency_key: None,
-            labels: Labels::default(),
+            labels: None,
             events: None,
         };
-        let answer = self.pipeline.call(request).await?;
+        let answer = self.pipeline.call(Wanted::Named(tool.parse().unwrap()), request).await?;
         answer.record.outcome().unwrap()
     }
 
@@ -215,30 +211,8 @@ impl Drop for Leaving {
     }
 }
 
-/// Keeps nothing and knows no secret.
+/// Knows no secret.
 struct Nothing;
-
-impl Ledger for Nothing {
-    fn record(&self, _call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
-        Box::pin(ready(Ok(())))
-    }
-
-    fn reserve(&self, _call: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
-        Box::pin(ready(Ok(Reservation::Taken)))
-    }
-
-    fn call<'a>(
-        &'a self,
-        _tenant: &'a TenantId,
-        _id: CallId,
-    ) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
-        Box::pin(ready(Ok(None)))
-    }
-
-    fn calls(&self, _query: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
-        Box::pin(ready(Ok(CallPage { calls: Vec::new(), total: 0 })))
-    }
-}
 
 impl SecretSource for Nothing {
     fn secret<'a>(
