@@ -7,7 +7,7 @@ use haft_sandbox::{Command, Ending, EngineName, Level};
 use tokio::task::JoinSet;
 
 use crate::rig::{ENGINES, Rig};
-use crate::tree::groups_of;
+use crate::tree::{groups_of, name_of};
 
 /// What a server holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ fn holdings(rig: &Rig) -> Holdings {
         descriptors: count("/proc/self/fd"),
         threads: count("/proc/self/task"),
         children: children.flatten().collect(),
-        groups: groups_of(std::process::id()),
+        groups: groups_of(&name_of(std::process::id())),
         scratch: fs::read_dir(rig.home.path().join("run")).unwrap().count(),
     }
 }

@@ -3,6 +3,8 @@
 use haft_sandbox::{Command, EngineName, Finished, Level, Limits, Sandbox, Settings};
 use tempfile::TempDir;
 
+use crate::tree::{groups_of, name_of};
+
 /// The engines that need no service and no image.
 pub(crate) const ENGINES: [EngineName; 2] = [EngineName::Bubblewrap, EngineName::Landlock];
 
@@ -40,7 +42,7 @@ impl Rig {
             let entries = std::fs::read_dir(self.home.path().join("run")).unwrap().flatten();
             let entries = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
             let mut left: Vec<String> = entries.filter(|name| name != "self-test").collect();
-            left.extend(crate::tree::groups_of(std::process::id()));
+            left.extend(groups_of(&name_of(std::process::id())));
             left
         };
         let start = std::time::Instant::now();

@@ -182,7 +182,7 @@ fn nothing_is_left_of_a_server_that_is_killed() {
             let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
             assert!(lines.any(|line| line.unwrap().contains("ready")), "{engine} {level}");
             assert!(sleepers(&own).len() > 2, "{engine} {level}: {:?}", sleepers(&own));
-            let pid = server.id();
+            let name = name_of(server.id());
             server.kill().unwrap();
             server.wait().unwrap();
             until(&format!("{engine} {level}: the tree ends"), || sleepers(&own).is_empty());
@@ -191,7 +191,7 @@ fn nothing_is_left_of_a_server_that_is_killed() {
             // What lies on disk and in control groups stays until the next server looks.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async { Sandbox::open(Settings::new(home.path())).unwrap().limiter() });
-            assert_eq!(groups_of(pid), [""; 0], "{engine} {level}");
+            assert_eq!(groups_of(&name), [""; 0], "{engine} {level}");
             let left = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name());
             let left: Vec<_> = left.filter(|name| name != "self-test").collect();
             assert_eq!(left, [""; 0], "{engine} {level}");
@@ -241,9 +241,17 @@ fn with_word(word: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the control groups that a server has made.
-pub(crate) fn groups_of(pid: u32) -> Vec<String> {
-    let prefix = format!("haft-sandbox-{pid}-");
+/// Returns the name by which a server's groups are known: its number and the moment of its start, as numbers come
+/// back and groups of a server of the same number may wait to be removed.
+pub(crate) fn name_of(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    format!("{pid}-{start}")
+}
+
+/// Returns the control groups that a server of this name has made.
+pub(crate) fn groups_of(name: &str) -> Vec<String> {
+    let prefix = format!("haft-sandbox-{name}-");
     let mut found = Vec::new();
     let mut folders = vec![Path::new("/sys/fs/cgroup").to_owned()];
     while let Some(folder) = folders.pop() {
