@@ -15,13 +15,11 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
 
 use futures_util::poll;
 use haft_core::Clock;
 use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
-use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::secret::SecretSource;
@@ -41,7 +39,7 @@ use crate::function::guarded;
 use crate::limits::Limits;
 use crate::registry::{Entry, Registry};
 use crate::stages::{self, Next, Stage};
-use crate::{clock, depth};
+use crate::depth;
 
 /// A call that is over, one way or the other.
 #[derive(Debug, Clone)]
@@ -50,22 +48,6 @@ pub struct Answer {
     pub record: Arc<CallRecord>,
     /// Whether an earlier call's outcome is given again.
     pub replayed: bool,
-}
-
-/// A call that is over, for programs that keep no records.
-pub struct Executed {
-    /// The call, as the tool and the stages knew it.
-    pub id: CallId,
-    started: Instant,
-    /// What it came to.
-    pub outcome: Outcome,
-}
-
-impl Executed {
-    /// Returns how long it has taken up to now.
-    pub fn took(&self) -> Duration {
-        clock::since(self.started)
-    }
 }
 
 /// Runs calls.
@@ -148,7 +130,7 @@ impl Pipeline {
     pub async fn call(self: &Arc<Self>, tool: Wanted, request: Request) -> Result<Answer, CallError> {
         let found = self.find(tool, &request).await?;
         let call = match self.admit(request, found) {
-            Ok(call) => Box::new(call),
+            Ok(call) => call,
             Err(refused) => return Err(Box::pin(self.record_refusal(refused)).await),
         };
         if !call.asked.has_key() {
@@ -164,29 +146,11 @@ impl Pipeline {
         task.await.unwrap_or_else(|error| Err(CallError::internal(format!("a call was lost: {error}"))))
     }
 
-    /// Does the same for who does not want the record; where none is kept, none is made.
-    pub async fn execute(self: &Arc<Self>, tool: Wanted, request: Request) -> Result<Executed, CallError> {
-        if self.ledger.is_some() {
-            let started = clock::now();
-            let Answer { record, .. } = Box::pin(self.call(tool, request)).await?;
-            let CallRecord { id, value, error, .. } = Arc::unwrap_or_clone(record);
-            return Ok(Executed {
-                id,
-                started,
-                outcome: error.map_or_else(|| Ok(value.unwrap_or_default()), Err),
-            });
-        }
-        let found = self.find(tool, &request).await?;
-        let mut call = self.admit(request, found).map_err(|refused| refused.error)?;
-        let outcome = self.outcome(&mut call).await;
-        Ok(Executed { id: call.id(), started: call.context().started, outcome })
-    }
-
     /// Starts a call in the background and returns its record as soon as that is durable.
     pub async fn start(self: &Arc<Self>, tool: Wanted, request: Request) -> Result<Answer, CallError> {
         let found = self.find(tool, &request).await?;
         let call = match self.admit(request, found) {
-            Ok(call) => Box::new(call),
+            Ok(call) => call,
             Err(refused) => return Err(self.record_refusal(refused).await),
         };
         let (accepted, answer) = oneshot::channel();
@@ -287,8 +251,9 @@ impl Pipeline {
         Ok(Answer { record, replayed: false })
     }
 
-    /// Runs the stages within deadline and cancellation; a panic in one of them is an outcome.
-    async fn outcome(&self, call: &mut Call) -> Outcome {
+    /// Runs the stages within deadline and cancellation; a panic in one of them is an outcome. Dropping the future
+    /// cancels the call.
+    pub async fn outcome(&self, call: &mut Call) -> Outcome {
         let (deadline, cancel) = (call.deadline(), call.cancel.take());
         let grace = call.plan.prepared.grace();
         let ended = {

@@ -7,7 +7,8 @@ use haft_core::executor::{CallEvent, EventSink};
 use haft_core::id::CallId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
-use haft_runtime::pipeline::{Executed, Request, Wanted};
+use haft_runtime::pipeline::{self, Request};
+use haft_runtime::registry::Found;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -21,7 +22,9 @@ impl Tools {
     /// The error has a text for the operator and, by [`CallError::model_text`], one for the model. Dropping the
     /// future cancels the call.
     pub async fn execute(&self, name: &str, args: impl Serialize) -> Result<Value, CallError> {
-        self.run(name, object(args)?, None, None).await?.outcome
+        let asked = Asked::new(object(args)?);
+        let mut call = self.begin(name, self.wanted(name).await, asked)?;
+        self.pipeline().outcome(&mut call).await
     }
 
     /// Calls a tool with arguments that are JSON already, as a model sends them; they are taken as they are, and so
@@ -40,7 +43,9 @@ impl Tools {
     /// # }
     /// ```
     pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
-        self.run(name, only_object(args)?, None, None).await?.outcome
+        let asked = Asked::new(only_object(args)?);
+        let mut call = self.begin(name, self.wanted(name).await, asked)?;
+        self.pipeline().outcome(&mut call).await
     }
 
     /// Calls a tool and reads its value as a type.
@@ -83,35 +88,57 @@ impl Tools {
         Call { tools: self, name, args: Ok(Map::new()), timeout: None, events: None }
     }
 
-    async fn run(
+    /// Finds a tool, and compiles it where nobody has called it yet.
+    async fn wanted(&self, name: &str) -> Result<Found, CallError> {
+        let found = self.find(name)?;
+        if !found.entry.is_compiled(MODE.into()) {
+            Box::pin(self.pipeline().compile(&found, MODE)).await;
+        }
+        Ok(found)
+    }
+
+    /// Makes the checks of a call.
+    fn begin(
         &self,
         name: &str,
-        args: Map<String, Value>,
-        timeout: Option<Duration>,
-        events: Option<Arc<dyn EventSink>>,
-    ) -> Result<Executed, CallError> {
-        let told = self.on_refused().map(|tell| (tell, Value::Object(args.clone())));
-        let set = self.set();
-        let answered = match self.find(name) {
-            Ok(found) => {
-                let request = Request {
-                    tenant: set.bundle.tenant.clone(),
-                    args,
-                    mode: Mode::Debug,
-                    caller: set.caller.clone(),
-                    surface: "library",
-                    timeout,
-                    labels: None,
-                    events,
-                };
-                self.pipeline().execute(Wanted::Found(found), request).await
-            }
-            Err(error) => Err(error),
-        };
-        if let (Err(error), Some((tell, sent))) = (&answered, told) {
+        found: Result<Found, CallError>,
+        asked: Asked,
+    ) -> Result<Box<pipeline::Call>, CallError> {
+        let told = self.on_refused().map(|tell| (tell, Value::Object(asked.args.clone())));
+        let begun = found.and_then(|found| {
+            let (set, Asked { args, timeout, events }) = (self.set(), asked);
+            let request = Request {
+                tenant: set.bundle.tenant.clone(),
+                args,
+                mode: MODE,
+                caller: set.caller.clone(),
+                surface: "library",
+                timeout,
+                labels: None,
+                events,
+            };
+            self.pipeline().begin(found, request)
+        });
+        if let (Err(error), Some((tell, sent))) = (&begun, told) {
             tell(name, sent, error);
         }
-        answered
+        begun
+    }
+}
+
+/// A program runs the newest definitions: it publishes none.
+const MODE: Mode = Mode::Debug;
+
+/// What is asked of a tool.
+struct Asked {
+    args: Map<String, Value>,
+    timeout: Option<Duration>,
+    events: Option<Arc<dyn EventSink>>,
+}
+
+impl Asked {
+    fn new(args: Map<String, Value>) -> Self {
+        Self { args, timeout: None, events: None }
     }
 }
 
@@ -179,8 +206,11 @@ impl Call<'_> {
     /// Calls the tool and waits for everything that there is to know of the call. An error is a call that was refused;
     /// one that ran and failed is a [`Reply`].
     pub async fn reply(self) -> Result<Reply, CallError> {
-        let executed = self.tools.run(self.name, self.args?, self.timeout, self.events).await?;
-        Ok(Reply { id: executed.id, duration: executed.took(), outcome: executed.outcome })
+        let Self { tools, name, args, timeout, events } = self;
+        let asked = Asked { args: args?, timeout, events };
+        let mut call = tools.begin(name, tools.wanted(name).await, asked)?;
+        let outcome = tools.pipeline().outcome(&mut call).await;
+        Ok(Reply { id: call.id(), duration: call.took(), outcome })
     }
 }
 

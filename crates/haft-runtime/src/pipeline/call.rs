@@ -98,6 +98,11 @@ impl Call {
         self.asked.started_at()
     }
 
+    /// Returns how long it has taken up to now.
+    pub fn took(&self) -> Duration {
+        clock::since(self.asked.context.started)
+    }
+
     /// Returns when it must be over.
     pub fn deadline(&self) -> Instant {
         self.asked.context.deadline

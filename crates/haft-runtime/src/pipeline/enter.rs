@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::CallError;
+use haft_core::runnable::Mode;
 use serde_json::Value;
 
 use super::Pipeline;
@@ -38,18 +39,30 @@ impl Pipeline {
         {
             ledger.probe().await.map_err(unrecordable)?;
         }
-        // A module takes its time, which the checks may not.
-        let (entry, which) = (&found.entry, request.mode.into());
-        if !entry.is_compiled(which)
-            && (entry.is_due(which) || entry.runnable(found.open, request.mode).is_ok())
-        {
-            Box::pin(entry.compile(which, &self.registry)).await;
+        if !found.entry.is_compiled(request.mode.into()) {
+            Box::pin(self.compile(&found, request.mode)).await;
         }
         Ok(found)
     }
 
+    /// Compiles a tool that nobody has called yet. A module takes its time, which the checks may not.
+    pub async fn compile(&self, found: &Found, mode: Mode) {
+        let (entry, which) = (&found.entry, mode.into());
+        if entry.is_due(which) || entry.runnable(found.open, mode).is_ok() {
+            entry.compile(which, &self.registry).await;
+        }
+    }
+
+    /// Makes the checks of a call that nobody records; [`Pipeline::outcome`] runs it.
+    pub fn begin(&self, found: Found, request: Request) -> Result<Box<Call>, CallError> {
+        if self.ledger.is_some() {
+            return Err(CallError::internal("this server records its calls"));
+        }
+        self.admit(request, found).map_err(|refused| refused.error)
+    }
+
     /// Makes the checks that need no waiting.
-    pub(super) fn admit(&self, request: Request, found: Found) -> Result<Call, Box<Refused>> {
+    pub(super) fn admit(&self, request: Request, found: Found) -> Result<Box<Call>, Box<Refused>> {
         let Found { entry, open } = found;
         let (mode, timeout) = (request.mode, request.timeout);
         let planned = entry
@@ -67,7 +80,7 @@ impl Pipeline {
             Ok((admission, plan)) => {
                 let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
                 asked.context.deadline = asked.context.started + time;
-                Ok(Call { plan, asked, cancel: None, attempt: 0, admission, left: None })
+                Ok(Box::new(Call { plan, asked, cancel: None, attempt: 0, admission, left: None }))
             }
             Err(error) => Err(Box::new(Refused { error: asked.entry.for_model(error), asked })),
         }

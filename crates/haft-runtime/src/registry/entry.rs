@@ -254,7 +254,7 @@ impl Entry {
     }
 
     /// Tells whether [`Entry::plan`] takes no time.
-    pub(crate) fn is_compiled(&self, which: Which) -> bool {
+    pub fn is_compiled(&self, which: Which) -> bool {
         let slot = self.slot(which).0;
         slot.plan.get().is_some() || slot.found().is_some()
     }
