@@ -120,11 +120,11 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         workspace: None,
     }));
     let tool = Wanted::Named("add".parse().ok().context("a reference")?);
+    let caller = Caller { elevated: true, ..Caller::nobody() };
     let request = Request {
-        tenant: TenantId::default_tenant(),
+        principal: pipeline.principal(TenantId::default_tenant(), caller),
         args: args(),
         mode: Mode::Debug,
-        caller: Caller { elevated: true, ..Caller::nobody() },
         surface: "bench",
         timeout: None,
         events: None,

@@ -141,11 +141,16 @@ pub fn whole_numbers(schema: &Value, args: &mut Value) {
 
 fn has_float(value: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
-    match value {
+    // Most values are plain; of those nothing is called.
+    let within = |value: &Value| match value {
         Value::Number(number) => number.is_f64(),
-        Value::Array(items) => items.iter().any(|item| has_float(item, depth)),
-        Value::Object(map) => map.values().any(|value| has_float(value, depth)),
+        Value::Array(_) | Value::Object(_) => has_float(value, depth),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
+    };
+    match value {
+        Value::Array(items) => items.iter().any(within),
+        Value::Object(map) => map.values().any(within),
+        _ => within(value),
     }
 }
 

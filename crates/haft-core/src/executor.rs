@@ -82,14 +82,21 @@ pub trait EventSink: Send + Sync {
     fn emit(&self, event: CallEvent);
 }
 
+/// For whom calls run: one for all of them, where they are many.
+pub struct Principal {
+    /// Whose tools, files and secrets they have.
+    pub tenant: TenantId,
+    /// Who calls.
+    pub caller: Caller,
+    /// Where `${NAME}` finds its value.
+    pub secrets: Arc<dyn SecretSource>,
+}
+
 /// What an executor may know of a call. Clones are of the same call.
 pub struct CallContext {
     /// The call.
     pub id: CallId,
-    /// For whom it runs.
-    pub tenant: TenantId,
-    /// Who calls; for tools that call or change others.
-    pub caller: Caller,
+    principal: Arc<Principal>,
     /// In which mode.
     pub mode: Mode,
     /// When its time began to run.
@@ -102,7 +109,6 @@ pub struct CallContext {
     pub events: Option<Arc<dyn EventSink>>,
     /// The folder that the call may work in, where there is one.
     pub workspace: Option<Arc<Path>>,
-    secrets: Arc<dyn SecretSource>,
     /// Made when it is first needed, as most calls leave nothing there.
     shared: OnceLock<Arc<Shared>>,
 }
@@ -111,15 +117,13 @@ impl Clone for CallContext {
     fn clone(&self) -> Self {
         Self {
             id: self.id,
-            tenant: self.tenant.clone(),
-            caller: self.caller.clone(),
+            principal: Arc::clone(&self.principal),
             mode: self.mode,
             started: self.started,
             deadline: self.deadline,
             attempt: self.attempt,
             events: self.events.clone(),
             workspace: self.workspace.clone(),
-            secrets: Arc::clone(&self.secrets),
             shared: Arc::clone(self.shared()).into(),
         }
     }
@@ -146,30 +150,38 @@ pub struct Left {
 impl CallContext {
     /// Makes the context of a call.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
-        Self::of(id, tenant, Caller::nobody(), Instant::now()..deadline, secrets)
+        let principal = Principal { tenant, caller: Caller::nobody(), secrets };
+        Self::of(id, Arc::new(principal), Instant::now()..deadline)
     }
 
-    /// Makes the context of a call by someone, from its start to its deadline.
-    pub fn of(
-        id: CallId,
-        tenant: TenantId,
-        caller: Caller,
-        time: Range<Instant>,
-        secrets: Arc<dyn SecretSource>,
-    ) -> Self {
+    /// Makes the context of a call for someone, from its start to its deadline.
+    pub fn of(id: CallId, principal: Arc<Principal>, time: Range<Instant>) -> Self {
         Self {
             id,
-            tenant,
-            caller,
+            principal,
             mode: Mode::Production,
             started: time.start,
             deadline: time.end,
             attempt: 0,
             events: None,
             workspace: None,
-            secrets,
             shared: OnceLock::new(),
         }
+    }
+
+    /// Returns for whom it runs, for calls that are a part of it.
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.principal
+    }
+
+    /// Returns whose tools, files and secrets it has.
+    pub fn tenant(&self) -> &TenantId {
+        &self.principal.tenant
+    }
+
+    /// Returns who calls; for tools that call or change others.
+    pub fn caller(&self) -> &Caller {
+        &self.principal.caller
     }
 
     /// Returns a secret, and remembers to keep it out of the outcome.
@@ -187,7 +199,7 @@ impl CallContext {
     }
 
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        self.secrets.secret(&self.tenant, name).await.map_err(|error| {
+        self.principal.secrets.secret(self.tenant(), name).await.map_err(|error| {
             let why = error.source.to_string();
             CallError::internal(format!("{error}: {why}"))
         })
@@ -195,7 +207,7 @@ impl CallContext {
 
     /// Returns where refresh tokens are kept.
     pub fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
-        self.secrets.refresh_tokens()
+        self.principal.secrets.refresh_tokens()
     }
 
     fn shared(&self) -> &Arc<Shared> {

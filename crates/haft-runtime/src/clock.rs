@@ -1,7 +1,6 @@
 //! The clock of the machine.
 
 use std::cell::Cell;
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use haft_core::id::CallId;
@@ -36,27 +35,28 @@ pub(crate) fn call_id(at: Timestamp) -> CallId {
     CallId(id_of(u64::try_from(at.as_nanosecond()).unwrap_or_default(), random))
 }
 
-/// The same for a call that nobody records, which neither asks for the time of day nor for chance: the time is as it
-/// was when the first such call came, whatever anyone has set it to since, and each thread goes on from a number of
-/// its own.
-pub(crate) fn passing_id(started: Instant) -> CallId {
-    static FIRST: LazyLock<(Instant, u64)> =
-        LazyLock::new(|| (now(), u64::try_from(SystemClock.now().as_nanosecond()).unwrap_or_default()));
+/// The same for a call that nobody records, which neither asks for the time of day nor for chance: it tells when its
+/// thread made the first, and is the next after the last one of its thread.
+pub(crate) fn passing_id() -> CallId {
     thread_local! {
-        static NUMBER: Cell<u64> = Cell::new(Uuid::new_v4().as_u64_pair().1);
+        static NEXT: Cell<Uuid> = Cell::new(call_id(SystemClock.now()).0);
     }
-    let (first, time) = *FIRST;
-    let since = started.saturating_duration_since(first);
-    let number = NUMBER.replace(NUMBER.get().wrapping_add(4));
-    CallId(id_of(time + since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos()), number))
+    let id = NEXT.get();
+    let (time, number) = id.as_u64_pair();
+    // Nothing is carried from the number, which is chance, to the bits beside it that say which form of UUID this is.
+    NEXT.set(Uuid::from_u64_pair(time, VARIANT | (number.wrapping_add(1) & !(0b11 << 62))));
+    CallId(id)
 }
+
+/// The first bits of the second half, which say what the others mean.
+const VARIANT: u64 = 0b10 << 62;
 
 /// Makes a UUID of version 7 of nanoseconds since 1970, and of 62 bits that tell it from others of that time.
 fn id_of(nanos: u64, distinct: u64) -> Uuid {
     const MILLISECOND: u64 = 1_000_000;
     let (millis, rest) = (nanos / MILLISECOND, nanos % MILLISECOND);
     let time = (millis << 16) | (7 << 12) | ((rest << 12) / MILLISECOND);
-    Uuid::from_u64_pair(time, (0b10 << 62) | (distinct >> 2))
+    Uuid::from_u64_pair(time, VARIANT | (distinct >> 2))
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(id.to_string().parse(), Ok(id));
             assert_eq!(id.0.get_variant(), uuid::Variant::RFC4122);
         }
-        let (earlier, later) = (passing_id(now()), passing_id(now() + Duration::from_micros(1)));
+        let (earlier, later) = (passing_id(), passing_id());
         assert!(earlier < later && earlier.to_string().parse() == Ok(earlier));
         assert_eq!(ids[0].0.get_timestamp().unwrap().to_unix(), (1_800_000_000, 123_000_000));
     }

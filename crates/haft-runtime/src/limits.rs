@@ -17,24 +17,26 @@ use crate::registry::{Entry, Plan};
 /// How many calls may wait for their turn of one tool: more would only fill up the server.
 const MOST_WAITING: usize = 64;
 
-/// The bound of the whole server. Clones share it.
-#[derive(Clone)]
+/// The bound of the whole server.
 pub(crate) struct Limits {
-    running: Arc<AtomicUsize>,
+    /// As many have it as calls run, and this one.
+    place: Arc<()>,
     most: usize,
 }
 
 impl Limits {
     pub(crate) fn new(most: usize) -> Self {
-        Self { running: Arc::default(), most }
+        Self { place: Arc::default(), most }
     }
 
     /// Gives a call its place, or refuses it before anything has happened.
     pub(crate) fn admit(&self, entry: &Entry, plan: &Plan) -> Result<Admission, CallError> {
-        let Some(place) = Place::enter(&self.running, self.most) else {
+        let place = Arc::clone(&self.place);
+        // Two that come in the same moment for the last place may both be refused; it is never given twice.
+        if self.running() > self.most {
             let message = format!("{} calls are running already; try again later", self.most);
             return Err(CallError::new(ErrorCode::Overloaded, message));
-        };
+        }
         let waiting = match &entry.turns {
             Some(turns) => Some(Waiting::enter(turns).ok_or_else(|| {
                 let message = format!("too many calls wait for `{}`; try again later", entry.qualified);
@@ -50,7 +52,11 @@ impl Limits {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.running.load(Ordering::Acquire) == 0
+        self.running() == 0
+    }
+
+    fn running(&self) -> usize {
+        Arc::strong_count(&self.place) - 1
     }
 }
 
@@ -78,7 +84,7 @@ pub(crate) fn rate_limited(name: &str, rate: Rate, wait: Duration) -> CallError 
 pub(crate) struct Admission {
     waiting: Option<Waiting>,
     turn: Option<OwnedSemaphorePermit>,
-    _place: Place,
+    _place: Arc<()>,
 }
 
 impl Admission {
@@ -89,23 +95,6 @@ impl Admission {
             self.turn = Some(turn.map_err(|error| CallError::internal(error.to_string()))?);
         }
         Ok(())
-    }
-}
-
-/// Counts a call as running.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn enter(running: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        // The guard comes first: dropping it takes the count back.
-        let guard = Self(Arc::clone(running));
-        (running.fetch_add(1, Ordering::AcqRel) < most).then_some(guard)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

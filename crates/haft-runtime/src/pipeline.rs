@@ -21,6 +21,7 @@ use haft_core::Clock;
 use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
 use haft_core::ledger::{Ledger, Reservation};
+use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::secret::SecretSource;
 use serde_json::json;
@@ -28,7 +29,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::call::Call;
-pub use self::request::{Caller, Labels, Request, Wanted};
+pub use self::request::{Caller, Labels, Principal, Request, Wanted};
 
 use self::checks::unrecorded;
 pub(crate) use self::checks::{milliseconds, too_late};
@@ -58,7 +59,7 @@ pub struct Pipeline {
     secrets: Arc<dyn SecretSource>,
     stages: Vec<Arc<dyn Stage>>,
     background: Arc<Background>,
-    limits: Limits,
+    limits: Arc<Limits>,
     workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
 }
@@ -85,7 +86,7 @@ impl Pipeline {
     /// Makes a pipeline.
     pub fn new(parts: Parts) -> Self {
         let Parts { registry, ledger, secrets, clock, stages, max_running, workspace } = parts;
-        let limits = Limits::new(max_running);
+        let limits = Arc::new(Limits::new(max_running));
         let (background, stopping) = (Arc::default(), CancellationToken::new());
         Self { registry, ledger, clock, secrets, stages, background, limits, workspace, stopping }
     }
@@ -102,7 +103,7 @@ impl Pipeline {
             secrets: Arc::clone(&self.secrets),
             stages,
             background: Arc::clone(&self.background),
-            limits: self.limits.clone(),
+            limits: Arc::clone(&self.limits),
             workspace: self.workspace.clone(),
             stopping: self.stopping.clone(),
         }
@@ -111,6 +112,11 @@ impl Pipeline {
     /// Returns the calls that run in the background.
     pub fn background(&self) -> &Arc<Background> {
         &self.background
+    }
+
+    /// Returns for whom calls of this caller run.
+    pub fn principal(&self, tenant: TenantId, caller: Caller) -> Arc<Principal> {
+        Arc::new(Principal { tenant, caller, secrets: Arc::clone(&self.secrets) })
     }
 
     /// Tells whether no call runs.

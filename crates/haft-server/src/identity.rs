@@ -37,9 +37,9 @@ impl Identity {
     /// Whoever called a tool that works on the catalog.
     pub(crate) fn of_call(call: &CallContext) -> Self {
         Self {
-            tenant: call.tenant.clone(),
-            role: call.caller.role,
-            caller: call.caller.clone(),
+            tenant: call.tenant().clone(),
+            role: call.caller().role,
+            caller: call.caller().clone(),
             token_id: None,
             // It was looked at when the call came in.
             expires_at: None,

@@ -106,12 +106,11 @@ impl Tools {
     ) -> Result<Box<pipeline::Call>, CallError> {
         let told = self.on_refused().map(|tell| (tell, Value::Object(asked.args.clone())));
         let begun = found.and_then(|found| {
-            let (set, Asked { args, timeout, events }) = (self.set(), asked);
+            let Asked { args, timeout, events } = asked;
             let request = Request {
-                tenant: set.bundle.tenant.clone(),
+                principal: Arc::clone(self.principal()),
                 args,
                 mode: MODE,
-                caller: set.caller.clone(),
                 surface: "library",
                 timeout,
                 labels: None,

@@ -13,7 +13,7 @@ use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_runtime::egress::EgressRules;
-use haft_runtime::pipeline::Pipeline;
+use haft_runtime::pipeline::{Pipeline, Principal};
 use haft_runtime::registry::{Entry, Found, Snapshot};
 use haft_runtime::stages::Stage;
 use serde_json::Value;
@@ -63,6 +63,8 @@ use crate::watch::Watch;
 pub struct Tools {
     set: Arc<ToolSet>,
     pipeline: Arc<Pipeline>,
+    /// The program itself.
+    principal: Arc<Principal>,
     /// The names that this view lets through; `None` lets all through.
     allowed: Option<Arc<HashSet<ToolName>>>,
     /// Who wants to know of calls that got to no tool.
@@ -90,7 +92,8 @@ impl Tools {
     }
 
     pub(crate) fn of(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
-        Self { set, pipeline, allowed: None, on_refused: None }
+        let principal = pipeline.principal(set.bundle.tenant.clone(), set.caller.clone());
+        Self { set, pipeline, principal, allowed: None, on_refused: None }
     }
 
     /// Adds a tool. A name that is taken is refused, and so is a schema said by hand that the function cannot take.
@@ -295,6 +298,10 @@ impl Tools {
 
     pub(crate) fn set(&self) -> &ToolSet {
         &self.set
+    }
+
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
+        &self.principal
     }
 
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {

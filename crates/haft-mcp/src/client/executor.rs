@@ -101,9 +101,9 @@ impl Server {
         call: &CallContext,
     ) -> Result<Arc<Connection>, CallError> {
         match self {
-            Server::Configured(id) => clients.for_call(&call.tenant, id).await,
+            Server::Configured(id) => clients.for_call(call.tenant(), id).await,
             Server::At(address) => {
-                let made = clients.addresses.connection(&call.tenant, address);
+                let made = clients.addresses.connection(call.tenant(), address);
                 made.map_err(|error| CallError::internal(error.to_string()))
             }
         }

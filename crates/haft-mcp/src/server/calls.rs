@@ -133,10 +133,9 @@ impl McpServer {
         });
         let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
         let request = Request {
-            tenant: seat.tenant.clone(),
+            principal: self.shared.pipeline.principal(seat.tenant.clone(), seat.caller.clone()),
             args: arguments,
             mode: seat.mode,
-            caller: seat.caller.clone(),
             surface: "mcp",
             timeout: None,
             events,

@@ -98,7 +98,7 @@ impl OAuthPlan {
         let scopes: Result<Vec<_>, CallError> = self.scopes.iter().map(text).collect();
         let scopes: Vec<String> = scopes?.iter().map(|scope| scope.expose().to_owned()).collect();
         Ok(Grant {
-            tenant: call.tenant.clone(),
+            tenant: call.tenant().clone(),
             token_url: Url::parse(&url.text).map_err(|error| {
                 CallError::new(ErrorCode::Template, format!("`{FIELD}.token_url` is not a URL: {error}"))
             })?,

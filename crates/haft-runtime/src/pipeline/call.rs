@@ -80,12 +80,12 @@ impl Call {
 
     /// Returns for whom it runs.
     pub fn tenant(&self) -> &TenantId {
-        &self.asked.context.tenant
+        self.asked.context.tenant()
     }
 
     /// Returns who calls: the name of a token, or `program`.
     pub fn caller(&self) -> &str {
-        &self.asked.context.caller.name
+        &self.asked.context.caller().name
     }
 
     /// Returns through which surface it came: `rest`, `mcp`, `library`, …
@@ -169,7 +169,7 @@ impl Asked {
         let Self { entry, context, .. } = self;
         CallRecord {
             id: context.id,
-            tenant: context.tenant.clone(),
+            tenant: context.tenant().clone(),
             tool_id: entry.tool.id,
             tool: Arc::clone(&entry.qualified),
             revision: self.revision,
@@ -180,7 +180,7 @@ impl Asked {
             error: None,
             content: Vec::new(),
             process: None,
-            caller: Arc::clone(&context.caller.name),
+            caller: Arc::clone(&context.caller().name),
             surface: self.surface.into(),
             idempotency_key,
             args_digest,

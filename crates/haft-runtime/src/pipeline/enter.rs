@@ -31,7 +31,7 @@ impl Pipeline {
             Wanted::Found(found) => found,
             Wanted::Named(tool) => {
                 let snapshot = self.registry.current();
-                snapshot.found(snapshot.resolve_in(&request.tenant, &tool, request.mode)?)
+                snapshot.found(snapshot.resolve_in(&request.principal.tenant, &tool, request.mode)?)
             }
         };
         if let Some(ledger) = &self.ledger
@@ -69,7 +69,7 @@ impl Pipeline {
             .runnable(open, mode)
             .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
             .and_then(|()| plan(&entry, mode, &self.registry))
-            .and_then(|plan| authorise(&plan, request.caller.elevated).map(|()| plan));
+            .and_then(|plan| authorise(&plan, request.principal.caller.elevated).map(|()| plan));
         let mut asked = self.asked(request, entry);
         let admitted = planned.and_then(|plan| {
             validate(&plan, &mut asked.args)?;
@@ -87,12 +87,11 @@ impl Pipeline {
     }
 
     fn asked(&self, request: Request, entry: Arc<Entry>) -> Asked {
-        let Request { tenant, args, mode, caller, surface, events, labels, .. } = request;
+        let Request { principal, args, mode, surface, events, labels, .. } = request;
         let started = clock::now();
         let started_at = self.ledger.as_ref().map(|_| self.clock.now());
-        let id = started_at.map_or_else(|| clock::passing_id(started), clock::call_id);
-        let secrets = Arc::clone(&self.secrets);
-        let mut context = CallContext::of(id, tenant, caller, started..started, secrets);
+        let id = started_at.map_or_else(clock::passing_id, clock::call_id);
+        let mut context = CallContext::of(id, principal, started..started);
         context.mode = mode;
         context.events = events;
         context.workspace.clone_from(&self.workspace);

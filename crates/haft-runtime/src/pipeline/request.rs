@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
-use haft_core::name::TenantId;
+pub use haft_core::executor::Principal;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 pub use haft_core::token::Caller;
@@ -30,14 +30,12 @@ impl From<ToolRef> for Wanted {
 /// What a surface asks of a tool.
 #[derive(Clone)]
 pub struct Request {
-    /// For whom.
-    pub tenant: TenantId,
+    /// For whom; [`Pipeline::principal`](super::Pipeline::principal) makes one.
+    pub principal: Arc<Principal>,
     /// The arguments.
     pub args: Map<String, Value>,
     /// In which mode.
     pub mode: Mode,
-    /// Who calls.
-    pub caller: Caller,
     /// Through which surface.
     pub surface: &'static str,
     /// A shorter or longer time than the definition's, under a cap.

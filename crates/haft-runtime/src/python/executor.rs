@@ -85,7 +85,7 @@ impl PythonFunction {
         let wanted = Wanted::Function { entry: self.entry.text.clone(), kwargs };
         let request = Request { wanted, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
-        let (tenant, files) = (Some(call.tenant.clone()), Vec::new());
+        let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
         let job = Job {
             tenant,
             account: Account::of(call),

@@ -74,7 +74,7 @@ impl PythonScript {
         let Environment { variables, large, .. } = environment;
         let request = Request { wanted, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
-        let tenant = Some(call.tenant.clone());
+        let tenant = Some(call.tenant().clone());
         let job = Job {
             tenant,
             account: Account::of(call),

@@ -84,7 +84,7 @@ impl BuiltIn for FunctionCall {
             let message = format!("no function `{}` is registered in this program", excerpt(name, 100));
             return Err(CallError::new(ErrorCode::NotFound, message));
         };
-        if !call.caller.elevated {
+        if !call.caller().elevated {
             let message =
                 format!("no tool names the function `{name}`, so it needs a token that is elevated");
             return Err(CallError::new(ErrorCode::ApprovalRequired, message));
@@ -100,7 +100,7 @@ fn tool_of(app: &App, call: &CallContext, name: &str) -> Result<Option<ToolRef>,
         let definition = entry.definition(call.mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
         matches!(&definition.implementation, Implementation::Function(function) if function.function == name)
     };
-    let mut found: Vec<&Arc<Entry>> = snapshot.tools(&call.tenant).filter(names_it).collect();
+    let mut found: Vec<&Arc<Entry>> = snapshot.tools(call.tenant()).filter(names_it).collect();
     let Some(first) = found.iter().map(|entry| entry.tool.source).min() else { return Ok(None) };
     found.retain(|entry| entry.tool.source == first);
     let same = |entry: &&Arc<Entry>| {

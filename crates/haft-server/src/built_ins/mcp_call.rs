@@ -76,7 +76,7 @@ fn find(app: &App, call: &CallContext, server: &str, tool: &str) -> Result<ToolR
         _ => None,
     };
     let all: Vec<_> = snapshot
-        .tools(&call.tenant)
+        .tools(call.tenant())
         .filter(|entry| entry.tool.bundle.as_str() == server)
         .filter_map(|entry| Some((imported(entry)?, entry)))
         .collect();

@@ -71,7 +71,7 @@ impl BuiltIn for SearchTools {
             }
             snapshot.is_runnable(entry, call.mode)
         };
-        let found = search::find(&app, &call.tenant, &args.query, wanted);
+        let found = search::find(&app, call.tenant(), &args.query, wanted);
         let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MOST)).map(|entry| {
             let spec = &entry.tool.spec;
             json!({

@@ -1,5 +1,6 @@
 //! Calls that a built-in tool makes: by the one pipeline, with the caller, the time and the watchers of its own call.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use haft_core::executor::CallContext;
@@ -19,10 +20,9 @@ pub(super) async fn through_tool(
     args: Map<String, Value>,
 ) -> Outcome {
     let request = Request {
-        tenant: call.tenant.clone(),
+        principal: Arc::clone(call.principal()),
         args,
         mode: call.mode,
-        caller: call.caller.clone(),
         surface,
         timeout: Some(call.deadline.saturating_duration_since(Instant::now())),
         events: call.events.clone(),

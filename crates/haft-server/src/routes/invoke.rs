@@ -137,10 +137,9 @@ pub(crate) async fn run(
         ..error.of_call()
     })?;
     let request = Request {
-        tenant: identity.tenant.clone(),
+        principal: app.pipeline().principal(identity.tenant.clone(), identity.caller.clone()),
         args: invocation.args,
         mode: mode(app, identity, &params)?,
-        caller: identity.caller.clone(),
         surface,
         timeout: invocation.timeout_ms.map(Duration::from_millis),
         events: None,

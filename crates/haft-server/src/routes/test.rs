@@ -56,11 +56,11 @@ pub(crate) async fn run(
     identity.require(Role::Editor)?;
     let tool: ToolRef = reference.parse()?;
     let trial: Trial = body.json_or_default()?;
+    let caller = Caller { elevated: true, ..identity.caller.clone() };
     let request = Request {
-        tenant: identity.tenant.clone(),
+        principal: app.pipeline().principal(identity.tenant.clone(), caller),
         args: trial.parameters,
         mode: Mode::Debug,
-        caller: Caller { elevated: true, ..identity.caller.clone() },
         surface: "test",
         timeout: None,
         events: None,

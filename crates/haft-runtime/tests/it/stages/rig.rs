@@ -125,11 +125,11 @@ impl Rig {
     }
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
+        let caller = Caller { name: caller.into(), elevated: true, ..Caller::nobody() };
         let request = Request {
-            tenant: self.bundle.tenant.clone(),
+            principal: self.pipeline.principal(self.bundle.tenant.clone(), caller),
             args: serde_json::from_value(args).unwrap(),
             mode: Mode::Debug,
-            caller: Caller { name: caller.into(), elevated: true, ..Caller::nobody() },
             surface: "test",
             timeout: None,
             labels: None,
