@@ -182,7 +182,7 @@ impl Pipeline {
 
     async fn run_in_background(
         &self,
-        mut call: Box<Call>,
+        mut call: Call,
         accepted: oneshot::Sender<Result<Answer, CallError>>,
     ) {
         let (id, record) = (call.id(), Arc::new(call.asked.running()));
@@ -238,7 +238,7 @@ impl Pipeline {
     }
 
     /// Runs the stages and records what they came to, before anyone learns of it.
-    async fn run(&self, call: Box<Call>) -> Result<Answer, CallError> {
+    async fn run(&self, call: Call) -> Result<Answer, CallError> {
         self.registry.count(call.entry(), call.started_at());
         let mut unfinished = Unfinished { state: State::Running(call), ledger: self.ledger.as_ref() };
         let outcome = match &mut unfinished.state {

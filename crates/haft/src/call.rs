@@ -103,7 +103,7 @@ impl Tools {
         name: &str,
         found: Result<Found, CallError>,
         asked: Asked,
-    ) -> Result<Box<pipeline::Call>, CallError> {
+    ) -> Result<pipeline::Call, CallError> {
         let told = self.on_refused().map(|tell| (tell, Value::Object(asked.args.clone())));
         let begun = found.and_then(|found| {
             let Asked { args, timeout, events } = asked;

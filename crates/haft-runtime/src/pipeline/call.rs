@@ -22,7 +22,8 @@ use crate::registry::{Entry, Plan};
 pub struct Call {
     /// What is compiled of the tool.
     pub plan: Arc<Plan>,
-    pub(super) asked: Asked,
+    /// Elsewhere, as a call is handed on by many.
+    pub(super) asked: Box<Asked>,
     /// Stops it alone, where it runs in the background.
     pub(super) cancel: Option<CancellationToken>,
     /// Which attempt of the tool is the next, counted from 0 over all that stages run again.

@@ -12,7 +12,8 @@ use super::Pipeline;
 use super::call::{Asked, Call};
 use super::checks::{authorise, plan, unrecordable, validate};
 use super::request::{Request, Wanted};
-use crate::registry::{Entry, Found};
+use crate::limits::Admission;
+use crate::registry::{Entry, Found, Plan};
 use crate::{clock, depth};
 
 /// The longest time that a caller may ask for.
@@ -21,7 +22,7 @@ const LONGEST_CALL: Duration = Duration::from_mins(10);
 /// A call that may not run.
 pub(super) struct Refused {
     pub(super) error: CallError,
-    pub(super) asked: Asked,
+    pub(super) asked: Box<Asked>,
 }
 
 impl Pipeline {
@@ -54,7 +55,7 @@ impl Pipeline {
     }
 
     /// Makes the checks of a call that nobody records; [`Pipeline::outcome`] runs it.
-    pub fn begin(&self, found: Found, request: Request) -> Result<Box<Call>, CallError> {
+    pub fn begin(&self, found: Found, request: Request) -> Result<Call, CallError> {
         if self.ledger.is_some() {
             return Err(CallError::internal("this server records its calls"));
         }
@@ -62,28 +63,34 @@ impl Pipeline {
     }
 
     /// Makes the checks that need no waiting.
-    pub(super) fn admit(&self, request: Request, found: Found) -> Result<Box<Call>, Box<Refused>> {
+    pub(super) fn admit(&self, request: Request, found: Found) -> Result<Call, Box<Refused>> {
         let Found { entry, open } = found;
-        let (mode, timeout) = (request.mode, request.timeout);
-        let planned = entry
-            .runnable(open, mode)
-            .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))
-            .and_then(|()| plan(&entry, mode, &self.registry))
-            .and_then(|plan| authorise(&plan, request.principal.caller.elevated).map(|()| plan));
-        let mut asked = self.asked(request, entry);
-        let admitted = planned.and_then(|plan| {
-            validate(&plan, &mut asked.args)?;
-            depth::check(plan.spec.name.as_str())?;
-            Ok((self.limits.admit(&asked.entry, &plan)?, plan))
-        });
-        match admitted {
-            Ok((admission, plan)) => {
-                let time = timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
-                asked.context.deadline = asked.context.started + time;
-                Ok(Box::new(Call { plan, asked, cancel: None, attempt: 0, admission, left: None }))
-            }
+        let timeout = request.timeout;
+        let mut asked = Box::new(self.asked(request, entry));
+        match self.check(&mut asked, open, timeout) {
+            Ok((plan, admission)) => Ok(Call { plan, asked, cancel: None, attempt: 0, admission, left: None }),
             Err(error) => Err(Box::new(Refused { error: asked.entry.for_model(error), asked })),
         }
+    }
+
+    fn check(
+        &self,
+        asked: &mut Asked,
+        open: bool,
+        timeout: Option<Duration>,
+    ) -> Result<(Arc<Plan>, Admission), CallError> {
+        let Asked { entry, context, args, .. } = asked;
+        entry
+            .runnable(open, context.mode)
+            .map_err(|refusal| refusal.to_error(&entry.qualified, entry.fault().as_deref()))?;
+        let plan = plan(entry, context.mode, &self.registry)?;
+        authorise(&plan, context.caller().elevated)?;
+        validate(&plan, args)?;
+        depth::check(plan.spec.name.as_str())?;
+        let admission = self.limits.admit(entry, &plan)?;
+        context.deadline =
+            context.started + timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
+        Ok((plan, admission))
     }
 
     fn asked(&self, request: Request, entry: Arc<Entry>) -> Asked {

@@ -11,7 +11,7 @@ use crate::limits::Admission;
 
 /// Where a call is between its start and its record.
 pub(super) enum State {
-    Running(Box<Call>),
+    Running(Call),
     /// The place is kept: a call without a record still counts as running.
     Over(Arc<CallRecord>, Admission),
     Recorded,
