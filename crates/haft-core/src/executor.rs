@@ -155,6 +155,7 @@ impl CallContext {
     }
 
     /// Makes the context of a call for someone, from its start to its deadline.
+    #[inline]
     pub fn of(id: CallId, principal: Arc<Principal>, time: Range<Instant>) -> Self {
         Self {
             id,

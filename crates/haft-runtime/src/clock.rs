@@ -39,13 +39,12 @@ pub(crate) fn call_id(at: Timestamp) -> CallId {
 /// thread made the first, and is the next after the last one of its thread.
 pub(crate) fn passing_id() -> CallId {
     thread_local! {
-        static NEXT: Cell<Uuid> = Cell::new(call_id(SystemClock.now()).0);
+        static NEXT: Cell<(u64, u64)> = Cell::new(call_id(SystemClock.now()).0.as_u64_pair());
     }
-    let id = NEXT.get();
-    let (time, number) = id.as_u64_pair();
+    let (time, number) = NEXT.get();
     // Nothing is carried from the number, which is chance, to the bits beside it that say which form of UUID this is.
-    NEXT.set(Uuid::from_u64_pair(time, VARIANT | (number.wrapping_add(1) & !(0b11 << 62))));
-    CallId(id)
+    NEXT.set((time, VARIANT | (number.wrapping_add(1) & !(0b11 << 62))));
+    CallId(Uuid::from_u64_pair(time, number))
 }
 
 /// The first bits of the second half, which say what the others mean.

@@ -1,8 +1,8 @@
 //! Bounds on calls: at once, of the whole server, and of one tool where its definition says so; and of one tool in a
 //! time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_core::duration;
@@ -22,21 +22,22 @@ pub(crate) struct Limits {
     /// As many have it as calls run, and this one.
     place: Arc<()>,
     most: usize,
+    /// Who asks for the last place.
+    turn: Mutex<()>,
 }
 
 impl Limits {
     pub(crate) fn new(most: usize) -> Self {
-        Self { place: Arc::default(), most }
+        Self { place: Arc::default(), most, turn: Mutex::default() }
     }
 
     /// Gives a call its place, or refuses it before anything has happened.
+    #[inline]
     pub(crate) fn admit(&self, entry: &Entry, plan: &Plan) -> Result<Admission, CallError> {
-        let place = Arc::clone(&self.place);
-        // Two that come in the same moment for the last place may both be refused; it is never given twice.
-        if self.running() > self.most {
+        let place = self.enter().or_else(|| self.enter_in_turn()).ok_or_else(|| {
             let message = format!("{} calls are running already; try again later", self.most);
-            return Err(CallError::new(ErrorCode::Overloaded, message));
-        }
+            CallError::new(ErrorCode::Overloaded, message)
+        })?;
         let waiting = match &entry.turns {
             Some(turns) => Some(Waiting::enter(turns).ok_or_else(|| {
                 let message = format!("too many calls wait for `{}`; try again later", entry.qualified);
@@ -49,6 +50,18 @@ impl Limits {
             window.take(rate, clock::now()).map_err(|wait| rate_limited(&entry.qualified, rate, wait))?;
         }
         Ok(Admission { waiting, turn: None, _place: place })
+    }
+
+    fn enter(&self) -> Option<Arc<()>> {
+        let place = Arc::clone(&self.place);
+        (self.running() <= self.most).then_some(place)
+    }
+
+    /// Two that come in the same moment see one another, and neither takes the last place: one after the other does.
+    #[cold]
+    fn enter_in_turn(&self) -> Option<Arc<()>> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.enter()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -125,5 +138,33 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn the_last_place_is_given_once_also_where_several_come_at_once() {
+        for most in [1, 3] {
+            let (limits, together) = (Limits::new(most), Barrier::new(4));
+            for _ in 0..2_000 {
+                let enter = || {
+                    together.wait();
+                    let place = limits.enter().or_else(|| limits.enter_in_turn());
+                    together.wait();
+                    place.is_some()
+                };
+                let given = std::thread::scope(|scope| {
+                    let tries = [(); 4].map(|()| scope.spawn(enter));
+                    tries.map(|attempt| attempt.join().unwrap()).into_iter().filter(|given| *given).count()
+                });
+                assert_eq!(given, most);
+                assert!(limits.is_idle());
+            }
+        }
     }
 }

@@ -35,12 +35,12 @@ use self::checks::unrecorded;
 pub(crate) use self::checks::{milliseconds, too_late};
 use self::enter::Refused;
 use self::unfinished::{State, Unfinished};
+use crate::depth;
 use crate::events::Background;
 use crate::function::guarded;
 use crate::limits::Limits;
 use crate::registry::{Entry, Registry};
 use crate::stages::{self, Next, Stage};
-use crate::depth;
 
 /// A call that is over, one way or the other.
 #[derive(Debug, Clone)]
@@ -180,11 +180,7 @@ impl Pipeline {
         Ok(None)
     }
 
-    async fn run_in_background(
-        &self,
-        mut call: Call,
-        accepted: oneshot::Sender<Result<Answer, CallError>>,
-    ) {
+    async fn run_in_background(&self, mut call: Call, accepted: oneshot::Sender<Result<Answer, CallError>>) {
         let (id, record) = (call.id(), Arc::new(call.asked.running()));
         let (running, entered) =
             self.background.enter(id, call.tenant().clone(), self.stopping.child_token());

@@ -98,6 +98,7 @@ impl Tools {
     }
 
     /// Makes the checks of a call.
+    #[inline]
     fn begin(
         &self,
         name: &str,
@@ -240,6 +241,7 @@ fn object(args: impl Serialize) -> Result<Map<String, Value>, CallError> {
     }
 }
 
+#[inline]
 fn only_object(args: Value) -> Result<Map<String, Value>, CallError> {
     match args {
         Value::Object(map) => Ok(map),

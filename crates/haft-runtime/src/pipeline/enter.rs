@@ -55,6 +55,9 @@ impl Pipeline {
     }
 
     /// Makes the checks of a call that nobody records; [`Pipeline::outcome`] runs it.
+    ///
+    /// This and what it calls is made anew in the caller: between them there would be little but moves.
+    #[inline]
     pub fn begin(&self, found: Found, request: Request) -> Result<Call, CallError> {
         if self.ledger.is_some() {
             return Err(CallError::internal("this server records its calls"));
@@ -63,16 +66,20 @@ impl Pipeline {
     }
 
     /// Makes the checks that need no waiting.
+    #[inline]
     pub(super) fn admit(&self, request: Request, found: Found) -> Result<Call, Box<Refused>> {
         let Found { entry, open } = found;
         let timeout = request.timeout;
         let mut asked = Box::new(self.asked(request, entry));
         match self.check(&mut asked, open, timeout) {
-            Ok((plan, admission)) => Ok(Call { plan, asked, cancel: None, attempt: 0, admission, left: None }),
+            Ok((plan, admission)) => {
+                Ok(Call { plan, asked, cancel: None, attempt: 0, admission, left: None })
+            }
             Err(error) => Err(Box::new(Refused { error: asked.entry.for_model(error), asked })),
         }
     }
 
+    #[inline]
     fn check(
         &self,
         asked: &mut Asked,
@@ -93,6 +100,7 @@ impl Pipeline {
         Ok((plan, admission))
     }
 
+    #[inline]
     fn asked(&self, request: Request, entry: Arc<Entry>) -> Asked {
         let Request { principal, args, mode, surface, events, labels, .. } = request;
         let started = clock::now();

@@ -247,6 +247,9 @@ impl Entry {
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.
     pub fn plan(&self, which: Which, executors: &Executors) -> Compiled {
         let (slot, spec) = self.slot(which);
+        if let Some(Ok(plan)) = slot.plan.get() {
+            return Ok(Arc::clone(plan));
+        }
         slot.found().unwrap_or_else(|| {
             let compiled = Plan::compile(spec, self.tool.folder(), executors);
             slot.keep(spec, compiled.map(Arc::new).map_err(Arc::from))

@@ -34,6 +34,10 @@ pub struct Snapshot {
     pub(super) names: Table<ToolName, Arc<[Arc<Entry>]>>,
     order: RedBlackTreeMapSync<ListKey, Arc<Entry>>,
     bundles: Table<BundleId, Arc<Bundle>>,
+    /// How many of them are not open.
+    closed: usize,
+    /// Whether there may be a tool whose bundle is not there.
+    strays: bool,
     unreadable: RedBlackTreeMapSync<String, Arc<Unreadable>>,
 }
 
@@ -44,6 +48,8 @@ impl Default for Snapshot {
             names: table(),
             order: RedBlackTreeMapSync::new_sync(),
             bundles: table(),
+            closed: 0,
+            strays: false,
             unreadable: RedBlackTreeMapSync::new_sync(),
         }
     }
@@ -69,6 +75,7 @@ impl Snapshot {
     }
 
     /// Finds the tool of a name where there is exactly one: the quick way, for the usual case.
+    #[inline]
     pub fn only(&self, tenant: &TenantId, name: &str) -> Option<&Arc<Entry>> {
         match &**self.names.get(name)? {
             [entry] if entry.tool.tenant == *tenant => Some(entry),
@@ -87,11 +94,18 @@ impl Snapshot {
     }
 
     /// Tells whether the bundle of a tool is switched on.
+    #[inline]
     pub fn is_open(&self, entry: &Entry) -> bool {
-        self.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open())
+        // Where all are open, as with a program's own tools, there is nothing to look up.
+        self.all_open() || self.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open())
+    }
+
+    fn all_open(&self) -> bool {
+        self.closed == 0 && !self.strays
     }
 
     /// Returns a tool as a call needs it.
+    #[inline]
     pub fn found(&self, entry: &Arc<Entry>) -> Found {
         Found { entry: Arc::clone(entry), open: self.is_open(entry) }
     }
@@ -120,6 +134,7 @@ impl Snapshot {
     }
 
     fn insert(&mut self, tool: Tool, executors: &Executors) {
+        self.strays |= !self.bundles.contains_key(&tool.bundle_id);
         let earlier = self.tools.get(&tool.id).cloned();
         let entry = Arc::new(Entry::new(tool, earlier.as_deref(), executors));
         if let Some(earlier) = earlier {
@@ -158,13 +173,21 @@ impl Snapshot {
         }
     }
 
+    fn forget(&mut self, bundle: BundleId) {
+        self.closed -= usize::from(self.bundle(bundle).is_some_and(|bundle| !bundle.is_open()));
+        self.bundles.remove_mut(&bundle);
+    }
+
     fn apply(&mut self, change: Change, executors: &Executors) {
         match change {
             Change::Bundle(bundle) => {
+                self.forget(bundle.id);
+                self.closed += usize::from(!bundle.is_open());
                 self.bundles.insert_mut(bundle.id, Arc::new(bundle));
             }
             Change::BundleGone(id) => {
-                self.bundles.remove_mut(&id);
+                self.forget(id);
+                self.strays = true;
             }
             Change::Tool(tool) => self.insert(*tool, executors),
             Change::ToolGone(id) => self.remove(id),
@@ -228,6 +251,7 @@ impl Registry {
     }
 
     /// Returns the same to who only looks something up, and does not wait while having it: that costs less.
+    #[inline]
     pub fn current(&self) -> Guard<Arc<Snapshot>> {
         self.snapshot.load()
     }

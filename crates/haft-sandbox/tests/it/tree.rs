@@ -244,8 +244,8 @@ fn with_word(word: &str) -> Vec<u32> {
 /// Returns the name by which a server's groups are known: its number and the moment of its start, as numbers come
 /// back and groups of a server of the same number may wait to be removed.
 pub(crate) fn name_of(pid: u32) -> String {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let start = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = told.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     format!("{pid}-{start}")
 }
 

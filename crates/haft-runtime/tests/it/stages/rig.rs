@@ -75,6 +75,17 @@ impl Rig {
         Self { pipeline, seen, registry, bundle, tools: Mutex::default() }
     }
 
+    /// Tells the registry of the bundle of all tools, as a change makes it.
+    pub(super) fn bundle(&self, change: impl FnOnce(&mut Bundle)) {
+        let mut bundle = self.bundle.clone();
+        change(&mut bundle);
+        self.registry.apply(vec![Change::Bundle(bundle)]);
+    }
+
+    pub(super) fn bundle_gone(&self) {
+        self.registry.apply(vec![Change::BundleGone(self.bundle.id)]);
+    }
+
     /// Adds a tool of the function of the same name, or changes its `execution`.
     pub(super) fn tool(&self, name: &str, execution: Value) -> &Self {
         self.tool_of(name, name, execution)
