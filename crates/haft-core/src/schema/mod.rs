@@ -5,6 +5,7 @@
 mod bounds;
 mod declared;
 mod message;
+mod quick;
 mod validate;
 
 pub use declared::declared;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::problem::Problem;
 use crate::schema::bounds;
 use crate::schema::message::{message, unexpected};
+use crate::schema::quick::Quick;
 
 /// The most violations that are listed of one value.
 const MAX_VIOLATIONS: usize = 20;
@@ -28,6 +29,8 @@ const MAX_JUDGEMENTS_TO_FIRST: u64 = 20_000_000;
 pub struct Schema {
     /// `None` for the schema that accepts everything.
     validator: Option<Validator>,
+    /// For most values of plain schemas.
+    quick: Option<Quick>,
     /// How many schemas judge one value at most.
     weight: u64,
     /// Whether it has an `anyOf` or `oneOf`.
@@ -58,7 +61,7 @@ impl Schema {
     pub fn compile(field: &str, schema: &Value) -> Result<Self, Vec<Problem>> {
         let weight = bounds::check(field, schema)?;
         if accepts_everything(schema) {
-            return Ok(Self { validator: None, weight, chooses: false });
+            return Ok(Self { validator: None, quick: None, weight, chooses: false });
         }
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -73,14 +76,14 @@ impl Schema {
                 let message = format!("not a valid JSON Schema: {}", message(&error));
                 vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
             })?;
-        Ok(Self { validator: Some(validator), weight, chooses: chooses(schema) })
+        Ok(Self { validator: Some(validator), quick: Quick::of(schema), weight, chooses: chooses(schema) })
     }
 
     /// Checks a value; returns the violations, bounded in number and length.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let Some(validator) = &self.validator else { return Ok(()) };
-        // The first pass allocates nothing, and nearly every value is valid.
-        if validator.is_valid(value) {
+        // Nearly every value is valid, and to know that takes no memory.
+        if self.quick.as_ref().is_some_and(|quick| quick.accepts(value)) || validator.is_valid(value) {
             return Ok(());
         }
         let (nodes, depth) = measure(value);
@@ -100,6 +103,14 @@ impl Schema {
             code: "schema".to_owned(),
             message: "does not fit the schema; it is too large to say where".to_owned(),
         }])
+    }
+}
+
+#[cfg(test)]
+impl Schema {
+    /// Tells whether a value fits, without the quick look.
+    pub(super) fn fits_exactly(&self, value: &Value) -> bool {
+        self.validator.as_ref().is_none_or(|validator| validator.is_valid(value))
     }
 }
 
