@@ -46,7 +46,8 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
         call.left = Some(Box::new(left));
     }
     // Innermost, so that every stage sees what the caller will.
-    output::check(&call.plan, outcome)
+    output::check(&call.plan, &mut outcome);
+    outcome
 }
 
 /// Runs the tool once. It is begun inside, so that a panic before the first wait is caught as well.

@@ -29,8 +29,20 @@ pub(super) fn beside(plan: &Plan, blocks: Vec<Value>, outcome: &mut Outcome) -> 
     }
 }
 
-/// Keeps an error within the limits, too: servers may put there what they like.
-fn shorten(plan: &Plan, mut error: CallError) -> CallError {
+/// Turns a value that is too large, or does not fit the output schema, to a failure, and keeps a failure within bounds.
+pub(super) fn check(plan: &Plan, outcome: &mut Outcome) {
+    match outcome {
+        Ok(value) => {
+            if let Err(error) = check_value(plan, value) {
+                *outcome = Err(error);
+            }
+        }
+        Err(error) => shorten(plan, error),
+    }
+}
+
+/// Servers may put into an error what they like.
+fn shorten(plan: &Plan, error: &mut CallError) {
     for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
         if text.len() > LONGEST_MESSAGE {
             *text = excerpt(text, LONGEST_MESSAGE / 4);
@@ -38,27 +50,21 @@ fn shorten(plan: &Plan, mut error: CallError) -> CallError {
     }
     let most = plan.spec.execution.limits.max_response_bytes;
     error.details = error.details.take().filter(|details| fits(details, most));
-    error
 }
 
-/// Turns a value that is too large, or does not fit the output schema, to a failure.
-pub(super) fn check(plan: &Plan, outcome: Outcome) -> Outcome {
-    let value = outcome.map_err(|error| shorten(plan, error))?;
+fn check_value(plan: &Plan, value: &Value) -> Result<(), CallError> {
     let most = plan.spec.execution.limits.max_response_bytes;
-    if !fits(&value, most) {
+    if !fits(value, most) {
         let message = format!("the value has more than the {most} bytes that `max_response_bytes` allows");
         return Err(CallError::new(ErrorCode::TooLarge, message));
     }
-    match plan.output.check(&value) {
-        Ok(()) => Ok(value),
-        Err(violations) => {
-            let first = violations.first().map_or("", |violation| violation.message.as_str());
-            let message = format!("the output does not fit the output schema: {first}");
-            Err(CallError::new(ErrorCode::InvalidOutput, message)
-                .with_details(json!({"violations": violations}))
-                .for_model("the tool returned an unexpected result"))
-        }
-    }
+    plan.output.check(value).map_err(|violations| {
+        let first = violations.first().map_or("", |violation| violation.message.as_str());
+        let message = format!("the output does not fit the output schema: {first}");
+        CallError::new(ErrorCode::InvalidOutput, message)
+            .with_details(json!({"violations": violations}))
+            .for_model("the tool returned an unexpected result")
+    })
 }
 
 /// Tells whether the JSON of a value has at most so many bytes, give or take what escapes and numbers add; stops
