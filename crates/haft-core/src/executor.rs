@@ -88,8 +88,15 @@ pub struct Principal {
     pub tenant: TenantId,
     /// Who calls.
     pub caller: Caller,
-    /// Where `${NAME}` finds its value.
-    pub secrets: Arc<dyn SecretSource>,
+    /// Asked by way of a call only, which keeps what it has seen out of its outcome.
+    secrets: Arc<dyn SecretSource>,
+}
+
+impl Principal {
+    /// Makes one whose `${NAME}` finds its value in these secrets.
+    pub fn new(tenant: TenantId, caller: Caller, secrets: Arc<dyn SecretSource>) -> Self {
+        Self { tenant, caller, secrets }
+    }
 }
 
 /// What an executor may know of a call. Clones are of the same call.
@@ -150,7 +157,7 @@ pub struct Left {
 impl CallContext {
     /// Makes the context of a call.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
-        let principal = Principal { tenant, caller: Caller::nobody(), secrets };
+        let principal = Principal::new(tenant, Caller::nobody(), secrets);
         Self::of(id, Arc::new(principal), Instant::now()..deadline)
     }
 

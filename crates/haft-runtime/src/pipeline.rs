@@ -116,7 +116,7 @@ impl Pipeline {
 
     /// Returns for whom calls of this caller run.
     pub fn principal(&self, tenant: TenantId, caller: Caller) -> Arc<Principal> {
-        Arc::new(Principal { tenant, caller, secrets: Arc::clone(&self.secrets) })
+        Arc::new(Principal::new(tenant, caller, Arc::clone(&self.secrets)))
     }
 
     /// Tells whether no call runs.
