@@ -111,8 +111,13 @@ impl Body {
         })
     }
 
-    /// Reads the body as JSON, whatever type it claims: `curl -d` says it is a form.
+    /// Reads the body as a JSON object, whatever type it claims: `curl -d` says it is a form.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        // A list would be taken for the fields in the order in which they happen to be declared.
+        if self.bytes.trim_ascii_start().starts_with(b"[") {
+            let message = "the body is not as expected: invalid type: sequence, expected an object";
+            return Err(ApiError::bad_request(message));
+        }
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = if error.is_data() {
                 self.misfit::<T>(&error)
@@ -167,6 +172,7 @@ mod tests {
             ),
             (r#"{"inner": 1}"#, "`inner`: invalid type: integer `1`, expected an object at line 1"),
             ("1", "invalid type: integer `1`, expected an object at line 1"),
+            (" [true]", "invalid type: sequence, expected an object"),
         ] {
             let body = Body { bytes: Bytes::from(text), media_type: String::new() };
             let error = body.json::<Wanted>().map(|read| (read.enabled, read.inner.names)).unwrap_err();

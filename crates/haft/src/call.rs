@@ -22,9 +22,7 @@ impl Tools {
     /// The error has a text for the operator and, by [`CallError::model_text`], one for the model. Dropping the
     /// future cancels the call.
     pub async fn execute(&self, name: &str, args: impl Serialize) -> Result<Value, CallError> {
-        let asked = Asked::new(object(args)?);
-        let mut call = self.begin(name, self.wanted(name).await, asked)?;
-        self.pipeline().outcome(&mut call).await
+        self.execute_json(name, json(args)?).await
     }
 
     /// Calls a tool with arguments that are JSON already, as a model sends them; they are taken as they are, and so
@@ -43,7 +41,7 @@ impl Tools {
     /// # }
     /// ```
     pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
-        let asked = Asked::new(only_object(args)?);
+        let asked = Asked { args: only_object(args)?, timeout: None, events: None };
         let mut call = self.begin(name, self.wanted(name).await, asked)?;
         self.pipeline().outcome(&mut call).await
     }
@@ -136,12 +134,6 @@ struct Asked {
     events: Option<Arc<dyn EventSink>>,
 }
 
-impl Asked {
-    fn new(args: Map<String, Value>) -> Self {
-        Self { args, timeout: None, events: None }
-    }
-}
-
 /// A call that is being said. Made by [`Tools::call`].
 ///
 /// ```
@@ -181,7 +173,7 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Sets the arguments: anything that is a JSON object.
     pub fn args(mut self, args: impl Serialize) -> Self {
-        self.args = object(args);
+        self.args = json(args).and_then(only_object);
         self
     }
 
@@ -234,11 +226,8 @@ impl<F: Fn(CallEvent) + Send + Sync> EventSink for Listener<F> {
 }
 
 /// Makes the arguments of a call of whatever a program has.
-fn object(args: impl Serialize) -> Result<Map<String, Value>, CallError> {
-    match serde_json::to_value(args) {
-        Ok(value) => only_object(value),
-        Err(error) => Err(no_object(&format!("what cannot be written as JSON: {error}"))),
-    }
+fn json(args: impl Serialize) -> Result<Value, CallError> {
+    serde_json::to_value(args).map_err(|error| no_object(&format!("what cannot be written as JSON: {error}")))
 }
 
 #[inline]

@@ -169,10 +169,11 @@ fn properties(value: &Value) -> Option<Vec<(String, Quick)>> {
     map.iter().map(|(name, schema)| Some((name.clone(), Quick::of(schema)?))).collect()
 }
 
-/// Tells whether a format is one that types of Rust have, of which JSON Schema knows nothing.
+/// The formats that types of Rust have, of which JSON Schema knows nothing.
+const SIZES: [&str; 10] =
+    ["int8", "int16", "int32", "int64", "int", "uint8", "uint16", "uint32", "uint64", "uint"];
+
 fn is_size_of_number(format: &Value) -> bool {
-    const SIZES: [&str; 10] =
-        ["int8", "int16", "int32", "int64", "int", "uint8", "uint16", "uint32", "uint64", "uint"];
     format.as_str().is_some_and(|format| SIZES.contains(&format))
 }
 
@@ -207,6 +208,16 @@ mod tests {
             json!(false),
         ] {
             assert!(Quick::of(&other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_library_takes_no_size_for_a_rule() {
+        for size in SIZES {
+            let schema = Schema::compile("schema", &json!({"format": size})).unwrap();
+            for value in [json!(i64::MIN), json!(i64::MAX), json!("text")] {
+                assert!(schema.fits_exactly(&value), "{size} {value}");
+            }
         }
     }
 

@@ -213,7 +213,7 @@ impl Filter {
 
     fn fits(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
-        let on = || tool.enabled && snapshot.bundle(tool.bundle_id).is_some_and(|bundle| bundle.is_open());
+        let on = || tool.enabled && snapshot.is_open(entry);
         self.sources.contains(&tool.source)
             && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
             && self.status.is_none_or(|status| tool.status == status)
