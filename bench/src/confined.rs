@@ -5,7 +5,7 @@ use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use haft_sandbox::{Command, Ending, EngineName, Level, Sandbox, Settings};
+use haft_sandbox::{Command, EngineName, ExitReason, Level, Sandbox, Settings};
 use tokio::task::JoinSet;
 
 /// How often each way is measured; interleaved, so that a noisy moment hits all of them.
@@ -99,7 +99,7 @@ fn bare(argv: &[&str]) -> Result<()> {
 async fn confined(sandbox: &Sandbox, engine: EngineName, level: Level, argv: &[&str]) -> Result<()> {
     let command = Command::new(sandbox.place(level, Some(engine))?, argv).env("PATH", "/usr/bin:/bin");
     let finished = sandbox.run(command, &mut |_, _| {}).await?;
-    ensure!(finished.ending == Ending::Exited(0), "{engine} {argv:?}: {finished:?}");
+    ensure!(finished.ending == ExitReason::Exited(0), "{engine} {argv:?}: {finished:?}");
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use haft_sandbox::{Command, Ending, Level, Sandbox, Settings};
+use haft_sandbox::{Command, ExitReason, Level, Sandbox, Settings};
 use serde_json::{Value, json};
 
 use crate::load::{self, Connection};
@@ -83,7 +83,7 @@ fn bare(argv: &[&str]) -> Result<()> {
 async fn in_sandbox(sandbox: &Sandbox, argv: &[&str]) -> Result<()> {
     let command = Command::new(sandbox.place(Level::Isolated, None)?, argv).env("PATH", "/usr/bin:/bin");
     let finished = sandbox.run(command, &mut |_, _| {}).await?;
-    ensure!(finished.ending == Ending::Exited(0), "{argv:?}: {finished:?}");
+    ensure!(finished.ending == ExitReason::Exited(0), "{argv:?}: {finished:?}");
     Ok(())
 }
 

@@ -17,10 +17,10 @@ use haft_core::runnable::Mode;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool, Usage};
-use haft_core::{Clock as _, Work};
+use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
-use haft_runtime::pipeline::{Caller, Parts, Pipeline, Request, Wanted};
+use haft_runtime::pipeline::{CallTarget, Caller, Pipeline, PipelineParts, Request};
 use haft_runtime::registry::Registry;
 use haft_wasm::{WasmExecutor, WasmSettings};
 use serde_json::{Map, Value, json};
@@ -110,7 +110,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     let registry = Arc::new(Registry::new(Executors::default().with(Arc::new(executor))));
     let (bundle, tool) = stored(spec(bytes)?);
     registry.apply(vec![Change::Bundle(bundle), Change::Tool(Box::new(tool))]);
-    let pipeline = Arc::new(Pipeline::new(Parts {
+    let pipeline = Arc::new(Pipeline::new(PipelineParts {
         registry,
         ledger: None,
         secrets: Arc::new(NoSecrets),
@@ -119,7 +119,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         max_running: 16,
         workspace: None,
     }));
-    let tool = Wanted::Named("add".parse().ok().context("a reference")?);
+    let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
     let caller = Caller { elevated: true, ..Caller::nobody() };
     let request = Request {
         principal: pipeline.principal(TenantId::default_tenant(), caller),
@@ -181,7 +181,11 @@ fn stored(spec: Arc<ToolSpec>) -> (Bundle, Tool) {
 struct NoSecrets;
 
 impl SecretSource for NoSecrets {
-    fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async { Ok(None) })
     }
 }

@@ -5,18 +5,18 @@ use haft_core::implementation::{Encoding, FileRead, FileWrite, Implementation};
 use haft_core::name::NameError;
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
-use haft_runtime::files::{Appending, Files, Listing};
+use haft_runtime::files::{AppendOptions, Files, ListOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::tool::{BuiltIn, Describe, describe};
 
 /// The largest file that is read or written.
-const LARGEST_TEXT: u64 = 1024 * 1024;
+const MAX_TEXT: u64 = 1024 * 1024;
 /// The largest file that something is added to.
-const LARGEST_LOG: u64 = 64 * 1024 * 1024;
+const MAX_LOG_SIZE: u64 = 64 * 1024 * 1024;
 /// The most entries of a listing.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 fn path(what: &str) -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": 4096, "description": what})
@@ -42,7 +42,7 @@ pub(crate) fn read_file() -> Result<ToolSpec, NameError> {
         encoding: Encoding::Utf8,
         root: None,
     });
-    spec.execution.limits.max_response_bytes = LARGEST_TEXT;
+    spec.execution.limits.max_response_bytes = MAX_TEXT;
     Ok(spec)
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn write_file() -> Result<ToolSpec, NameError> {
         mkdir: true,
         root: None,
     });
-    spec.execution.limits.max_request_bytes = LARGEST_TEXT;
+    spec.execution.limits.max_request_bytes = MAX_TEXT;
     Ok(spec)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn append_file() -> Result<ToolSpec, NameError> {
             "type": "object",
             "properties": {
                 "path": path("Path of the file, relative to the workspace"),
-                "content": {"type": "string", "maxLength": LARGEST_TEXT, "description": "The text to add"},
+                "content": {"type": "string", "maxLength": MAX_TEXT, "description": "The text to add"},
             },
             "required": ["path", "content"],
             "additionalProperties": false,
@@ -154,7 +154,7 @@ impl BuiltIn for AppendFile {
     type Args = AppendArgs;
 
     async fn call(&self, _call: &CallContext, args: AppendArgs) -> Outcome {
-        self.0.append(Appending { path: args.path, content: args.content, most: LARGEST_LOG }).await
+        self.0.append(AppendOptions { path: args.path, content: args.content, most: MAX_LOG_SIZE }).await
     }
 }
 
@@ -177,6 +177,6 @@ impl BuiltIn for ListFiles {
     type Args = ListArgs;
 
     async fn call(&self, _call: &CallContext, args: ListArgs) -> Outcome {
-        self.0.list(Listing { path: args.path, recursive: args.recursive, most: MOST_ENTRIES }).await
+        self.0.list(ListOptions { path: args.path, recursive: args.recursive, most: MAX_ENTRIES }).await
     }
 }

@@ -8,8 +8,8 @@ use haft_core::name::NameError;
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
-use haft_runtime::egress::{Egress, Outgoing};
-use haft_runtime::http::{Excess, Exchange, exchange};
+use haft_runtime::egress::{Egress, OutgoingRequest};
+use haft_runtime::http::{Exchange, OverflowPolicy, exchange};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, SET_COOKIE};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
@@ -19,12 +19,12 @@ use url::Url;
 use crate::tool::{BuiltIn, Describe, describe, invalid};
 
 /// The largest answer that is read.
-const LARGEST_ANSWER: u64 = 1024 * 1024;
+const MAX_ANSWER: u64 = 1024 * 1024;
 /// The largest body that is sent.
-const LARGEST_BODY: usize = 1024 * 1024;
+const MAX_BODY: usize = 1024 * 1024;
 /// How many headers are told, and how much of each.
-const MOST_HEADERS: usize = 64;
-const LONGEST_VALUE: usize = 1000;
+const MAX_HEADERS: usize = 64;
+const MAX_VALUE: usize = 1000;
 
 /// Headers that belong to the connection, not to the request.
 const OURS: [&str; 10] = [
@@ -53,7 +53,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "properties": {
                 "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The address, with http:// or https://"},
                 "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "description": "GET where it is left out"},
-                "headers": {"type": "object", "maxProperties": MOST_HEADERS, "additionalProperties": {"type": "string"}, "description": "Header names and values"},
+                "headers": {"type": "object", "maxProperties": MAX_HEADERS, "additionalProperties": {"type": "string"}, "description": "Header names and values"},
                 "query": {
                     "type": "object", "maxProperties": 200,
                     "additionalProperties": {"anyOf": [scalar.clone(), {"type": "array", "items": scalar}]},
@@ -94,7 +94,7 @@ impl BuiltIn for HttpRequest {
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let request = outgoing(&args)?;
-        let answer = exchange(&self.0, call, request, LARGEST_ANSWER, Excess::Fail).await?;
+        let answer = exchange(&self.0, call, request, MAX_ANSWER, OverflowPolicy::Fail).await?;
         Ok(describe_answer(&answer))
     }
 }
@@ -118,7 +118,7 @@ pub(crate) fn address(text: &str) -> Result<Url, CallError> {
     Ok(url)
 }
 
-fn outgoing(args: &Args) -> Result<Outgoing, CallError> {
+fn outgoing(args: &Args) -> Result<OutgoingRequest, CallError> {
     let mut url = address(&args.url)?;
     add_query(&mut url, &args.query);
     let method = args.method.as_deref().unwrap_or("GET");
@@ -134,15 +134,15 @@ fn outgoing(args: &Args) -> Result<Outgoing, CallError> {
         Some(Value::String(text)) => (Some(Bytes::from(text.clone())), Some("text/plain; charset=utf-8")),
         Some(other) => (Some(Bytes::from(other.to_string())), Some("application/json")),
     };
-    if body.as_ref().is_some_and(|body| body.len() > LARGEST_BODY) {
-        return Err(invalid(format!("`body` has more than {LARGEST_BODY} bytes")));
+    if body.as_ref().is_some_and(|body| body.len() > MAX_BODY) {
+        return Err(invalid(format!("`body` has more than {MAX_BODY} bytes")));
     }
     if let Some(kind) = kind
         && !headers.contains_key(CONTENT_TYPE)
     {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
-    Ok(Outgoing { method, url, headers, body, wanted: Vec::new() })
+    Ok(OutgoingRequest { method, url, headers, body, wanted: Vec::new() })
 }
 
 fn add_query(url: &mut Url, query: &Map<String, Value>) {
@@ -180,11 +180,11 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), CallErro
 
 fn describe_answer(answer: &Exchange) -> Value {
     let mut headers = Map::new();
-    for name in answer.headers.keys().filter(|name| **name != SET_COOKIE).take(MOST_HEADERS) {
+    for name in answer.headers.keys().filter(|name| **name != SET_COOKIE).take(MAX_HEADERS) {
         let values =
             answer.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
         let text = values.collect::<Vec<_>>().join(", ");
-        headers.insert(name.to_string(), excerpt(&text, LONGEST_VALUE).into());
+        headers.insert(name.to_string(), excerpt(&text, MAX_VALUE).into());
     }
     json!({"status": answer.status.as_u16(), "url": answer.url.as_str(), "headers": headers, "body": body(answer)})
 }

@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 use crate::tool::{Describe, describe, failed, invalid};
 
 /// The most fields of a mapping, its parts included.
-const MOST_FIELDS: usize = 200;
+const MAX_FIELDS: usize = 200;
 /// How deep a mapping may be nested.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// How many bytes, roughly, may be copied into the result.
-const MOST_COPIED: usize = 16 * 1024 * 1024;
+const MAX_COPIED: usize = 16 * 1024 * 1024;
 
 pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
@@ -44,8 +44,8 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
                                     item), an object is a nested mapping, anything else is taken as it is. A path without a match \
                                     leaves its field out.",
                 },
-                "pick": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_FIELDS, "description": "Fields to keep"},
-                "omit": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_FIELDS, "description": "Fields to drop"},
+                "pick": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_FIELDS, "description": "Fields to keep"},
+                "omit": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_FIELDS, "description": "Fields to drop"},
                 "defaults": {"type": "object", "description": "Values of fields that are missing or null"},
             },
             "required": ["data"],
@@ -71,7 +71,7 @@ struct Transform {
 pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
     let transform: Transform = serde_json::from_value(Value::Object(args))
         .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
-    let mut budget = Budget(MOST_COPIED);
+    let mut budget = Budget(MAX_COPIED);
     let data = match transform.data {
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(data) => data,
@@ -153,14 +153,14 @@ enum Source {
 
 impl Mapping {
     fn compile(mapping: &Map<String, Value>, fields: &mut usize, depth: usize) -> Result<Self, CallError> {
-        if depth > DEEPEST {
-            return Err(invalid(format!("`mapping` is nested deeper than {DEEPEST} levels")));
+        if depth > MAX_DEPTH {
+            return Err(invalid(format!("`mapping` is nested deeper than {MAX_DEPTH} levels")));
         }
         let mut compiled = Vec::with_capacity(mapping.len());
         for (name, source) in mapping {
             *fields += 1;
-            if *fields > MOST_FIELDS {
-                return Err(invalid(format!("`mapping` has more than {MOST_FIELDS} fields")));
+            if *fields > MAX_FIELDS {
+                return Err(invalid(format!("`mapping` has more than {MAX_FIELDS} fields")));
             }
             let source = match source {
                 Value::String(path) if path.starts_with('$') => {

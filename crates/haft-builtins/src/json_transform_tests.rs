@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::id::CallId;
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretError, SecretSource};
@@ -12,7 +12,11 @@ use super::*;
 struct None_;
 
 impl SecretSource for None_ {
-    fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -18,6 +18,6 @@ mod tool;
 mod web_fetch;
 mod web_search;
 
-pub use parts::{BuiltIns, EMAILS_PER_MINUTE, Parts, built_ins};
+pub use parts::{BuiltInParts, BuiltIns, EMAILS_PER_MINUTE, built_ins};
 pub use settings::{PlatformSettings, VARIABLES};
 pub use tool::{BuiltIn, Describe, describe, function};

@@ -16,7 +16,7 @@ use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch
 
 /// What built-in tools may use.
 #[derive(Clone)]
-pub struct Parts {
+pub struct BuiltInParts {
     /// The way to other hosts.
     pub egress: Egress,
     /// The folders of file tools; without any, there are no file tools.
@@ -41,8 +41,8 @@ pub struct BuiltIns {
 }
 
 /// Makes all built-in tools. The error is that of a name that is none; no such name is here.
-pub fn built_ins(parts: &Parts) -> Result<BuiltIns, NameError> {
-    let Parts { egress, files, clock, platform, emails_per_minute } = parts;
+pub fn built_ins(parts: &BuiltInParts) -> Result<BuiltIns, NameError> {
+    let BuiltInParts { egress, files, clock, platform, emails_per_minute } = parts;
     let functions = Functions::default();
     let mut specs = Vec::new();
     if let Some(files) = files {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::{Function, Implementation};
 use haft_core::name::{NameError, ToolName};
@@ -37,7 +37,7 @@ pub fn function<B: BuiltIn>(built_in: B) -> Arc<dyn Prepared> {
 struct Typed<B>(B);
 
 impl<B: BuiltIn> Prepared for Typed<B> {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             // The schema was checked before; this tells of what a schema of someone else's tool let through.
             let args = serde_json::from_value(Value::Object(args.clone()))

@@ -9,9 +9,9 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::error::CliError;
 
 /// The most bytes that are read from a file or from stdin.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The most bytes of a secret.
-const MOST_SECRET_BYTES: usize = 64 * 1024;
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
 /// Reads a text from a file, or from stdin where the path is `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
@@ -20,11 +20,11 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     let read = || {
         let mut text = String::new();
         let count = if from_stdin {
-            std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text)?
+            std::io::stdin().lock().take(MAX_BYTES + 1).read_to_string(&mut text)?
         } else {
-            std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?
+            std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?
         };
-        if count as u64 > MOST_BYTES {
+        if count as u64 > MAX_BYTES {
             return Err(std::io::Error::other("it is larger than 64 MiB"));
         }
         Ok(text)
@@ -40,7 +40,7 @@ pub(crate) fn read_secret(prompt: &str) -> Result<Secret, CliError> {
     if text.is_empty() {
         return Err(CliError::Usage("the value is empty; give it on stdin".to_owned()));
     }
-    if text.len() > MOST_SECRET_BYTES {
+    if text.len() > MAX_SECRET_BYTES {
         return Err(CliError::Usage("the value is larger than 64 KiB".to_owned()));
     }
     Ok(Secret::new(text.to_owned()))

@@ -8,7 +8,7 @@ use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
 use crate::tool::{Revision, Source, Status, Tool};
-use crate::{Timestamp, Work};
+use crate::{BoxFuture, Timestamp};
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub fn in_the_way(fault: &(dyn std::error::Error + 'static)) -> Option<&'static 
 
 /// A definition file that cannot be read and has no tool yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableFile {
     /// The file, relative to the home folder.
     pub path: String,
     /// The bundle whose folder holds it.
@@ -102,7 +102,7 @@ pub enum Change {
     /// A tool was removed.
     ToolGone(ToolId),
     /// A file cannot be read.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableFile),
     /// That file can be read now, or is gone.
     UnreadableGone(String),
 }
@@ -139,7 +139,7 @@ impl FileForm {
 
 /// A definition as its author wrote it, comments and layout included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthorText {
+pub struct SourceText {
     /// The form it is written in.
     pub form: FileForm,
     /// The text.
@@ -175,7 +175,7 @@ pub struct NewTool {
     /// The kind of file to write, where there are files.
     pub form: FileForm,
     /// What becomes the file, where it is of that form and says exactly what `spec` says.
-    pub text: Option<AuthorText>,
+    pub text: Option<SourceText>,
     /// Its switch.
     pub enabled: bool,
     /// Where it came from.
@@ -188,7 +188,7 @@ pub struct ToolChange {
     /// What it is from now on.
     pub spec: ToolSpec,
     /// What becomes the file, where it is of the file's form and says exactly what `spec` says.
-    pub text: Option<AuthorText>,
+    pub text: Option<SourceText>,
     /// Its status, where that changes.
     pub status: Option<Status>,
     /// Its switch, where that changes.
@@ -203,7 +203,7 @@ impl From<ToolSpec> for ToolChange {
 
 /// Whether a put made something new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum PutResult {
     /// It is new.
     Created,
     /// It was there and is different now.
@@ -235,28 +235,28 @@ pub enum Transition {
 /// Keeps bundles, tools and their revisions. Every write is durable and announced when it returns.
 pub trait Catalog: Send + Sync {
     /// Creates a bundle, replaces it, or revives a deleted one.
-    fn put_bundle(&self, bundle: PutBundle) -> Work<'_, Result<(Bundle, Put), StoreError>>;
+    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>>;
     /// Switches a bundle.
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> Work<'_, Result<Bundle, StoreError>>;
+    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>>;
     /// Marks an empty bundle as deleted.
-    fn delete_bundle(&self, id: BundleId) -> Work<'_, Result<(), StoreError>>;
+    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
-    fn create_tool(&self, tool: NewTool) -> Work<'_, Result<Tool, StoreError>>;
+    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>>;
     /// Changes a tool in one step; another content appends a revision, another text of the same content only
     /// replaces the file.
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> Work<'_, Result<Tool, StoreError>>;
+    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>>;
     /// Switches a tool.
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> Work<'_, Result<Tool, StoreError>>;
+    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>>;
     /// Moves a tool through its life.
-    fn transition(&self, id: ToolId, step: Transition) -> Work<'_, Result<Tool, StoreError>>;
+    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>>;
     /// Removes a tool; returns where its backup is, relative to the home folder.
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> Work<'_, Result<Option<String>, StoreError>>;
+    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
     /// Returns all revisions, newest first.
-    fn revisions(&self, id: ToolId) -> Work<'_, Result<Vec<Revision>, StoreError>>;
+    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>>;
     /// Stores the built-in tools that this program brings; those of other programs stay as they are.
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Work<'_, Result<(), StoreError>>;
+    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Adds calls to the usage counters.
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> Work<'_, Result<(), StoreError>>;
+    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
 /// A shared catalog.

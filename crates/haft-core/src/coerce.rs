@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 /// What is understood as `query`.
 const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
 /// How deep declared objects and arrays are looked into.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The largest whole number that a float tells apart from its neighbours.
-const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
+const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
 
 /// Brings arguments to the shape that a schema declares, as far as that is plain.
 pub fn coerce(schema: &Value, args: Value) -> Value {
@@ -30,7 +30,7 @@ pub fn coerce(schema: &Value, args: Value) -> Value {
         other => return other,
     };
     rename(schema, &mut args);
-    properties(schema, &mut args, DEEPEST);
+    properties(schema, &mut args, MAX_DEPTH);
     Value::Object(args)
 }
 
@@ -134,8 +134,8 @@ fn spelled(schema: &Value, text: &str) -> Option<Value> {
 /// Spells whole numbers as such where the schema declares integers: 5.0 is one to JSON Schema, and none to most
 /// functions. Arguments without a fraction cost a look.
 pub fn whole_numbers(schema: &Value, args: &mut Value) {
-    if has_float(args, DEEPEST) {
-        spell_whole(schema, args, DEEPEST);
+    if has_float(args, MAX_DEPTH) {
+        spell_whole(schema, args, MAX_DEPTH);
     }
 }
 
@@ -159,7 +159,7 @@ fn spell_whole(schema: &Value, value: &mut Value, depth: usize) {
     match value {
         Value::Number(number) if wants(schema, "integer") && !wants(schema, "number") => {
             if let Some(whole) = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)
-                && whole.abs() <= MOST_EXACT
+                && whole.abs() <= MAX_EXACT
                 // Its own text is the shortest way from one kind of number to the other.
                 && let Ok(whole) = format!("{whole:.0}").parse::<i64>()
             {

@@ -13,7 +13,7 @@ pub struct DurationError {
 }
 
 /// The longest duration that a definition may name: one day.
-pub const LONGEST: Duration = Duration::from_hours(24);
+pub const MAX_LENGTH: Duration = Duration::from_hours(24);
 
 /// Reads `500ms`, `30s`, `1.5s`, `5m`, `2h` and sequences of them; a bare number counts in `unit`.
 ///
@@ -46,7 +46,7 @@ pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
             _ => return Err(fail()),
         };
         let part = Duration::try_from_secs_f64(one.as_secs_f64() * amount).map_err(|_| fail())?;
-        total = total.checked_add(part).filter(|sum| *sum <= LONGEST).ok_or_else(fail)?;
+        total = total.checked_add(part).filter(|sum| *sum <= MAX_LENGTH).ok_or_else(fail)?;
         rest = next;
     }
     Ok(total)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use crate::Work;
+use crate::BoxFuture;
 use crate::call::ProcessRecord;
 use crate::id::CallId;
 use crate::implementation::Kind;
@@ -31,7 +31,7 @@ pub trait Executor: Send + Sync {
     /// Looks at what takes more than a moment, such as the syntax of a script; asked when a definition is written
     /// or checked, never when it is called. What could not be looked at is a problem with the code
     /// [`crate::problem::NOT_CHECKED`].
-    fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+    fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(std::future::ready(Vec::new()))
     }
     /// Compiles everything that does not depend on a call; says all that is wrong with the definition. `folder` is
@@ -42,7 +42,7 @@ pub trait Executor: Send + Sync {
 /// A tool, ready to run.
 pub trait Prepared: Send + Sync {
     /// Runs it once. Dropping the future cancels the call.
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome>;
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome>;
 
     /// Returns what a look at it has found wrong after it was compiled.
     fn fault(&self) -> Option<String> {
@@ -139,13 +139,13 @@ impl Clone for CallContext {
 /// What all clones of a context share.
 #[derive(Default)]
 struct Shared {
-    left: Mutex<Left>,
+    left: Mutex<CallArtifacts>,
     over: AtomicBool,
 }
 
 /// What a call has left besides its value.
 #[derive(Debug, Clone, Default)]
-pub struct Left {
+pub struct CallArtifacts {
     /// The secrets that it has seen, in all their forms.
     pub exposed: Vec<Secret>,
     /// What its process left, for the record of the call.
@@ -254,10 +254,10 @@ impl CallContext {
     }
 
     /// Takes what the call has left, if anything. The secrets stay known: something may still be at work for it.
-    pub fn take_left(&self) -> Option<Left> {
+    pub fn take_left(&self) -> Option<CallArtifacts> {
         let mut left = self.shared.get()?.left();
         let (process, content) = (left.process.take(), std::mem::take(&mut left.content));
-        Some(Left { exposed: left.exposed.clone(), process, content })
+        Some(CallArtifacts { exposed: left.exposed.clone(), process, content })
     }
 
     /// Tells those who watch.
@@ -284,16 +284,16 @@ impl CallContext {
     }
 
     /// Returns what says, when it is dropped, that the call is over, to functions that are still at work for it.
-    pub fn ending(&self) -> Ending<'_> {
-        Ending(self)
+    pub fn ending(&self) -> CallEndGuard<'_> {
+        CallEndGuard(self)
     }
 }
 
 /// Says that a call is over when it is dropped.
 #[must_use = "the call is over as soon as this is dropped"]
-pub struct Ending<'a>(&'a CallContext);
+pub struct CallEndGuard<'a>(&'a CallContext);
 
-impl Drop for Ending<'_> {
+impl Drop for CallEndGuard<'_> {
     fn drop(&mut self) {
         // Where nothing is shared, nobody else has the context.
         if let Some(shared) = self.0.shared.get() {
@@ -303,7 +303,7 @@ impl Drop for Ending<'_> {
 }
 
 impl Shared {
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, CallArtifacts> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Work;
+use crate::BoxFuture;
 use crate::call::{CallRecord, CallStatus};
 use crate::catalog::StoreError;
 use crate::id::{CallId, ToolId};
@@ -50,19 +50,19 @@ pub trait Ledger: Send + Sync {
         false
     }
     /// Tries whether records can be stored again; returns why not.
-    fn probe(&self) -> Work<'_, Result<(), StoreError>> {
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
     /// Stores a call, or its newer state.
-    fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>>;
+    fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Stores a call unless its idempotency key is taken.
-    fn reserve(&self, call: CallRecord) -> Work<'_, Result<Reservation, StoreError>>;
+    fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>>;
     /// Returns one call.
     fn call<'a>(
         &'a self,
         tenant: &'a TenantId,
         id: CallId,
-    ) -> Work<'a, Result<Option<CallRecord>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<CallRecord>, StoreError>>;
     /// Lists calls, newest first.
-    fn calls(&self, query: CallQuery) -> Work<'_, Result<CallPage, StoreError>>;
+    fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<CallPage, StoreError>>;
 }

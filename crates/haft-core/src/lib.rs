@@ -8,19 +8,16 @@ pub mod audit;
 pub mod bundle;
 pub mod call;
 pub mod catalog;
-pub mod check;
 pub mod coerce;
-pub mod dialect;
 pub mod duration;
+pub mod encode;
 pub mod executor;
-pub mod export;
 pub mod hash;
 pub mod id;
 pub mod implementation;
 pub mod ledger;
 pub mod mcp;
 pub mod name;
-pub mod openapi;
 pub mod outcome;
 pub mod output;
 pub mod page;
@@ -31,7 +28,6 @@ pub mod runnable;
 pub mod schema;
 pub mod secret;
 pub mod spec;
-pub mod template;
 pub mod token;
 pub mod tool;
 
@@ -41,7 +37,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 /// A boxed future: how the traits of this crate say "this may wait" without naming a runtime.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Tells the time, so that tests can set it.
 pub trait Clock: Send + Sync {

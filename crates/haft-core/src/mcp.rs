@@ -1,19 +1,17 @@
 //! MCP servers whose tools haft uses: what is configured, what they list, and what becomes of it.
 
-mod import;
-mod soften;
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use import::{Import, Imported, MOST_TOOLS, READ_ONLY, import};
-
 use crate::Timestamp;
 use crate::hash;
 use crate::name::{BundleSlug, TenantId};
 use crate::spec::Policy;
+
+/// The most tools that haft takes from one server.
+pub const MAX_TOOLS: usize = 10_000;
 
 /// An MCP server that is configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +141,7 @@ pub enum OAuthGrant {
 
 /// A tool as a server lists it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Listed {
+pub struct ListedTool {
     /// Its name there.
     pub name: String,
     /// Its name for people.
@@ -163,7 +161,7 @@ pub struct Listed {
     pub read_only: bool,
 }
 
-impl Listed {
+impl ListedTool {
     /// Returns the digest of everything that a model reads of it. Another digest means that it may do something
     /// else than what someone agreed to.
     pub fn digest(&self) -> String {

@@ -16,14 +16,14 @@ const AROUND_BYTES: usize = 128;
 
 /// What is kept of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Printed<'a> {
+pub struct StreamOutput<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
     /// How many bytes were left out.
     pub left_out: u64,
 }
 
-impl Printed<'_> {
+impl StreamOutput<'_> {
     fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.bytes)
     }
@@ -157,8 +157,8 @@ fn harmless(letter: char) -> char {
 mod tests {
     use super::*;
 
-    fn printed(bytes: &[u8], left_out: u64) -> Printed<'_> {
-        Printed { bytes, left_out }
+    fn printed(bytes: &[u8], left_out: u64) -> StreamOutput<'_> {
+        StreamOutput { bytes, left_out }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod literals;
 mod server;
 
 pub use literals::literals;
-pub use server::{Literal, ShownServer, server};
+pub use server::{CredentialLiteral, RedactedServer, server};
 
 use std::collections::HashSet;
 

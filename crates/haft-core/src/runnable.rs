@@ -35,7 +35,7 @@ impl Mode {
 /// Everything that the rule looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent input of the rule")]
-pub struct Standing {
+pub struct RunState {
     /// Whether the bundle is switched on.
     pub bundle_enabled: bool,
     /// Whether the tool is switched on.
@@ -53,7 +53,7 @@ pub struct Standing {
 /// Why a tool may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refusal {
+pub enum NotRunnable {
     /// The bundle is switched off.
     BundleDisabled,
     /// The tool is switched off.
@@ -68,19 +68,25 @@ pub enum Refusal {
     NotPublished,
 }
 
-impl Refusal {
+impl NotRunnable {
     /// Turns the refusal to the error that a caller gets.
     pub fn to_error(self, tool: &str, fault: Option<&str>) -> CallError {
         let (code, message) = match self {
-            Refusal::BundleDisabled => (ErrorCode::Disabled, format!("the bundle of `{tool}` is disabled")),
-            Refusal::ToolDisabled => (ErrorCode::Disabled, format!("`{tool}` is disabled")),
-            Refusal::StatusDisabled => (ErrorCode::Disabled, format!("the status of `{tool}` is `disabled`")),
-            Refusal::PolicyDenied => (ErrorCode::PolicyDenied, format!("the policy of `{tool}` is `deny`")),
-            Refusal::NotPublished => (
+            NotRunnable::BundleDisabled => {
+                (ErrorCode::Disabled, format!("the bundle of `{tool}` is disabled"))
+            }
+            NotRunnable::ToolDisabled => (ErrorCode::Disabled, format!("`{tool}` is disabled")),
+            NotRunnable::StatusDisabled => {
+                (ErrorCode::Disabled, format!("the status of `{tool}` is `disabled`"))
+            }
+            NotRunnable::PolicyDenied => {
+                (ErrorCode::PolicyDenied, format!("the policy of `{tool}` is `deny`"))
+            }
+            NotRunnable::NotPublished => (
                 ErrorCode::NotPublished,
                 format!("`{tool}` has no published revision; publish it, or call it in debug mode"),
             ),
-            Refusal::NotReady => {
+            NotRunnable::NotReady => {
                 let why = fault.unwrap_or("its definition cannot run");
                 return CallError::new(ErrorCode::NotReady, format!("`{tool}` is not ready: {why}"))
                     .for_model(format!("`{tool}` is not ready"));
@@ -92,24 +98,24 @@ impl Refusal {
 
 /// Decides: bundle enabled, tool enabled, ready, status not disabled, policy not deny,
 /// and either debug mode or something published.
-pub const fn runnable(standing: Standing, mode: Mode) -> Result<(), Refusal> {
+pub const fn runnable(standing: RunState, mode: Mode) -> Result<(), NotRunnable> {
     if !standing.bundle_enabled {
-        return Err(Refusal::BundleDisabled);
+        return Err(NotRunnable::BundleDisabled);
     }
     if !standing.tool_enabled {
-        return Err(Refusal::ToolDisabled);
+        return Err(NotRunnable::ToolDisabled);
     }
     if matches!(standing.status, Status::Disabled) {
-        return Err(Refusal::StatusDisabled);
+        return Err(NotRunnable::StatusDisabled);
     }
     if matches!(standing.policy, Policy::Deny) {
-        return Err(Refusal::PolicyDenied);
+        return Err(NotRunnable::PolicyDenied);
     }
     if matches!(mode, Mode::Production) && !standing.published {
-        return Err(Refusal::NotPublished);
+        return Err(NotRunnable::NotPublished);
     }
     if !standing.ready {
-        return Err(Refusal::NotReady);
+        return Err(NotRunnable::NotReady);
     }
     Ok(())
 }
@@ -132,7 +138,7 @@ mod tests {
                 for policy in [Policy::Allow, Policy::Deny, Policy::Elevated] {
                     for mode in [Mode::Production, Mode::Debug] {
                         let standing =
-                            Standing { bundle_enabled, tool_enabled, ready, status, policy, published };
+                            RunState { bundle_enabled, tool_enabled, ready, status, policy, published };
                         let expected = bundle_enabled
                             && tool_enabled
                             && ready
@@ -150,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_is_the_one_a_person_can_act_on() {
-        let standing = Standing {
+        let standing = RunState {
             bundle_enabled: false,
             tool_enabled: false,
             ready: false,
@@ -158,10 +164,10 @@ mod tests {
             policy: Policy::Deny,
             published: false,
         };
-        assert_eq!(runnable(standing, Mode::Production), Err(Refusal::BundleDisabled));
+        assert_eq!(runnable(standing, Mode::Production), Err(NotRunnable::BundleDisabled));
         assert_eq!(
             runnable(
-                Standing {
+                RunState {
                     bundle_enabled: true,
                     tool_enabled: true,
                     status: Status::Draft,
@@ -170,7 +176,7 @@ mod tests {
                 },
                 Mode::Production
             ),
-            Err(Refusal::NotPublished)
+            Err(NotRunnable::NotPublished)
         );
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::Work;
+use crate::BoxFuture;
+use crate::encode::{percent_encode, xml_escape};
 use crate::name::TenantId;
-use crate::template::{percent_encode, xml_escape};
 
 /// What is shown in place of a secret; written back, it means "unchanged".
 pub const MASK: &str = "***";
@@ -78,7 +78,7 @@ pub trait SecretSource: Send + Sync {
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>>;
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
 
     /// Returns where refresh tokens are kept; nothing means: no longer than the process lives.
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
@@ -99,7 +99,7 @@ pub struct GrantId {
 
 /// The turn of one process to use the refresh token of a grant.
 #[derive(Debug, Clone)]
-pub struct RefreshTurn {
+pub struct RefreshLock {
     /// The token that was kept last; without it, the configured one is the newest.
     pub token: Option<Secret>,
     /// Tells this turn from others.
@@ -110,16 +110,16 @@ pub struct RefreshTurn {
 /// that was used once may be worth nothing: whoever uses one waits for its turn.
 pub trait RefreshTokens: Send + Sync {
     /// Returns the token that was kept last, without a turn to use it up.
-    fn read<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<Option<Secret>, SecretError>>;
+    fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
     /// Waits for the turn.
-    fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>>;
+    fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>>;
     /// Keeps what is the newest token now, or forgets that there was one, and ends the turn.
     fn end<'a>(
         &'a self,
         grant: &'a GrantId,
         turn: i64,
         token: Option<&'a Secret>,
-    ) -> Work<'a, Result<(), SecretError>>;
+    ) -> BoxFuture<'a, Result<(), SecretError>>;
 }
 
 /// Replaces every occurrence of the given secrets in all strings (keys too) of a value.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use syn::{LitStr, Result};
 
 /// The longest time that a tool may take, as in definitions.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_LENGTH: Duration = Duration::from_hours(1);
 
 /// Reads a duration.
 pub(crate) fn read(literal: &LitStr) -> Result<Duration> {
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Option<Duration> {
             _ => return None,
         };
         let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
-        total = total.checked_add(part).filter(|sum| *sum <= LONGEST)?;
+        total = total.checked_add(part).filter(|sum| *sum <= MAX_LENGTH)?;
         rest = next;
     }
     Some(total)

@@ -13,17 +13,18 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, Executor as _};
 use haft_core::id::CallId;
-use haft_core::mcp::{Listed, McpServer, OAuthClient, OAuthGrant, Phase, StreamableHttp, Transport, import};
+use haft_core::mcp::{ListedTool, McpServer, OAuthClient, OAuthGrant, Phase, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::Outcome;
-use haft_core::secret::{GrantId, RefreshTokens, RefreshTurn, Secret, SecretError, SecretSource};
+use haft_core::secret::{GrantId, RefreshLock, RefreshTokens, Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_mcp::client::{Callback, ClientParts, McpClients, McpExecutor, McpHome};
-use haft_runtime::egress::{Egress, EgressRules, Outgoing};
+use haft_definition::mcp_import::import;
+use haft_mcp::client::{Callback, ClientParts, McpClients, McpExecutor, McpServerStore};
+use haft_runtime::egress::{Egress, EgressRules, OutgoingRequest};
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use http::{HeaderMap, Method};
 use serde_json::{Map, Value, json};
@@ -34,7 +35,7 @@ type Fault = Box<dyn Error + Send + Sync>;
 /// Where people are sent back to; nobody listens there.
 const REDIRECT: &str = "http://127.0.0.1:18789/api/mcp-servers/oauth/callback";
 /// How often somebody would agree to the same login before they gave up.
-const MOST_LOGINS: usize = 3;
+const MAX_LOGINS: usize = 3;
 
 /// The one secret that a scenario may give, and the logins.
 #[derive(Default)]
@@ -51,7 +52,7 @@ impl SecretSource for Memory {
         &'a self,
         _tenant: &'a TenantId,
         _name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(std::future::ready(Ok(self.client_secret.clone())))
     }
 
@@ -61,13 +62,13 @@ impl SecretSource for Memory {
 }
 
 impl RefreshTokens for Kept {
-    fn read<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }
 
-    fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>> {
-        Box::pin(async move { Ok(RefreshTurn { token: self.read(grant).await?, number: 0 }) })
+    fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>> {
+        Box::pin(async move { Ok(RefreshLock { token: self.read(grant).await?, number: 0 }) })
     }
 
     fn end<'a>(
@@ -75,7 +76,7 @@ impl RefreshTokens for Kept {
         grant: &'a GrantId,
         _turn: i64,
         token: Option<&'a Secret>,
-    ) -> Work<'a, Result<(), SecretError>> {
+    ) -> BoxFuture<'a, Result<(), SecretError>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match token {
             Some(token) => drop(kept.insert(grant.key.clone(), token.clone())),
@@ -89,16 +90,16 @@ impl RefreshTokens for Kept {
 #[derive(Default)]
 struct Home(Mutex<Vec<ToolSpec>>);
 
-impl McpHome for Home {
-    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+impl McpServerStore for Home {
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn listed<'a>(
         &'a self,
         server: &'a McpServer,
-        tools: Vec<Listed>,
-    ) -> Work<'a, Result<Vec<String>, StoreError>> {
+        tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         let taken = import(server, &tools).tools.into_iter().map(|tool| tool.spec).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = taken;
         Box::pin(std::future::ready(Ok(Vec::new())))
@@ -133,11 +134,11 @@ impl Person {
     /// Opens the address, agrees, and comes back.
     async fn log_in(&mut self) -> Result<(), Fault> {
         self.logins += 1;
-        if self.logins > MOST_LOGINS {
+        if self.logins > MAX_LOGINS {
             return Err("the server wants one login after another".into());
         }
         let url = self.clients.begin_login(&self.tenant, &self.id, "a person", REDIRECT).await?;
-        let request = Outgoing {
+        let request = OutgoingRequest {
             method: Method::GET,
             url,
             headers: HeaderMap::new(),

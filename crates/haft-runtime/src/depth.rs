@@ -7,7 +7,7 @@ use haft_core::outcome::{CallError, ErrorCode};
 
 /// How many calls may stand within one another. In a build that is not optimised a level takes 48 KB of stack, and 61 KB
 /// with seven layers around it: together half of the 2 MiB that threads have, which leaves the other half to the tools.
-pub(crate) const DEEPEST: u32 = 16;
+pub(crate) const MAX_DEPTH: u32 = 16;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -20,11 +20,11 @@ pub(crate) fn current() -> u32 {
 
 /// Refuses a call of what has this name where too many are at work around it.
 pub(crate) fn check(name: &str) -> Result<(), CallError> {
-    if current() < DEEPEST {
+    if current() < MAX_DEPTH {
         return Ok(());
     }
     let message = format!(
-        "`{name}` was not run: {DEEPEST} calls stand within one another already, which is the most; a tool that calls \
+        "`{name}` was not run: {MAX_DEPTH} calls stand within one another already, which is the most; a tool that calls \
          itself, directly or by way of others, has to come to an end"
     );
     Err(CallError::new(ErrorCode::TooDeep, message))

@@ -14,7 +14,7 @@ const BUFFER: usize = 256;
 
 /// A call that runs in the background.
 #[derive(Clone)]
-pub struct Running {
+pub struct BackgroundCall {
     /// For whom it runs.
     pub tenant: TenantId,
     /// Stops it.
@@ -24,7 +24,7 @@ pub struct Running {
     past: Arc<Mutex<VecDeque<CallEvent>>>,
 }
 
-impl Running {
+impl BackgroundCall {
     /// Returns the latest events, and listens to all further ones; the channel closes when the call is over.
     pub fn subscribe(&self) -> (Vec<CallEvent>, broadcast::Receiver<CallEvent>) {
         // Under the lock, so that no event is in both or in neither.
@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-impl EventSink for Running {
+impl EventSink for BackgroundCall {
     fn emit(&self, event: CallEvent) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         if past.len() == BUFFER {
@@ -47,19 +47,19 @@ impl EventSink for Running {
 
 /// All calls that run in the background.
 #[derive(Default)]
-pub struct Background {
-    calls: Mutex<HashMap<CallId, Arc<Running>>>,
+pub struct BackgroundCalls {
+    calls: Mutex<HashMap<CallId, Arc<BackgroundCall>>>,
 }
 
-impl Background {
+impl BackgroundCalls {
     /// Enters a call; it is listed until the guard is dropped.
     pub(crate) fn enter(
         self: &Arc<Self>,
         id: CallId,
         tenant: TenantId,
         cancel: CancellationToken,
-    ) -> (Arc<Running>, Entered) {
-        let running = Arc::new(Running {
+    ) -> (Arc<BackgroundCall>, Entered) {
+        let running = Arc::new(BackgroundCall {
             tenant,
             cancel,
             events: broadcast::Sender::new(BUFFER),
@@ -70,18 +70,18 @@ impl Background {
     }
 
     /// Finds a running call.
-    pub fn get(&self, tenant: &TenantId, id: CallId) -> Option<Arc<Running>> {
+    pub fn get(&self, tenant: &TenantId, id: CallId) -> Option<Arc<BackgroundCall>> {
         self.lock().get(&id).filter(|running| running.tenant == *tenant).cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, Arc<Running>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<CallId, Arc<BackgroundCall>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Keeps a call listed.
 pub(crate) struct Entered {
-    background: Arc<Background>,
+    background: Arc<BackgroundCalls>,
     id: CallId,
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn who_comes_late_is_told_the_latest_events() {
-        let background = Arc::new(Background::default());
+        let background = Arc::new(BackgroundCalls::default());
         let cancel = CancellationToken::new();
         let (running, _entered) =
             background.enter(CallId(Uuid::now_v7()), TenantId::default_tenant(), cancel);

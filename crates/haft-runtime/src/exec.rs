@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{CommandTemplate, Scope, Values};
+use haft_template::{CommandTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
 use crate::process::{Environment, Job, Processes, Reading, STOPS_WITHIN, check_size, required};
@@ -34,7 +34,7 @@ impl Executor for ExecExecutor {
         Kind::Exec
     }
 
-    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(async move {
             match &spec.implementation {
                 // What a template becomes is looked at where it is compiled.
@@ -92,7 +92,7 @@ impl Ready {
 }
 
 impl Prepared for Ready {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
 

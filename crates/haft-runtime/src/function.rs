@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
@@ -151,7 +151,7 @@ struct WithDefaults {
 }
 
 impl Prepared for WithDefaults {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> BoxFuture<'a, Outcome> {
         if self.defaults.keys().all(|name| args.contains_key(name)) {
             return self.function.run(call, args);
         }
@@ -171,7 +171,7 @@ where
     F: Fn(Args) -> R + Send + Sync,
     R: Future<Output = Outcome> + Send + 'static,
 {
-    fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Args) -> BoxFuture<'a, Outcome> {
         Box::pin((self.0)(args.clone()))
     }
 }
@@ -183,7 +183,7 @@ impl<F> Prepared for Blocking<F>
 where
     F: Fn(&CallContext, Args) -> Outcome + Send + Sync + 'static,
 {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Args) -> BoxFuture<'a, Outcome> {
         let (function, call, args) = (Arc::clone(&self.0), call.clone(), args.clone());
         Box::pin(run_blocking(move || function(&call, args)))
     }

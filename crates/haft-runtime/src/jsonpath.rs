@@ -13,7 +13,7 @@ use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
 /// How often a path may search all depths.
-const MOST_DESCENTS: usize = 2;
+const MAX_DESCENTS: usize = 2;
 
 /// How many values one search may touch.
 const BUDGET: usize = 2_000_000;
@@ -25,7 +25,7 @@ const BYTES_PER_VALUE: usize = 64;
 const FILTER_COST: usize = 20;
 
 /// The longest path; the parser is recursive.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// What the parser says, without the names of its rules.
 fn in_words(error: &impl ToString) -> String {
@@ -48,13 +48,13 @@ struct Step {
 
 /// The value is too large for this path.
 #[derive(Debug, PartialEq, Eq)]
-pub struct TooMuchWork;
+pub struct PathBudgetExceeded;
 
 impl JsonPath {
     /// Compiles a path; says in words what is wrong with it.
     pub fn compile(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("the path is longer than {LONGEST} bytes"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("the path is longer than {MAX_LENGTH} bytes"));
         }
         if !text.starts_with('$') {
             return Err("not a JSONPath: it begins with `$`, as in `$.items[0].id`".to_owned());
@@ -62,8 +62,8 @@ impl JsonPath {
         let query = parse_json_path(text).map_err(|error| format!("not a JSONPath: {}", in_words(&error)))?;
         let descents =
             query.segments.iter().filter(|segment| matches!(segment, Segment::Descendant(_))).count();
-        if descents > MOST_DESCENTS {
-            return Err(format!("more than {MOST_DESCENTS} times `..` in one JSONPath"));
+        if descents > MAX_DESCENTS {
+            return Err(format!("more than {MAX_DESCENTS} times `..` in one JSONPath"));
         }
         if !query.segments.iter().flat_map(selectors).all(is_bounded) {
             return Err(
@@ -81,7 +81,7 @@ impl JsonPath {
     }
 
     /// Returns every match, in the order of the document.
-    pub fn find<'v>(&self, root: &'v Value) -> Result<Vec<&'v Value>, TooMuchWork> {
+    pub fn find<'v>(&self, root: &'v Value) -> Result<Vec<&'v Value>, PathBudgetExceeded> {
         let mut walk = Walk { left: BUDGET };
         let mut nodes = vec![root];
         for step in &self.steps {
@@ -133,13 +133,13 @@ struct Walk {
 }
 
 impl Walk {
-    fn spend(&mut self, cost: usize) -> Result<(), TooMuchWork> {
-        self.left = self.left.checked_sub(cost).ok_or(TooMuchWork)?;
+    fn spend(&mut self, cost: usize) -> Result<(), PathBudgetExceeded> {
+        self.left = self.left.checked_sub(cost).ok_or(PathBudgetExceeded)?;
         Ok(())
     }
 
     /// Collects a container and all containers inside it; the parser of answers bounds the depth.
-    fn descend<'v>(&mut self, node: &'v Value, out: &mut Vec<&'v Value>) -> Result<(), TooMuchWork> {
+    fn descend<'v>(&mut self, node: &'v Value, out: &mut Vec<&'v Value>) -> Result<(), PathBudgetExceeded> {
         self.spend(1)?;
         match node {
             Value::Array(items) => {
@@ -154,7 +154,7 @@ impl Walk {
         }
     }
 
-    fn weigh(&mut self, node: &Value) -> Result<(), TooMuchWork> {
+    fn weigh(&mut self, node: &Value) -> Result<(), PathBudgetExceeded> {
         self.spend(1)?;
         match node {
             Value::Array(items) => items.iter().try_for_each(|item| self.weigh(item)),
@@ -171,7 +171,7 @@ impl Walk {
         &mut self,
         selectors: &[(JpQuery, usize)],
         nodes: &[&'v Value],
-    ) -> Result<Vec<&'v Value>, TooMuchWork> {
+    ) -> Result<Vec<&'v Value>, PathBudgetExceeded> {
         let mut out = Vec::new();
         for node in nodes {
             let children = match node {
@@ -329,9 +329,9 @@ mod tests {
         }
         let find =
             |path: &str, value: &Value| JsonPath::compile(path).unwrap().find(value).map(|found| found.len());
-        assert_eq!(find("$..*..*", &nested), Err(TooMuchWork));
-        assert_eq!(find("$..*", &nested), Err(TooMuchWork));
-        assert_eq!(find("$[?@ > 0]", &wide), Err(TooMuchWork));
+        assert_eq!(find("$..*..*", &nested), Err(PathBudgetExceeded));
+        assert_eq!(find("$..*", &nested), Err(PathBudgetExceeded));
+        assert_eq!(find("$[?@ > 0]", &wide), Err(PathBudgetExceeded));
         assert_eq!(find("$[*]", &wide), Ok(200_000));
         let long_key = json!({"k".repeat(1_000_000): vec![1; 100_000]});
         assert_eq!(find("$.*[*]", &long_key), Ok(100_000));

@@ -12,10 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::clock;
 use crate::rate::Rate;
-use crate::registry::{Entry, Plan};
+use crate::registry::{CompiledTool, Entry};
 
 /// How many calls may wait for their turn of one tool: more would only fill up the server.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// The bound of the whole server.
 pub(crate) struct Limits {
@@ -33,7 +33,7 @@ impl Limits {
 
     /// Gives a call its place, or refuses it before anything has happened.
     #[inline]
-    pub(crate) fn admit(&self, entry: &Entry, plan: &Plan) -> Result<Admission, CallError> {
+    pub(crate) fn admit(&self, entry: &Entry, plan: &CompiledTool) -> Result<Admission, CallError> {
         let place = self.enter().or_else(|| self.enter_in_turn()).ok_or_else(|| {
             let message = format!("{} calls are running already; try again later", self.most);
             CallError::new(ErrorCode::Overloaded, message)
@@ -131,7 +131,7 @@ impl Waiting {
     fn enter(turns: &Arc<Turns>) -> Option<Self> {
         // The guard comes first: dropping it takes the count back.
         let guard = Self(Arc::clone(turns));
-        (turns.waiting.fetch_add(1, Ordering::AcqRel) < MOST_WAITING).then_some(guard)
+        (turns.waiting.fetch_add(1, Ordering::AcqRel) < MAX_WAITING).then_some(guard)
     }
 }
 

@@ -29,14 +29,14 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use self::call::Call;
-pub use self::request::{Caller, Labels, Principal, Request, Wanted};
+pub use self::request::{CallTarget, Caller, Labels, Principal, Request};
 
 use self::checks::unrecorded;
 pub(crate) use self::checks::{milliseconds, too_late};
 use self::enter::Refused;
 use self::unfinished::{State, Unfinished};
 use crate::depth;
-use crate::events::Background;
+use crate::events::BackgroundCalls;
 use crate::function::guarded;
 use crate::limits::Limits;
 use crate::registry::{Entry, Registry};
@@ -44,7 +44,7 @@ use crate::stages::{self, Next, Stage};
 
 /// A call that is over, one way or the other.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CompletedCall {
     /// The record, outcome included.
     pub record: Arc<CallRecord>,
     /// Whether an earlier call's outcome is given again.
@@ -58,14 +58,14 @@ pub struct Pipeline {
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn SecretSource>,
     stages: Vec<Arc<dyn Stage>>,
-    background: Arc<Background>,
+    background: Arc<BackgroundCalls>,
     limits: Arc<Limits>,
     workspace: Option<Arc<Path>>,
     stopping: CancellationToken,
 }
 
 /// What a pipeline is made of.
-pub struct Parts {
+pub struct PipelineParts {
     /// The tools.
     pub registry: Arc<Registry>,
     /// Where calls are kept, if anywhere.
@@ -84,8 +84,8 @@ pub struct Parts {
 
 impl Pipeline {
     /// Makes a pipeline.
-    pub fn new(parts: Parts) -> Self {
-        let Parts { registry, ledger, secrets, clock, stages, max_running, workspace } = parts;
+    pub fn new(parts: PipelineParts) -> Self {
+        let PipelineParts { registry, ledger, secrets, clock, stages, max_running, workspace } = parts;
         let limits = Arc::new(Limits::new(max_running));
         let (background, stopping) = (Arc::default(), CancellationToken::new());
         Self { registry, ledger, clock, secrets, stages, background, limits, workspace, stopping }
@@ -110,7 +110,7 @@ impl Pipeline {
     }
 
     /// Returns the calls that run in the background.
-    pub fn background(&self) -> &Arc<Background> {
+    pub fn background(&self) -> &Arc<BackgroundCalls> {
         &self.background
     }
 
@@ -129,11 +129,15 @@ impl Pipeline {
         self.stopping.cancel();
     }
 
-    /// Runs a call to its end. An error here is a fault of the request; a tool that fails is an [`Answer`].
+    /// Runs a call to its end. An error here is a fault of the request; a tool that fails is an [`CompletedCall`].
     ///
     /// Dropping the future cancels the call, unless it has an idempotency key: whoever sends such a call again
     /// wants its outcome.
-    pub async fn call(self: &Arc<Self>, tool: Wanted, request: Request) -> Result<Answer, CallError> {
+    pub async fn call(
+        self: &Arc<Self>,
+        tool: CallTarget,
+        request: Request,
+    ) -> Result<CompletedCall, CallError> {
         let found = self.find(tool, &request).await?;
         let call = match self.admit(request, found) {
             Ok(call) => call,
@@ -153,7 +157,11 @@ impl Pipeline {
     }
 
     /// Starts a call in the background and returns its record as soon as that is durable.
-    pub async fn start(self: &Arc<Self>, tool: Wanted, request: Request) -> Result<Answer, CallError> {
+    pub async fn start(
+        self: &Arc<Self>,
+        tool: CallTarget,
+        request: Request,
+    ) -> Result<CompletedCall, CallError> {
         let found = self.find(tool, &request).await?;
         let call = match self.admit(request, found) {
             Ok(call) => call,
@@ -172,7 +180,7 @@ impl Pipeline {
         answer.await.unwrap_or_else(|_| Err(CallError::internal("a call was lost before it was accepted")))
     }
 
-    async fn accept(&self, call: &Call) -> Result<Option<Answer>, CallError> {
+    async fn accept(&self, call: &Call) -> Result<Option<CompletedCall>, CallError> {
         if call.asked.has_key() {
             return self.reserve(call).await;
         }
@@ -180,14 +188,18 @@ impl Pipeline {
         Ok(None)
     }
 
-    async fn run_in_background(&self, mut call: Call, accepted: oneshot::Sender<Result<Answer, CallError>>) {
+    async fn run_in_background(
+        &self,
+        mut call: Call,
+        accepted: oneshot::Sender<Result<CompletedCall, CallError>>,
+    ) {
         let (id, record) = (call.id(), Arc::new(call.asked.running()));
         let (running, entered) =
             self.background.enter(id, call.tenant().clone(), self.stopping.child_token());
         call.cancel = Some(running.cancel.clone());
         call.asked.context.events = Some(running);
         // The call runs also where nobody waits for the acceptance any more.
-        let _ = accepted.send(Ok(Answer { record, replayed: false }));
+        let _ = accepted.send(Ok(CompletedCall { record, replayed: false }));
         if let Err(error) = self.run(call).await {
             tracing::error!(call = %id, error = %error, "a background call was not recorded");
         }
@@ -213,7 +225,7 @@ impl Pipeline {
     }
 
     /// Takes the idempotency key, or finds the call that has it.
-    async fn reserve(&self, call: &Call) -> Result<Option<Answer>, CallError> {
+    async fn reserve(&self, call: &Call) -> Result<Option<CompletedCall>, CallError> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
         let reservation = ledger.reserve(call.asked.running()).await.map_err(unrecorded)?;
         let Reservation::Existing(earlier) = reservation else { return Ok(None) };
@@ -230,11 +242,11 @@ impl Pipeline {
                 .retryable(true)
                 .with_details(json!({"call_id": earlier.id})));
         }
-        Ok(Some(Answer { record: Arc::from(earlier), replayed: true }))
+        Ok(Some(CompletedCall { record: Arc::from(earlier), replayed: true }))
     }
 
     /// Runs the stages and records what they came to, before anyone learns of it.
-    async fn run(&self, call: Call) -> Result<Answer, CallError> {
+    async fn run(&self, call: Call) -> Result<CompletedCall, CallError> {
         self.registry.count(call.entry(), call.started_at());
         let mut unfinished = Unfinished { state: State::Running(call), ledger: self.ledger.as_ref() };
         let outcome = match &mut unfinished.state {
@@ -250,7 +262,7 @@ impl Pipeline {
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")
         })?;
-        Ok(Answer { record, replayed: false })
+        Ok(CompletedCall { record, replayed: false })
     }
 
     /// Runs the stages within deadline and cancellation; a panic in one of them is an outcome. Dropping the future

@@ -9,7 +9,7 @@ use haft_core::spec::{Retry, ToolSpec, default_backoff};
 /// How often a safe request is tried again where the definition says nothing.
 const DEFAULT_ATTEMPTS: u32 = 2;
 /// The longest wait between two attempts.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Returns how a tool is repeated.
 pub(crate) fn policy(spec: &ToolSpec) -> Retry {
@@ -37,8 +37,7 @@ pub(crate) fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) 
     if !error.retryable || attempt >= retry.attempts {
         return None;
     }
-    let doubled =
-        Duration::from_millis(retry.backoff_ms).saturating_mul(1 << attempt.min(16)).min(LONGEST_WAIT);
+    let doubled = Duration::from_millis(retry.backoff_ms).saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
     let jittered = doubled.mul_f64(0.5 + random / 2.0);
     Some(error.retry_after.map_or(jittered, |asked| asked.max(jittered)))
 }
@@ -66,6 +65,6 @@ mod tests {
         error.retry_after = Some(Duration::from_secs(7));
         assert_eq!(wait(&retry, &error, 0, 0.5), Some(Duration::from_secs(7)));
         let huge = Retry { attempts: u32::MAX, backoff_ms: u64::MAX };
-        assert!(wait(&huge, &error, 4000, 1.0).unwrap() <= LONGEST_WAIT);
+        assert!(wait(&huge, &error, 4000, 1.0).unwrap() <= MAX_WAIT);
     }
 }

@@ -20,14 +20,14 @@ pub enum Stream {
 
 /// What is kept of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// How many bytes were left out.
     pub left_out: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// Returns the bytes as text; what is not UTF-8 is replaced. A cut is not marked.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
@@ -73,7 +73,7 @@ impl Captured {
 
 /// How reading ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CaptureEnd {
     /// Both streams were closed, or had nothing more.
     Closed,
     /// The process wrote far more than is kept.
@@ -84,9 +84,9 @@ pub enum Ended {
 /// error are kept: a result begins at its start, and the reason of a failure stands at the end.
 pub struct Capture {
     /// The beginning of the standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// The end of the standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     most: usize,
     total: u64,
 }
@@ -94,7 +94,7 @@ pub struct Capture {
 impl Capture {
     /// Keeps at most so many bytes of each stream.
     pub fn new(most: usize) -> Self {
-        Self { stdout: Captured::default(), stderr: Captured::default(), most, total: 0 }
+        Self { stdout: CapturedOutput::default(), stderr: CapturedOutput::default(), most, total: 0 }
     }
 
     /// Reads until both streams are closed, or the process floods them.
@@ -103,7 +103,7 @@ impl Capture {
         mut stdout: impl AsyncRead + Unpin,
         mut stderr: impl AsyncRead + Unpin,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> io::Result<Ended> {
+    ) -> io::Result<CaptureEnd> {
         let (mut first, mut second) = (vec![0; 16 << 10], vec![0; 4 << 10]);
         let (mut reads_first, mut reads_second) = (true, true);
         while reads_first || reads_second {
@@ -119,11 +119,11 @@ impl Capture {
             self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
             if self.is_flooded() {
                 self.finish();
-                return Ok(Ended::Flooded);
+                return Ok(CaptureEnd::Flooded);
             }
         }
         self.finish();
-        Ok(Ended::Closed)
+        Ok(CaptureEnd::Closed)
     }
 
     /// Takes what two pipes hold at this moment, without waiting for more. Their ends here must not block.
@@ -132,17 +132,17 @@ impl Capture {
         stdout: impl AsFd,
         stderr: impl AsFd,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Ended {
+    ) -> CaptureEnd {
         let mut buffer = vec![0; 16 << 10];
         for (stream, pipe) in [(Stream::Stdout, stdout.as_fd()), (Stream::Stderr, stderr.as_fd())] {
             while let Ok(length @ 1..) = rustix::io::read(pipe, &mut buffer) {
                 self.take(stream, buffer.get(..length).unwrap_or_default(), watch);
                 if self.is_flooded() {
-                    return Ended::Flooded;
+                    return CaptureEnd::Flooded;
                 }
             }
         }
-        Ended::Closed
+        CaptureEnd::Closed
     }
 
     fn is_flooded(&self) -> bool {
@@ -171,16 +171,16 @@ impl Capture {
 mod tests {
     use super::*;
 
-    async fn capture(out: &[u8], err: &[u8], most: usize) -> (Captured, Captured) {
+    async fn capture(out: &[u8], err: &[u8], most: usize) -> (CapturedOutput, CapturedOutput) {
         let mut capture = Capture::new(most);
         let mut seen = 0;
         let ended = capture.read(out, err, &mut |_, chunk| seen += chunk.len()).await.unwrap();
-        assert_eq!((ended, seen), (Ended::Closed, out.len() + err.len()));
+        assert_eq!((ended, seen), (CaptureEnd::Closed, out.len() + err.len()));
         (capture.stdout, capture.stderr)
     }
 
-    fn captured(bytes: &[u8], left_out: u64) -> Captured {
-        Captured { bytes: bytes.to_vec(), left_out }
+    fn captured(bytes: &[u8], left_out: u64) -> CapturedOutput {
+        CapturedOutput { bytes: bytes.to_vec(), left_out }
     }
 
     #[tokio::test]
@@ -205,7 +205,7 @@ mod tests {
         let mut capture = Capture::new(30_000);
         let mut seen = 0;
         let ended = capture.drain(&out, &err, &mut |_, chunk| seen += chunk.len());
-        assert_eq!((ended, seen), (Ended::Closed, 40_000));
+        assert_eq!((ended, seen), (CaptureEnd::Closed, 40_000));
         assert_eq!(
             (capture.stdout, capture.stderr),
             (captured(&vec![b'x'; 30_000], 10_000), captured(b"", 0))

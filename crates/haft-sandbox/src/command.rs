@@ -13,7 +13,7 @@ use crate::settings::EngineName;
 /// One process to run confined.
 pub struct Command {
     /// Where it runs: from [`crate::Sandbox::place`].
-    pub place: Place,
+    pub place: SandboxLayout,
     /// The program, found in the `PATH` of [`Command::env`] unless it has a slash, and its arguments.
     pub argv: Vec<OsString>,
     /// The whole environment: nothing is inherited.
@@ -24,22 +24,22 @@ pub struct Command {
     pub network: bool,
     /// Folders of the machine that it gets besides what the level gives.
     pub binds: Vec<Bind>,
-    /// Small files that it finds in the folder [`Place::files`], read-only.
+    /// Small files that it finds in the folder [`SandboxLayout::files`], read-only.
     pub files: Vec<File>,
-    /// Where it starts; `None` means its private working folder, [`Place::work`].
+    /// Where it starts; `None` means its private working folder, [`SandboxLayout::work`].
     pub directory: Option<PathBuf>,
     /// What it may use.
     pub limits: Limits,
     /// The image, for the engines that have images.
     pub image: Option<String>,
     /// Whether it is itself the first process of a process namespace: then nothing stands beside it that what it
-    /// starts could reach, and none of those can end it. Only where [`Place::has_own_processes`].
+    /// starts could reach, and none of those can end it. Only where [`SandboxLayout::has_own_processes`].
     pub first_process: bool,
 }
 
 impl Command {
     /// Makes a command without network, with an empty environment and the usual limits.
-    pub fn new(place: Place, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+    pub fn new(place: SandboxLayout, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             place,
             argv: argv.into_iter().map(Into::into).collect(),
@@ -101,7 +101,7 @@ pub enum Input {
 
 /// Where a process runs: the engine, and its private folders as it sees them.
 #[derive(Debug)]
-pub struct Place {
+pub struct SandboxLayout {
     pub(crate) engine: EngineName,
     pub(crate) level: Level,
     pub(crate) work: PathBuf,
@@ -110,7 +110,7 @@ pub struct Place {
     pub(crate) folder: Option<Folder>,
 }
 
-impl Place {
+impl SandboxLayout {
     /// Returns the private folder in which the process works.
     pub fn work(&self) -> &Path {
         &self.work
@@ -154,7 +154,7 @@ pub enum Level {
 pub struct Bind {
     /// Where it lies.
     pub host: PathBuf,
-    /// Where the process finds it, where the engine can move it: see [`Place::seen_at`].
+    /// Where the process finds it, where the engine can move it: see [`SandboxLayout::seen_at`].
     pub guest: PathBuf,
     /// Whether the process may write there.
     pub writable: bool,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::capture::Captured;
+use crate::capture::CapturedOutput;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitReason {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -15,21 +15,21 @@ pub enum Ending {
     Stopped(Limit),
 }
 
-impl Ending {
+impl ExitReason {
     /// Reads the code that a supervisor passes on: a signal is 128 and its number, as shells have it.
     pub fn from_code(code: i32) -> Self {
         match code {
             129..=192 => Self::from_signal(code - 128),
-            _ => Ending::Exited(code),
+            _ => ExitReason::Exited(code),
         }
     }
 
     /// Reads a signal: a processor's time and a file's size are limits that the kernel tells by one.
     pub fn from_signal(signal: i32) -> Self {
         match signal {
-            libc::SIGXCPU => Ending::Stopped(Limit::Cpu),
-            libc::SIGXFSZ => Ending::Stopped(Limit::FileSize),
-            _ => Ending::Signalled(signal),
+            libc::SIGXCPU => ExitReason::Stopped(Limit::Cpu),
+            libc::SIGXFSZ => ExitReason::Stopped(Limit::FileSize),
+            _ => ExitReason::Signalled(signal),
         }
     }
 }
@@ -64,13 +64,13 @@ impl Limit {
 
 /// What came of a process.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct ProcessResult {
     /// How it ended.
-    pub ending: Ending,
+    pub ending: ExitReason,
     /// The beginning of what it wrote to its standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// The end of what it wrote to its standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// How long it took.
     pub took: Duration,
     /// Whether it met the limit of processes on its way.

@@ -22,11 +22,11 @@ mod settings;
 mod spawner;
 mod verdicts;
 
-pub use capture::{Capture, Captured, Ended, Stream};
-pub use command::{Bind, Command, File, Input, Level, Limits, Place};
-pub use ending::{Ending, Finished, Limit};
+pub use capture::{Capture, CaptureEnd, CapturedOutput, Stream};
+pub use command::{Bind, Command, File, Input, Level, Limits, SandboxLayout};
+pub use ending::{ExitReason, Limit, ProcessResult};
 pub use error::SandboxError;
-pub use running::{Running, StdinOf};
+pub use running::{Running, StdinHandle};
 pub use sandbox::Sandbox;
-pub use self_test::{Probe, Verdict};
+pub use self_test::{Probe, ProbeReport};
 pub use settings::{EngineName, Settings};

@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 
 use crate::cgroup::Group;
-use crate::ending::{Ending, Limit};
+use crate::ending::{ExitReason, Limit};
 use crate::engine::{Folder, Removal};
 use crate::error::SandboxError;
 use crate::settings::EngineName;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What the caller holds of a process's standard input.
 #[derive(Debug)]
-pub enum StdinOf {
+pub enum StdinHandle {
     /// The end of a pipe that is written.
     Pipe(ChildStdin),
     /// The other end of a socket.
@@ -36,7 +36,7 @@ pub enum StdinOf {
 #[derive(Debug)]
 pub struct Running {
     /// Its standard input, where the command asked for a pipe or a socket.
-    pub stdin: Option<StdinOf>,
+    pub stdin: Option<StdinHandle>,
     /// Its standard output.
     pub stdout: Option<ChildStdout>,
     /// Its standard error.
@@ -106,7 +106,7 @@ impl Hold {
 /// The end of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
-    pub(crate) ending: Ending,
+    pub(crate) ending: ExitReason,
     pub(crate) processes_met: bool,
 }
 
@@ -120,7 +120,7 @@ impl Running {
     }
 
     /// Waits until the process has ended. By then everything that it started is gone, too.
-    pub async fn wait(&mut self) -> Result<Ending, SandboxError> {
+    pub async fn wait(&mut self) -> Result<ExitReason, SandboxError> {
         self.end().await.map(|end| end.ending)
     }
 
@@ -145,7 +145,7 @@ impl Running {
         let Ok(status) = waited else {
             // What is left is cleaned up by whoever drops this, or by the next start.
             tracing::warn!(%engine, "a process that was killed does not end; it is left to the kernel");
-            return Ok(End { ending: Ending::Signalled(libc::SIGKILL), processes_met: false });
+            return Ok(End { ending: ExitReason::Signalled(libc::SIGKILL), processes_met: false });
         };
         let status = status.map_err(SandboxError::system("wait for a process"))?;
         let ran = rest.hold.ran(status).await;
@@ -158,10 +158,10 @@ impl Running {
             (group.is_some_and(Group::memory_met), group.is_some_and(Group::processes_met));
         clean_up(rest).await;
         let code = ran.map_err(|()| SandboxError::Engine { engine, message: String::new() })?;
-        let mut ending = Ending::from_code(code);
+        let mut ending = ExitReason::from_code(code);
         // A process that was killed for memory and ended by itself afterwards has told its own story.
-        if memory_met && matches!(ending, Ending::Signalled(libc::SIGKILL)) {
-            ending = Ending::Stopped(Limit::Memory);
+        if memory_met && matches!(ending, ExitReason::Signalled(libc::SIGKILL)) {
+            ending = ExitReason::Stopped(Limit::Memory);
         }
         Ok(End { ending, processes_met })
     }

@@ -9,13 +9,13 @@ use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::OnceCell;
 
-use crate::capture::{Capture, Ended, Stream};
-use crate::command::{Command, Input, Level, Place};
-use crate::ending::{Ending, Finished, Limit};
+use crate::capture::{Capture, CaptureEnd, Stream};
+use crate::command::{Command, Input, Level, SandboxLayout};
+use crate::ending::{ExitReason, Limit, ProcessResult};
 use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, Workshop};
 use crate::error::SandboxError;
-use crate::running::{Running, StdinOf};
-use crate::self_test::Verdict;
+use crate::running::{Running, StdinHandle};
+use crate::self_test::ProbeReport;
 use crate::settings::{EngineName, Settings};
 use crate::verdicts::Verdicts;
 
@@ -63,7 +63,7 @@ impl Sandbox {
     }
 
     /// Returns what real probes found about an engine; the first caller waits for them.
-    pub async fn verdict(&self, engine: EngineName) -> Arc<Verdict> {
+    pub async fn verdict(&self, engine: EngineName) -> Arc<ProbeReport> {
         self.inner.verdicts.of(self, engine, None).await
     }
 
@@ -91,7 +91,7 @@ impl Sandbox {
 
     /// Makes the place for one process. Containers cannot show the machine's files, so a process that shall see
     /// them runs under bubblewrap there.
-    pub fn place(&self, level: Level, engine: Option<EngineName>) -> Result<Place, SandboxError> {
+    pub fn place(&self, level: Level, engine: Option<EngineName>) -> Result<SandboxLayout, SandboxError> {
         let settings = self.settings();
         let engine = match (engine.unwrap_or(settings.engine), level) {
             (EngineName::Docker | EngineName::Podman, Level::Host) => EngineName::Bubblewrap,
@@ -112,7 +112,7 @@ impl Sandbox {
             Some(base) => (base.join("work"), base.join("files")),
             None => (engine::WORK.into(), engine::FILES.into()),
         };
-        Ok(Place { engine, level, work, files, folder })
+        Ok(SandboxLayout { engine, level, work, files, folder })
     }
 
     /// Runs a process to its end, or to its limits, and tells what happened. Dropping the future ends it.
@@ -120,7 +120,7 @@ impl Sandbox {
         &self,
         command: Command,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Finished, SandboxError> {
+    ) -> Result<ProcessResult, SandboxError> {
         self.check(&command).await?;
         self.run_unexamined(command, watch).await
     }
@@ -129,7 +129,7 @@ impl Sandbox {
         &self,
         mut command: Command,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Finished, SandboxError> {
+    ) -> Result<ProcessResult, SandboxError> {
         let limits = command.limits.clone();
         let input =
             if let Input::Bytes(bytes) = &mut command.input { mem::take(bytes) } else { Bytes::new() };
@@ -140,7 +140,7 @@ impl Sandbox {
         let stdin = running.stdin.take();
         let feed = async move {
             // A process that does not read its input has its reasons.
-            if let Some(StdinOf::Pipe(mut pipe)) = stdin {
+            if let Some(StdinHandle::Pipe(mut pipe)) = stdin {
                 drop(pipe.write_all(&input).await);
             }
             std::future::pending::<Infallible>().await
@@ -151,7 +151,7 @@ impl Sandbox {
                 ended = capture.read(stdout, stderr, watch) => ended,
                 never = feed => match never {},
             };
-            let flooded = matches!(ended, Ok(Ended::Flooded));
+            let flooded = matches!(ended, Ok(CaptureEnd::Flooded));
             // Nobody reads any more.
             if flooded || ended.is_err() {
                 running.kill();
@@ -171,8 +171,8 @@ impl Sandbox {
         capture.finish();
         let told: Result<_, SandboxError> = told.and_then(|stopped| Ok((end?, stopped)));
         let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;
-        Ok(Finished {
-            ending: stopped.map_or(end.ending, Ending::Stopped),
+        Ok(ProcessResult {
+            ending: stopped.map_or(end.ending, ExitReason::Stopped),
             stdout: capture.stdout,
             stderr: capture.stderr,
             took: running.started.elapsed(),

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use crate::command::{Command, Level, Limits};
-use crate::ending::Ending;
+use crate::ending::ExitReason;
 use crate::error::SandboxError;
 use crate::sandbox::Sandbox;
 use crate::settings::EngineName;
@@ -20,14 +20,14 @@ pub struct Probe {
 
 /// What all probes found about an engine.
 #[derive(Debug, Clone)]
-pub struct Verdict {
+pub struct ProbeReport {
     /// The engine.
     pub engine: EngineName,
     /// Each probe.
     pub probes: Vec<Probe>,
 }
 
-impl Verdict {
+impl ProbeReport {
     /// Tells whether the engine may serve.
     pub fn holds(&self) -> bool {
         self.probes.iter().all(|probe| probe.failure.is_none())
@@ -60,10 +60,10 @@ pub(crate) struct Subject<'a> {
 }
 
 /// Runs the probes at once.
-pub(crate) async fn examine(subject: Subject<'_>) -> Verdict {
+pub(crate) async fn examine(subject: Subject<'_>) -> ProbeReport {
     let engine = subject.engine;
     let starts = match run(subject, Level::Isolated, "echo started").await {
-        Ok((Ending::Exited(0), output)) if output.trim() == "started" => None,
+        Ok((ExitReason::Exited(0), output)) if output.trim() == "started" => None,
         Ok((ending, output)) => Some(format!("{ending:?} {}", output.trim())),
         Err(error) => Some(said(&error)),
     };
@@ -71,7 +71,7 @@ pub(crate) async fn examine(subject: Subject<'_>) -> Verdict {
     if probes.iter().all(|probe| probe.failure.is_none()) {
         probes.extend(Box::pin(attacks(subject)).await);
     }
-    let verdict = Verdict { engine, probes };
+    let verdict = ProbeReport { engine, probes };
     match verdict.reason() {
         None => tracing::info!(%engine, limits = subject.sandbox.limiter(), "the sandbox holds"),
         Some(reason) => {
@@ -165,7 +165,7 @@ fn said(error: &SandboxError) -> String {
     }
 }
 
-async fn run(subject: Subject<'_>, level: Level, script: &str) -> Result<(Ending, String), SandboxError> {
+async fn run(subject: Subject<'_>, level: Level, script: &str) -> Result<(ExitReason, String), SandboxError> {
     let place = subject.sandbox.place(level, Some(subject.engine))?;
     let mut command = Command::new(place, ["sh", "-c", script]).env("PATH", "/usr/bin:/bin");
     command.image = subject.image.map(str::to_owned);

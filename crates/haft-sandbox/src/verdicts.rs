@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::sandbox::Sandbox;
-use crate::self_test::{self, Subject, Verdict};
+use crate::self_test::{self, ProbeReport, Subject};
 use crate::settings::EngineName;
 
 /// How long a verdict that does not hold counts.
@@ -25,9 +25,9 @@ pub(crate) struct Verdicts {
 
 #[derive(Debug, Default)]
 struct Slot {
-    holds: OnceLock<Arc<Verdict>>,
+    holds: OnceLock<Arc<ProbeReport>>,
     /// Held while the probes run, so that all who wait share them.
-    failed: tokio::sync::Mutex<Option<(Instant, Arc<Verdict>)>>,
+    failed: tokio::sync::Mutex<Option<(Instant, Arc<ProbeReport>)>>,
 }
 
 impl Verdicts {
@@ -37,7 +37,7 @@ impl Verdicts {
         sandbox: &Sandbox,
         engine: EngineName,
         image: Option<&str>,
-    ) -> Arc<Verdict> {
+    ) -> Arc<ProbeReport> {
         let key = (engine, image.map(str::to_owned));
         let slot =
             Arc::clone(self.slots.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());

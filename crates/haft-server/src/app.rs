@@ -19,7 +19,7 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::RootsError;
 use haft_runtime::function::{FunctionExecutor, Functions};
-use haft_runtime::pipeline::{Parts, Pipeline};
+use haft_runtime::pipeline::{Pipeline, PipelineParts};
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
@@ -115,7 +115,7 @@ impl App {
             let (egress, files) = (means.egress.clone(), Some(means.files.clone()));
             let emails_per_minute = settings.built_ins.emails_per_minute;
             let clock = Arc::clone(&clock);
-            let parts = haft_builtins::Parts { egress, files, clock, platform, emails_per_minute };
+            let parts = haft_builtins::BuiltInParts { egress, files, clock, platform, emails_per_minute };
             install(&parts, &functions, built_ins)?
         } else {
             Installed { specs: built_ins, late: Late::default() }
@@ -136,7 +136,7 @@ impl App {
         });
         let mcp_clients = means.mcp_clients(&secrets, &store);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
-        let pipeline = Pipeline::new(Parts {
+        let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
             secrets,

@@ -16,7 +16,7 @@ use haft_core::Timestamp;
 use haft_core::audit::AuditRecord;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
-use haft_mcp::client::LoggedIn;
+use haft_mcp::client::LoginResult;
 use haft_store::Store;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ use crate::identity::{self, Identity};
 use crate::request_id;
 
 /// The longest target that is kept.
-const LONGEST: usize = 300;
+const MAX_LENGTH: usize = 300;
 
 const SUCCESS: &str = "success";
 
@@ -78,7 +78,7 @@ impl App {
 
 impl App {
     /// Records a login to an MCP server that came to its end: it is the work of whoever began it.
-    pub(crate) async fn record_login(&self, done: &LoggedIn) {
+    pub(crate) async fn record_login(&self, done: &LoginResult) {
         let record = self.store().new_record(AuditRecord {
             // The store gives both.
             id: Uuid::nil(),
@@ -140,7 +140,7 @@ fn new_record(app: &App, identity: &Identity, guess: Note) -> AuditRecord {
         actor: identity.caller.name.to_string(),
         actor_id: identity.token_id,
         action: guess.action,
-        target: excerpt(&guess.target, LONGEST),
+        target: excerpt(&guess.target, MAX_LENGTH),
         outcome: SUCCESS.to_owned(),
         request_id: request_id::current().unwrap_or_default(),
     })
@@ -148,7 +148,7 @@ fn new_record(app: &App, identity: &Identity, guess: Note) -> AuditRecord {
 
 async fn write(app: &App, mut record: AuditRecord, note: Option<Note>, outcome: &str) {
     if let Some(note) = note {
-        (record.action, record.target) = (note.action, excerpt(&note.target, LONGEST));
+        (record.action, record.target) = (note.action, excerpt(&note.target, MAX_LENGTH));
     }
     outcome.clone_into(&mut record.outcome);
     if let Err(error) = app.store().record_change(record).await {

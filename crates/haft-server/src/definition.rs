@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::{AuthorText, FileForm, Unreadable};
-use haft_core::dialect::{self, Defaults, Reading};
+use haft_core::catalog::{FileForm, SourceText, UnreadableFile};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{NOT_CHECKED, Problem, nearest};
+use haft_core::redact;
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
-use haft_core::{check, redact};
-use haft_runtime::registry::Plan;
+use haft_definition::check;
+use haft_definition::dialect::{self, Defaults, ParsedDefinition};
+use haft_runtime::registry::CompiledTool;
 use serde_json::Value;
 
 use crate::app::App;
@@ -32,7 +33,7 @@ impl Place {
     }
 
     /// The definition replaces the text of a file that could not be read; the name of the file may say its version.
-    pub(crate) fn of_file(file: &Unreadable) -> Self {
+    pub(crate) fn of_file(file: &UnreadableFile) -> Self {
         let stem = file.path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(stem, _)| stem);
         let version = stem.and_then(|stem| stem.split_once('@')).map(|(_, version)| version.to_owned());
         Self { name: Some(file.name.clone()), version }
@@ -40,7 +41,7 @@ impl Place {
 }
 
 /// Reads a body in the dialect that its type and its keys say.
-pub(crate) fn read(body: &Body, place: &Place) -> Result<Reading, ApiError> {
+pub(crate) fn read(body: &Body, place: &Place) -> Result<ParsedDefinition, ApiError> {
     read_text(body.text()?, form_of(body)?, place)
 }
 
@@ -64,14 +65,14 @@ fn form_of(body: &Body) -> Result<FileForm, ApiError> {
 
 /// Returns the body as its author wrote it, for the file. What the API answered is nobody's writing, and JSON on one
 /// line has no layout to keep: they are written out.
-pub(crate) fn author_text(body: &Body, reading: &Reading) -> Option<AuthorText> {
+pub(crate) fn author_text(body: &Body, reading: &ParsedDefinition) -> Option<SourceText> {
     let (form, text) = (form_of(body).ok()?, body.text().ok()?);
     let laid_out = form != FileForm::Json || text.trim().contains('\n');
-    (laid_out && !reading.answered).then(|| AuthorText { form, text: text.to_owned() })
+    (laid_out && !reading.answered).then(|| SourceText { form, text: text.to_owned() })
 }
 
 /// Reads a text of a known form.
-pub(crate) fn read_text(text: &str, form: FileForm, place: &Place) -> Result<Reading, ApiError> {
+pub(crate) fn read_text(text: &str, form: FileForm, place: &Place) -> Result<ParsedDefinition, ApiError> {
     let defaults = Defaults { name: place.name.clone(), version: place.version.clone() };
     dialect::read(text, form, &defaults).map_err(|problems| ApiError::invalid_definition(&problems))
 }
@@ -89,7 +90,7 @@ pub(crate) struct Checked {
 pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
-    (mut reading, text): (Reading, Option<&AuthorText>),
+    (mut reading, text): (ParsedDefinition, Option<&SourceText>),
     earlier: Option<&ToolSpec>,
     folder: Option<String>,
 ) -> Result<Checked, ApiError> {
@@ -99,7 +100,7 @@ pub(crate) async fn check(
         Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
     }));
     let placed = |problems: &mut Vec<Problem>| {
-        if let Some(AuthorText { form, text }) = text.filter(|_| !problems.is_empty()) {
+        if let Some(SourceText { form, text }) = text.filter(|_| !problems.is_empty()) {
             dialect::place(text, *form, problems);
         }
     };
@@ -120,7 +121,7 @@ pub(crate) async fn judge(
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
-) -> check::Checked {
+) -> check::CheckReport {
     let mut verdict = check::definition(spec);
     verdict.warnings.extend(shadowed(app, spec));
     let spec = Arc::new(spec.clone());
@@ -166,7 +167,7 @@ fn shadowed(app: &App, spec: &ToolSpec) -> Option<Problem> {
 pub(crate) const UNKNOWN_NAME: &str = "unknown_name";
 
 /// Warns of what a template names and nobody has: an argument that is misspelled, or a credential to come.
-async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Problem> {
+async fn missing_secrets(app: &App, tenant: &TenantId, plan: &CompiledTool) -> Vec<Problem> {
     let mut names = plan.prepared.secrets();
     names.sort_unstable();
     names.dedup();
@@ -191,9 +192,14 @@ async fn missing_secrets(app: &App, tenant: &TenantId, plan: &Plan) -> Vec<Probl
 }
 
 /// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.
-async fn compile(app: &App, spec: &Arc<ToolSpec>, folder: Option<String>) -> Result<Plan, Vec<Problem>> {
+async fn compile(
+    app: &App,
+    spec: &Arc<ToolSpec>,
+    folder: Option<String>,
+) -> Result<CompiledTool, Vec<Problem>> {
     let (spec, executors) = (Arc::clone(spec), app.registry().executors().clone());
-    let compiling = tokio::task::spawn_blocking(move || Plan::compile(&spec, folder.as_deref(), &executors));
+    let compiling =
+        tokio::task::spawn_blocking(move || CompiledTool::compile(&spec, folder.as_deref(), &executors));
     compiling.await.unwrap_or_else(|error| {
         tracing::error!(%error, "a definition could not be compiled");
         Err(vec![Problem::new("", "not_compiled", "the definition could not be compiled; see the log")])

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Caller, Role};
-use haft_mcp::server::{HttpService, McpServer, Seat, View};
+use haft_mcp::server::{ClientContext, HttpService, McpServer, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -23,7 +23,7 @@ use crate::routes::mcp::PIPE;
 use crate::settings::Settings;
 
 /// How many clients may be connected line by line.
-const MOST_PIPES: usize = 1000;
+const MAX_PIPES: usize = 1000;
 
 /// The MCP server.
 pub(crate) struct Mcp {
@@ -53,7 +53,7 @@ impl Mcp {
             http: server.http(max_bytes),
             server,
             max_bytes,
-            pipes: Arc::new(Semaphore::new(MOST_PIPES)),
+            pipes: Arc::new(Semaphore::new(MAX_PIPES)),
             stopping,
             ended: CancellationToken::new(),
         }
@@ -70,7 +70,7 @@ impl Mcp {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(&self, seat: Seat, request: Request) -> Response {
+    pub(crate) async fn answer(&self, seat: ClientContext, request: Request) -> Response {
         if body::claims_more(request.headers(), self.max_bytes) {
             body::discard(request).await;
             return self.http.too_large().map(Body::new);
@@ -79,7 +79,7 @@ impl Mcp {
     }
 
     /// Takes the connection of a request over, to carry messages line by line.
-    pub(crate) fn pipe(&self, seat: Seat, mut request: Request) -> Response {
+    pub(crate) fn pipe(&self, seat: ClientContext, mut request: Request) -> Response {
         let Ok(place) = Arc::clone(&self.pipes).try_acquire_owned() else {
             return ApiError::new(ErrorCode::Overloaded, "too many MCP clients are connected")
                 .into_response();
@@ -103,7 +103,7 @@ impl Mcp {
     }
 
     /// Serves the one client at the standard input and output of this process.
-    pub(crate) async fn serve_stdio(&self, seat: Seat) {
+    pub(crate) async fn serve_stdio(&self, seat: ClientContext) {
         let pipe = haft_mcp::server::stdio();
         self.server.serve_pipe(seat, pipe, self.max_bytes, self.ended.child_token()).await;
     }
@@ -124,14 +124,14 @@ pub struct StdioClient {
 pub struct UnknownBundle(pub BundleSlug);
 
 impl StdioClient {
-    pub(crate) fn seat(self, app: &App) -> Result<Seat, UnknownBundle> {
+    pub(crate) fn seat(self, app: &App) -> Result<ClientContext, UnknownBundle> {
         let tenant = TenantId::default_tenant();
         let view = match self.bundle {
             None => View::All,
             Some(slug) if has_bundle(app, &tenant, &slug) => View::Bundle(slug),
             Some(slug) => return Err(UnknownBundle(slug)),
         };
-        Ok(Seat {
+        Ok(ClientContext {
             tenant,
             token: "local".into(),
             caller: Caller { name: "local".into(), elevated: self.elevated, role: Role::Admin },

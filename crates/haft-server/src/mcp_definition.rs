@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
-use haft_core::check::names_user;
 use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
 use haft_core::spec::Policy;
+use haft_definition::check::names_user;
 use serde::Deserialize;
 use url::Url;
 use utoipa::ToSchema;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
-use haft_core::mcp::{Listed, McpServer, import};
+use haft_core::mcp::{ListedTool, McpServer};
 use haft_core::secret::SecretSource;
-use haft_mcp::client::{ClientParts, McpClients, McpHome};
+use haft_definition::mcp_import::import;
+use haft_mcp::client::{ClientParts, McpClients, McpServerStore};
 use haft_runtime::egress::Egress;
 use haft_sandbox::Sandbox;
 use haft_store::Store;
@@ -35,16 +36,16 @@ pub(crate) fn clients(
 /// Keeps what servers list in the store.
 struct StoredServers(Arc<Store>);
 
-impl McpHome for StoredServers {
-    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+impl McpServerStore for StoredServers {
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(self.0.mcp_servers())
     }
 
     fn listed<'a>(
         &'a self,
         server: &'a McpServer,
-        tools: Vec<Listed>,
-    ) -> Work<'a, Result<Vec<String>, StoreError>> {
+        tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
             let made = import(server, &tools);
             self.0.set_mcp_tools(server.clone(), made.tools).await?;

@@ -11,7 +11,7 @@ use haft_runtime::executors::Executors;
 use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
-use haft_runtime::python::{Interpreters, PythonExecutor};
+use haft_runtime::python::{PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::Store;
@@ -47,7 +47,7 @@ impl Means {
         clock: &Arc<dyn Clock>,
         local_token: &Secret,
     ) -> Executors {
-        let interpreters = Interpreters::new(self.processes.clone());
+        let interpreters = PythonPool::new(self.processes.clone());
         let bundles = settings.database_url.is_none().then(|| settings.home.clone());
         Executors::default()
             .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))

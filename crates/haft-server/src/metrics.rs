@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
 use haft_runtime::pipeline::Call;
 use haft_runtime::stages::{Next, Stage};
@@ -97,7 +97,7 @@ impl Default for Metrics {
 pub(crate) struct Measure(pub(crate) std::sync::Arc<Metrics>);
 
 impl Stage for Measure {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let running = Running::enter(&self.0.running);
             let started = Instant::now();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::name::TenantId;
 use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 use haft_store::Store;
@@ -20,7 +20,7 @@ impl SecretSource for Secrets {
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             let stored = self.store.secret(tenant, name).await?;
             Ok(stored.or_else(|| self.environment.get(name).cloned()))

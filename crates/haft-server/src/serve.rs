@@ -116,7 +116,7 @@ impl App {
 
 /// What goes on beside the answering of requests.
 struct Upkeep {
-    watching: haft_store::Watching,
+    watching: haft_store::WatchTasks,
     rest: JoinHandle<()>,
 }
 

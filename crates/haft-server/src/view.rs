@@ -2,7 +2,7 @@
 
 use haft_core::bundle::Bundle;
 use haft_core::call::CallRecord;
-use haft_core::catalog::Unreadable;
+use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::Implementation;
 use haft_core::outcome::CallError;
 use haft_core::redact;
@@ -142,8 +142,8 @@ impl From<&Entry> for ToolView {
     }
 }
 
-impl From<&Unreadable> for ToolView {
-    fn from(file: &Unreadable) -> Self {
+impl From<&UnreadableFile> for ToolView {
+    fn from(file: &UnreadableFile) -> Self {
         Self {
             id: None,
             tenant: file.tenant.to_string(),

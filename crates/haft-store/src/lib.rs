@@ -21,11 +21,11 @@ mod tokens;
 mod vault;
 mod watch;
 
-pub use catalog::mcp::Changed;
+pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
-pub use reaper::Reaped;
-pub use search::{Hit, SearchIndex};
+pub use reaper::ReapReport;
+pub use search::{SearchHit, SearchIndex};
 pub use settings::{Retention, StoreSettings};
 pub use store::Store;
 pub use vault::CredentialInfo;
-pub use watch::Watching;
+pub use watch::WatchTasks;

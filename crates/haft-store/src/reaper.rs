@@ -21,7 +21,7 @@ const CALLS: &str = "remove old calls";
 
 /// What the reaper removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reaped {
+pub struct ReapReport {
     /// How many bundles.
     pub bundles: usize,
     /// How many calls.
@@ -30,18 +30,18 @@ pub struct Reaped {
 
 impl Store {
     /// Removes deleted bundles that stayed empty for 48 hours, and calls older than `keep_days`.
-    pub async fn reap(&self) -> Result<Reaped, StoreError> {
+    pub async fn reap(&self) -> Result<ReapReport, StoreError> {
         self.run(|inner| async move { inner.reap().await }).await
     }
 }
 
 impl Inner {
-    pub(crate) async fn reap(&self) -> Result<Reaped, StoreError> {
+    pub(crate) async fn reap(&self) -> Result<ReapReport, StoreError> {
         self.reap_refresh_tokens().await.map_err(fault("remove old refresh tokens"))?;
         self.reap_audit().await.map_err(fault("remove old records of changes"))?;
         self.reap_history().await?;
         self.reap_gone().await.map_err(fault("remove tools whose file is gone"))?;
-        Ok(Reaped { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
+        Ok(ReapReport { bundles: self.reap_bundles().await?, calls: self.reap_calls().await? })
     }
 
     /// Removes tools whose file did not come back.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::Unreadable;
+use haft_core::catalog::UnreadableFile;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::ToolSpec;
@@ -144,8 +144,8 @@ pub(crate) fn revision(row: &AnyRow) -> Result<Revision, sqlx::Error> {
 /// The columns of a file that cannot be read.
 pub(crate) const UNREADABLE: &str = "SELECT path, tenant, bundle, name, error, modified_at FROM unreadable";
 
-pub(crate) fn unreadable(row: &AnyRow) -> Result<Unreadable, sqlx::Error> {
-    Ok(Unreadable {
+pub(crate) fn unreadable(row: &AnyRow) -> Result<UnreadableFile, sqlx::Error> {
+    Ok(UnreadableFile {
         path: row.try_get("path")?,
         bundle: parsed::<BundleSlug>(row, "bundle")?,
         tenant: parsed::<TenantId>(row, "tenant")?,

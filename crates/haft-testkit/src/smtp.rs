@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// How a mail server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum SmtpBehavior {
     /// Offers STARTTLS, and a login only after it.
     StartTls,
     /// Speaks TLS from the start.
@@ -75,7 +75,7 @@ impl Drop for SmtpServer {
 
 impl SmtpServer {
     /// Starts a server.
-    pub async fn start(manner: Manner) -> io::Result<Self> {
+    pub async fn start(manner: SmtpBehavior) -> io::Result<Self> {
         let made =
             rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).map_err(io::Error::other)?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -125,25 +125,30 @@ struct Talk<'a> {
     to: Vec<String>,
 }
 
-async fn talk(stream: TcpStream, manner: Manner, acceptor: TlsAcceptor, shared: &Shared) -> io::Result<()> {
+async fn talk(
+    stream: TcpStream,
+    manner: SmtpBehavior,
+    acceptor: TlsAcceptor,
+    shared: &Shared,
+) -> io::Result<()> {
     let stream: Box<dyn Stream> = match manner {
-        Manner::Silent => {
+        SmtpBehavior::Silent => {
             let _open = stream;
             return std::future::pending().await;
         }
-        Manner::Tls | Manner::EndlessTls => Box::new(acceptor.accept(stream).await?),
+        SmtpBehavior::Tls | SmtpBehavior::EndlessTls => Box::new(acceptor.accept(stream).await?),
         _ => Box::new(stream),
     };
-    if matches!(manner, Manner::Endless | Manner::EndlessTls) {
+    if matches!(manner, SmtpBehavior::Endless | SmtpBehavior::EndlessTls) {
         return go_on(stream).await;
     }
-    let encrypted = manner == Manner::Tls;
+    let encrypted = manner == SmtpBehavior::Tls;
     let stream = BufReader::new(stream);
     let mut talk = Talk { stream, shared, encrypted, login: None, from: String::new(), to: Vec::new() };
     talk.say("220 localhost ESMTP").await?;
     while let Some(line) = talk.line().await? {
         let upper = line.to_ascii_uppercase();
-        if upper.starts_with("STARTTLS") && manner == Manner::StartTls {
+        if upper.starts_with("STARTTLS") && manner == SmtpBehavior::StartTls {
             talk.say("220 go ahead").await?;
             let inner = talk.stream.into_inner();
             let stream: Box<dyn Stream> = Box::new(acceptor.accept(inner).await?);
@@ -185,10 +190,10 @@ impl Talk<'_> {
         Ok(Some(line))
     }
 
-    async fn answer(&mut self, manner: Manner, line: &str, upper: &str) -> io::Result<()> {
+    async fn answer(&mut self, manner: SmtpBehavior, line: &str, upper: &str) -> io::Result<()> {
         if upper.starts_with("EHLO") {
             let offer = match (manner, self.encrypted) {
-                (Manner::StartTls, false) => "250-localhost\r\n250-8BITMIME\r\n250 STARTTLS",
+                (SmtpBehavior::StartTls, false) => "250-localhost\r\n250-8BITMIME\r\n250 STARTTLS",
                 _ => "250-localhost\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
             };
             return self.say(offer).await;
@@ -202,8 +207,8 @@ impl Talk<'_> {
         }
         if upper.starts_with("RCPT TO:") {
             let refused = match manner {
-                Manner::NoRecipients => true,
-                Manner::SomeRecipients => address(line).starts_with("no"),
+                SmtpBehavior::NoRecipients => true,
+                SmtpBehavior::SomeRecipients => address(line).starts_with("no"),
                 _ => false,
             };
             if refused {
@@ -219,13 +224,13 @@ impl Talk<'_> {
         self.say("500 what?").await
     }
 
-    async fn log_in(&mut self, manner: Manner, token: &str) -> io::Result<()> {
+    async fn log_in(&mut self, manner: SmtpBehavior, token: &str) -> io::Result<()> {
         let decoded = STANDARD.decode(token).unwrap_or_default();
         let text = String::from_utf8_lossy(&decoded).into_owned();
         let mut parts = text.split('\0').skip(1).map(str::to_owned);
         self.login = parts.next().zip(parts.next());
         match manner {
-            Manner::NoLogins => self.say("535 5.7.8 the password `wrong` is not right").await,
+            SmtpBehavior::NoLogins => self.say("535 5.7.8 the password `wrong` is not right").await,
             _ => self.say("235 welcome").await,
         }
     }

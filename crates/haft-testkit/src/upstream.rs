@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 /// A request as a server saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Seen {
+pub struct SeenRequest {
     /// The method.
     pub method: String,
     /// The path with its query, as it was sent.
@@ -34,7 +34,7 @@ pub struct Seen {
 pub struct Upstream {
     /// Where it listens.
     pub address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     task: JoinHandle<()>,
 }
 
@@ -49,7 +49,7 @@ impl Upstream {
     pub async fn serve(router: Router) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<SeenRequest>>> = Arc::default();
         let router = router.layer(middleware::from_fn_with_state(Arc::clone(&seen), remember));
         let task = tokio::spawn(async move {
             // The server runs until the task is aborted.
@@ -94,7 +94,7 @@ impl Upstream {
     }
 
     /// Returns the requests so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -110,7 +110,11 @@ pub async fn read_head(stream: &mut TcpStream) {
     }
 }
 
-async fn remember(State(seen): State<Arc<Mutex<Vec<Seen>>>>, request: Request, next: Next) -> Response {
+async fn remember(
+    State(seen): State<Arc<Mutex<Vec<SeenRequest>>>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, 16 * 1024 * 1024).await.unwrap_or_default();
     let entry = describe(&parts.method, &parts.uri, &parts.headers, &bytes);
@@ -119,8 +123,8 @@ async fn remember(State(seen): State<Arc<Mutex<Vec<Seen>>>>, request: Request, n
 }
 
 /// Returns a request as data.
-pub fn describe(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Seen {
-    Seen {
+pub fn describe(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> SeenRequest {
+    SeenRequest {
         method: method.to_string(),
         target: uri.path_and_query().map_or_else(String::new, ToString::to_string),
         headers: headers

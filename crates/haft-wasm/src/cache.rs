@@ -23,7 +23,7 @@ use crate::settings::CacheSettings;
 /// The bytes of the MAC at the beginning of a file.
 const TAG: usize = 32;
 /// The largest file that is read.
-const LARGEST: u64 = 512 * 1024 * 1024;
+const MAX_SIZE: u64 = 512 * 1024 * 1024;
 /// How much the folder holds; beyond it the files that were written longest ago go.
 const TOTAL: u64 = 1024 * 1024 * 1024;
 
@@ -90,7 +90,7 @@ impl Cache {
         let mut body = Vec::new();
         let mut tag = [0_u8; TAG];
         (&file).read_exact(&mut tag)?;
-        file.take(LARGEST).read_to_end(&mut body)?;
+        file.take(MAX_SIZE).read_to_end(&mut body)?;
         self.mac(name, &body)
             .verify_slice(&tag)
             .map_err(|_| io::Error::other("it was not written by this installation"))?;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use haft_core::executor::{CallEvent, EventSink};
-use haft_core::output::Printed;
+use haft_core::output::StreamOutput;
 use haft_core::secret::Secret;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
@@ -127,7 +127,7 @@ impl Buffer {
         {
             // A line that is full may have been cut within a secret.
             let left_out = u64::from(self.line.len() >= LINE);
-            let line = Printed { bytes: &self.line, left_out }.told(&self.secrets);
+            let line = StreamOutput { bytes: &self.line, left_out }.told(&self.secrets);
             events.emit(CallEvent::Output(line));
             self.line.clear();
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Wasm};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
@@ -192,7 +192,7 @@ struct Loaded {
 }
 
 impl Prepared for PreparedWasm {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let program = self.program().await?;
             let input = guest::input(&program, args, self.limits.input)?;

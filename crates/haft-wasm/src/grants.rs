@@ -9,14 +9,14 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{Notation, Place, Scope, Template, Values};
+use haft_template::{EscapeContext, Notation, Scope, Template, Values};
 use serde_json::{Map, Value};
 use wasmtime_wasi::FsPerms;
 
 use crate::settings::{WasmFolder, WasmNetwork, WasmSettings};
 
 /// The most bytes of one variable, as processes have it.
-const LONGEST: usize = 128 * 1024;
+const MAX_LENGTH: usize = 128 * 1024;
 
 /// What the guests of one tool may do besides computing.
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl Granted {
         }
         let values = Values { args, steps: &Map::new(), secrets: &secrets, version: &self.version };
         let filled = self.env.iter().map(|(name, template)| {
-            let value = template.render(Place::Text, &values)?.text;
+            let value = template.render(EscapeContext::Text, &values)?.text;
             variable(name, value)
         });
         filled.collect()
@@ -98,7 +98,7 @@ fn variable(name: &str, value: String) -> Result<(String, String), CallError> {
         let message = format!("`{name}` contains a NUL character, which no variable can hold");
         return Err(CallError::new(ErrorCode::InvalidArguments, message));
     }
-    if name.len() + value.len() >= LONGEST {
+    if name.len() + value.len() >= MAX_LENGTH {
         let message = format!("`{name}` is longer than the 128 KiB that a variable can hold");
         return Err(CallError::new(ErrorCode::TooLarge, message));
     }

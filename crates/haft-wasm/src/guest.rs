@@ -7,7 +7,7 @@ use bytes::Bytes;
 use haft_core::call::ProcessRecord;
 use haft_core::executor::EventSink;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::output::Printed;
+use haft_core::output::StreamOutput;
 use haft_core::secret::Secret;
 use haft_core::spec::Limits;
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ use crate::{lift, lower};
 /// What a guest may spend on handing data to the host: a value takes more room than its JSON.
 const FUEL_PER_BYTE: u64 = 8;
 const LEAST_FUEL: usize = 1024 * 1024;
-const MOST_FUEL: usize = 512 * 1024 * 1024;
+const MAX_FUEL: usize = 512 * 1024 * 1024;
 /// The most component handles of a guest.
 const HANDLES: usize = 10_000;
 
@@ -53,8 +53,8 @@ impl CallLimits {
     }
 
     fn fuel(&self) -> usize {
-        let fuel = usize::try_from(self.output.saturating_mul(FUEL_PER_BYTE)).unwrap_or(MOST_FUEL);
-        fuel.clamp(LEAST_FUEL, MOST_FUEL)
+        let fuel = usize::try_from(self.output.saturating_mul(FUEL_PER_BYTE)).unwrap_or(MAX_FUEL);
+        fuel.clamp(LEAST_FUEL, MAX_FUEL)
     }
 }
 
@@ -144,7 +144,7 @@ impl Guest {
         drop(store);
         drop((running, place));
         let (left_out, stderr) = (u64::from(stderr.overflowed()), stderr.take());
-        let stderr = Printed { bytes: &stderr, left_out }.told(&secrets);
+        let stderr = StreamOutput { bytes: &stderr, left_out }.told(&secrets);
         let remains = Remains {
             stderr: &stderr,
             stdout_overflowed: stdout.overflowed(),
@@ -154,7 +154,7 @@ impl Guest {
         };
         let value = || {
             let stdout = stdout.take();
-            Printed { bytes: &stdout, left_out: 0 }.value(u64::MAX, &secrets)
+            StreamOutput { bytes: &stdout, left_out: 0 }.value(u64::MAX, &secrets)
         };
         let outcome = outcome(&program, ended, value, &remains);
         Ended { process: process(&program, &outcome, stderr), outcome }

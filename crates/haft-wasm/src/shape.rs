@@ -8,9 +8,9 @@ use std::fmt;
 use wasmtime::component::types::Type;
 
 /// The most types that the arguments or the value of a function consist of, each use counted.
-const MOST: usize = 10_000;
+const MAX_COUNT: usize = 10_000;
 /// How deep types may nest.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A type whose values are JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,14 +59,14 @@ pub(crate) struct Case {
 pub(crate) enum ShapeError {
     #[error("has a part of type `{0}`, which JSON cannot express")]
     Unsupported(&'static str),
-    #[error("has a type of more than {MOST} parts or {DEEPEST} levels")]
+    #[error("has a type of more than {MAX_COUNT} parts or {MAX_DEPTH} levels")]
     TooLarge,
 }
 
 impl Shape {
     /// Takes a type over.
     pub(crate) fn of(ty: &Type) -> Result<Self, ShapeError> {
-        Builder { left: MOST }.shape(ty, DEEPEST)
+        Builder { left: MAX_COUNT }.shape(ty, MAX_DEPTH)
     }
 
     /// Tells whether a value may be left out.

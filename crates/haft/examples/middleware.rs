@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use haft::middleware::{Audit, Audited, Call, Next, Rate, RateLimit, Retry, Timeout, from_fn_with};
+use haft::middleware::{Audit, AuditedCall, Call, Next, Rate, RateLimit, Retry, Timeout, from_fn_with};
 use haft::{Failure, ToolDef, Tools};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .layer(RateLimit::per_tool([("web_search", Rate::per_minute(2))])?)
         .layer(Retry::new(1))
         .layer(counted)
-        .layer(Audit::new(|audited: Audited| println!("{}: {:?}", audited.tool, audited.outcome)))
+        .layer(Audit::new(|audited: AuditedCall| println!("{}: {:?}", audited.tool, audited.outcome)))
         .build()?;
 
     for query in ["hammers", "chisels", "files"] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::{CallError, Outcome};
 use haft_runtime::function;
@@ -154,7 +154,7 @@ impl<'de> serde::Deserializer<'de> for Absent {
 #[doc(hidden)]
 pub fn asynchronous<F>(function: F) -> Arc<dyn Prepared>
 where
-    F: for<'a> Fn(&'a CallContext, Given<'a>) -> Work<'a, Outcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a CallContext, Given<'a>) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
     Arc::new(Asynchronous(function))
 }
@@ -172,9 +172,9 @@ struct Asynchronous<F>(F);
 
 impl<F> Prepared for Asynchronous<F>
 where
-    F: for<'a> Fn(&'a CallContext, Given<'a>) -> Work<'a, Outcome> + Send + Sync,
+    F: for<'a> Fn(&'a CallContext, Given<'a>) -> BoxFuture<'a, Outcome> + Send + Sync,
 {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         (self.0)(call, Given(args))
     }
 }

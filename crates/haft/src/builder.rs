@@ -7,7 +7,7 @@ use haft_core::secret::{Secret, SecretSource};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{EgressRules, RulesError, check_host};
 use haft_runtime::files::{Files, Root, RootsError};
-use haft_runtime::pipeline::{Parts, Pipeline};
+use haft_runtime::pipeline::{Pipeline, PipelineParts};
 use haft_runtime::stages::Stage;
 
 use crate::def::ToolDef;
@@ -227,7 +227,7 @@ impl Builder {
         let set = ToolSet::new(resources, self.max_value_bytes, self.elevated);
         let mut stages: Vec<Arc<dyn Stage>> = self.layers;
         stages.reverse();
-        let pipeline = Pipeline::new(Parts {
+        let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(set.registry()),
             ledger: None,
             secrets: Arc::new(self.secrets),

@@ -8,7 +8,7 @@ use haft_core::id::CallId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_runtime::pipeline::{self, Request};
-use haft_runtime::registry::Found;
+use haft_runtime::registry::ResolvedTool;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -87,7 +87,7 @@ impl Tools {
     }
 
     /// Finds a tool, and compiles it where nobody has called it yet.
-    async fn wanted(&self, name: &str) -> Result<Found, CallError> {
+    async fn wanted(&self, name: &str) -> Result<ResolvedTool, CallError> {
         let found = self.find(name)?;
         if !found.entry.is_compiled(MODE.into()) {
             Box::pin(self.pipeline().compile(&found, MODE)).await;
@@ -100,7 +100,7 @@ impl Tools {
     fn begin(
         &self,
         name: &str,
-        found: Result<Found, CallError>,
+        found: Result<ResolvedTool, CallError>,
         asked: Asked,
     ) -> Result<pipeline::Call, CallError> {
         let told = self.on_refused().map(|tell| (tell, Value::Object(asked.args.clone())));

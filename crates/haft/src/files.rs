@@ -7,10 +7,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use haft_core::catalog::FileForm;
-use haft_core::check;
-use haft_core::dialect::{self, Defaults, MAX_TEXT, Reading};
 use haft_core::name::ToolName;
 use haft_core::problem::Problem;
+use haft_definition::check;
+use haft_definition::dialect::{self, Defaults, MAX_TEXT, ParsedDefinition};
 
 use crate::report::LoadError;
 
@@ -189,7 +189,7 @@ fn form_of(name: &str) -> Option<FileForm> {
 }
 
 /// Reads a definition; says everything that is wrong with it.
-pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
+pub(crate) fn read(file: &Found) -> Result<ParsedDefinition, Vec<Problem>> {
     let text = text(&file.path).map_err(|(code, message)| vec![Problem::new("", code, message)])?;
     let stem = file.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let (name, version) = match stem.split_once('@') {
@@ -200,9 +200,13 @@ pub(crate) fn read(file: &Found) -> Result<Reading, Vec<Problem>> {
 }
 
 /// Reads a definition of a text; says everything that is wrong with it, each fault at its line.
-pub(crate) fn read_text(text: &str, form: FileForm, defaults: &Defaults) -> Result<Reading, Vec<Problem>> {
+pub(crate) fn read_text(
+    text: &str,
+    form: FileForm,
+    defaults: &Defaults,
+) -> Result<ParsedDefinition, Vec<Problem>> {
     let mut reading = dialect::read(text, form, defaults)?;
-    let check::Checked { errors: mut faults, warnings } = check::definition(&reading.spec);
+    let check::CheckReport { errors: mut faults, warnings } = check::definition(&reading.spec);
     if faults.is_empty() {
         let mut doubts = warnings;
         if !doubts.is_empty() {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_runtime::function;
@@ -20,7 +20,7 @@ pub(crate) struct Typed<P, F> {
 impl<P, F> Typed<P, F>
 where
     P: DeserializeOwned + Send + 'static,
-    F: for<'a> Fn(&'a CallContext, P) -> Work<'a, Outcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a CallContext, P) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
     /// Makes it callable.
     pub(crate) fn prepared(function: F) -> Arc<dyn Prepared> {
@@ -31,9 +31,9 @@ where
 impl<P, F> Prepared for Typed<P, F>
 where
     P: DeserializeOwned + Send + 'static,
-    F: for<'a> Fn(&'a CallContext, P) -> Work<'a, Outcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a CallContext, P) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         match read(args) {
             Ok(args) => (self.function)(call, args),
             Err(error) => Box::pin(std::future::ready(Err(error))),

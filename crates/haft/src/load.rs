@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_core::Clock as _;
-use haft_core::catalog::{Change, ChangeSink as _, FileForm, Unreadable};
-use haft_core::dialect::{self, Defaults, Reading};
+use haft_core::catalog::{Change, ChangeSink as _, FileForm, UnreadableFile};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, join};
+use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::registry::Entry;
 
@@ -158,7 +158,7 @@ impl Update<'_> {
         let is_new = |members: &Members, file: &Found| {
             members.files.get(&file.path).is_none_or(|state| state.duplicate || state.stamp != file.stamp)
         };
-        let mut readings: Vec<(&Found, Result<Reading, Vec<Problem>>)> = Vec::new();
+        let mut readings: Vec<(&Found, Result<ParsedDefinition, Vec<Problem>>)> = Vec::new();
         for file in files {
             if is_new(self.members, file) {
                 readings.push((file, files::read(file)));
@@ -185,7 +185,7 @@ impl Update<'_> {
         }
     }
 
-    fn enter(&mut self, file: &Found, reading: Reading, report: &mut LoadReport) {
+    fn enter(&mut self, file: &Found, reading: ParsedDefinition, report: &mut LoadReport) {
         let (name, origin) = (reading.spec.name.clone(), Origin::File(file.path.clone()));
         let earlier = self.members.tools.get(&name);
         if let Some(other) = earlier.filter(|member| member.origin != origin) {
@@ -232,9 +232,9 @@ impl Update<'_> {
         self.members.files.insert(file.path.clone(), state);
     }
 
-    fn unreadable(&self, path: &Path, error: String) -> Unreadable {
+    fn unreadable(&self, path: &Path, error: String) -> UnreadableFile {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        Unreadable {
+        UnreadableFile {
             path: path.to_string_lossy().into_owned(),
             bundle: self.set.bundle.slug.clone(),
             tenant: self.set.bundle.tenant.clone(),

@@ -25,6 +25,6 @@ pub use haft_core::outcome::Outcome;
 pub use haft_runtime::pipeline::Call;
 pub use haft_runtime::rate::{Rate, RateError};
 pub use haft_runtime::stages::{
-    Audit, AuditSink, Audited, Cache, Concurrency, Logging, Next, RateLimit, Retry, Stage, StageError,
+    Audit, AuditSink, AuditedCall, Cache, Concurrency, Logging, Next, RateLimit, Retry, Stage, StageError,
     Timeout, from_fn, from_fn_with,
 };

@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::outcome::Outcome;
 use haft_core::spec::ToolSpec;
@@ -278,7 +278,7 @@ struct Mocked {
 }
 
 impl Prepared for Mocked {
-    fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         let call = Call { tool: self.tool.clone(), args: Value::Object(args.clone()), ..Call::default() };
         let (outcome, delay) = self.script.lock().answer(&call);
         Box::pin(async move {

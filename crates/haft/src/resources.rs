@@ -16,7 +16,7 @@ use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files};
 use haft_runtime::function::{FunctionExecutor, Functions};
 use haft_runtime::http::HttpExecutor;
 use haft_runtime::process::Processes;
-use haft_runtime::python::{Interpreters, PythonExecutor};
+use haft_runtime::python::{PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use tempfile::TempDir;
 
@@ -38,7 +38,7 @@ struct Shared {
 /// The processes of tools, and the folder that is theirs.
 struct Confined {
     processes: Processes,
-    interpreters: Interpreters,
+    interpreters: PythonPool,
     _folder: TempDir,
 }
 
@@ -98,8 +98,8 @@ impl Resources {
 
     /// Returns what built-in tools may use. Settings of a platform there are none: a program names its own.
     #[cfg(feature = "builtins")]
-    pub(crate) fn of_built_ins(&self) -> Result<haft_builtins::Parts, RulesError> {
-        Ok(haft_builtins::Parts {
+    pub(crate) fn of_built_ins(&self) -> Result<haft_builtins::BuiltInParts, RulesError> {
+        Ok(haft_builtins::BuiltInParts {
             egress: self.egress()?,
             files: self.shared.files.clone(),
             clock: Arc::new(SystemClock),
@@ -121,7 +121,7 @@ impl Confined {
         };
         let folder = tempfile::Builder::new().prefix("haft-").tempdir().map_err(|error| failed(&error))?;
         let processes = Processes::with_folder(folder.path()).map_err(|error| failed(&error))?;
-        let interpreters = Interpreters::new(processes.clone());
+        let interpreters = PythonPool::new(processes.clone());
         Ok(Self { processes, interpreters, _folder: folder })
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::name::TenantId;
 use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 
@@ -22,7 +22,7 @@ impl SecretSource for Secrets {
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             if let Some(secret) = self.given.get(name) {
                 return Ok(Some(secret.clone()));

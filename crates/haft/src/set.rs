@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::bundle::Bundle;
 use haft_core::catalog::{Change, ChangeSink as _};
-use haft_core::check;
-use haft_core::dialect::Reading;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -15,6 +13,8 @@ use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{Clock as _, Timestamp};
+use haft_definition::check;
+use haft_definition::dialect::ParsedDefinition;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::function::Functions;
 use haft_runtime::pipeline::Caller;
@@ -134,7 +134,7 @@ impl ToolSet {
     }
 
     /// Adds a definition that was read of a text of the program.
-    pub(crate) fn add(&self, reading: Reading) -> Result<(), Reason> {
+    pub(crate) fn add(&self, reading: ParsedDefinition) -> Result<(), Reason> {
         let mut members = self.members();
         if members.tools.contains_key(&reading.spec.name) {
             return Err(Reason::Duplicate);
@@ -164,7 +164,7 @@ impl ToolSet {
     }
 
     /// Makes the tool of a definition that was read.
-    pub(crate) fn tool_of(&self, reading: Reading, path: Option<String>) -> Tool {
+    pub(crate) fn tool_of(&self, reading: ParsedDefinition, path: Option<String>) -> Tool {
         let (enabled, status) = (reading.enabled, reading.status);
         let mut tool = self.new_tool(reading.spec, path);
         tool.enabled = enabled.unwrap_or(true);
@@ -222,7 +222,7 @@ impl Members {
 /// Checks what a program defines, the agreement of its schema with its function included.
 pub(crate) fn checked(def: &ToolDef) -> Result<ToolSpec, Reason> {
     let spec = def.spec.clone()?;
-    let check::Checked { errors: mut faults, warnings } = check::definition(&spec);
+    let check::CheckReport { errors: mut faults, warnings } = check::definition(&spec);
     // Other people's schemas may have them; a program's own have not.
     faults.extend(warnings.into_iter().filter(|warning| warning.code == check::UNFITTING_VALUE));
     if let Some(of_type) = &def.of_type {

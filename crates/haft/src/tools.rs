@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_core::catalog::FileForm;
-use haft_core::export::{Definition, Format, definition, looks_distinct};
 use haft_core::name::ToolName;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
+use haft_definition::export::{Definition, Format, definition, looks_distinct};
 use haft_runtime::egress::EgressRules;
 use haft_runtime::pipeline::{Pipeline, Principal};
-use haft_runtime::registry::{Entry, Found, Snapshot};
+use haft_runtime::registry::{Entry, ResolvedTool, Snapshot};
 use haft_runtime::stages::Stage;
 use serde_json::Value;
 
@@ -309,7 +309,7 @@ impl Tools {
     }
 
     /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
-    pub(crate) fn find(&self, name: &str) -> Result<Found, CallError> {
+    pub(crate) fn find(&self, name: &str) -> Result<ResolvedTool, CallError> {
         let snapshot = self.set.registry().current();
         // A name that may be one that a model was told is looked for among those first.
         if !looks_distinct(name)
@@ -321,7 +321,7 @@ impl Tools {
         self.search(&snapshot, name)
     }
 
-    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<Found, CallError> {
+    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<ResolvedTool, CallError> {
         let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
         let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, Mode::Debug));

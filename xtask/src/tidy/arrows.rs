@@ -26,21 +26,35 @@ const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'stat
 /// The house. Some rooms are built later; their arrows are settled already.
 const HOUSE: &[Room] = &[
     room("haft-macros", "#[tool]", &[]),
-    room("haft-core", "the vocabulary and its rules; no I/O, no clock, no env", &[]),
+    room("haft-core", "domain types and rules; no I/O, no clock, no env", &[]),
+    room("haft-template", "the template notations and their escaping", &["haft-core"]),
+    room(
+        "haft-definition",
+        "reading and writing definitions: dialects, imports, export formats, checks",
+        &["haft-core", "haft-template"],
+    ),
     room("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
-    room("haft-runtime", "the call pipeline, one executor per module", &["haft-core", "haft-sandbox"]),
+    room(
+        "haft-runtime",
+        "the call pipeline, one executor per module",
+        &["haft-core", "haft-template", "haft-definition", "haft-sandbox"],
+    ),
     room(
         "haft-builtins",
         "the tools that come with haft; the only mailer and HTML reader",
-        &["haft-core", "haft-runtime"],
+        &["haft-core", "haft-definition", "haft-runtime"],
     ),
-    room("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core"]),
+    room("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core", "haft-template"]),
     room(
         "haft-mcp",
         "MCP client and server over the pipeline; the only rmcp",
-        &["haft-core", "haft-runtime", "haft-sandbox"],
+        &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-sandbox"],
     ),
-    room("haft-store", "catalog, ledger, search, secrets, blobs; the only SQL", &["haft-core"]),
+    room(
+        "haft-store",
+        "catalog, ledger, search, secrets, blobs; the only SQL",
+        &["haft-core", "haft-definition"],
+    ),
     room("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
     room("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
     room(
@@ -49,6 +63,8 @@ const HOUSE: &[Room] = &[
         &[
             "haft-macros",
             "haft-core",
+            "haft-template",
+            "haft-definition",
             "haft-sandbox",
             "haft-runtime",
             "haft-builtins",
@@ -64,6 +80,8 @@ const HOUSE: &[Room] = &[
         "the embeddable library: Tools, #[tool], middleware, mocks",
         &[
             "haft-core",
+            "haft-template",
+            "haft-definition",
             "haft-macros",
             "haft-runtime",
             "haft-builtins",
@@ -76,7 +94,7 @@ const HOUSE: &[Room] = &[
     room(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
-        &["haft", "haft-server", "haft-core"],
+        &["haft", "haft-server", "haft-core", "haft-definition"],
     ),
     // Beside the house: nothing stands on these.
     room("haft-testkit", "what tests of several crates need", &["haft-core"]),

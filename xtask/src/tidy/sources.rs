@@ -3,9 +3,9 @@
 use super::finding::Finding;
 
 /// The most lines that a file may have.
-const MOST_LINES: usize = 800;
+const MAX_LINES: usize = 800;
 /// The most lines that a file may have besides its unit tests.
-const MOST_CODE_LINES: usize = 500;
+const MAX_CODE_LINES: usize = 500;
 
 /// Checks one file; `name` is its path from the workspace root.
 pub(crate) fn check(name: &str, text: &str) -> Vec<Finding> {
@@ -31,15 +31,15 @@ type Broken = (String, &'static str);
 
 fn size(name: &str, lines: &[&str]) -> Option<Broken> {
     let total = lines.len();
-    if total > MOST_LINES {
+    if total > MAX_LINES {
         let remedy = "split it by what a reader looks for; long unit tests go to a sibling `x_tests.rs`";
-        return Some((format!("{total} lines; at most {MOST_LINES}"), remedy));
+        return Some((format!("{total} lines; at most {MAX_LINES}"), remedy));
     }
     let tests = name.contains("/tests/") || name.ends_with("_tests.rs");
     let code = code_lines(lines);
-    (!tests && code > MOST_CODE_LINES).then(|| {
+    (!tests && code > MAX_CODE_LINES).then(|| {
         let remedy = "split it: one idea, one command, one executor per file";
-        (format!("{code} lines without tests; at most {MOST_CODE_LINES}"), remedy)
+        (format!("{code} lines without tests; at most {MAX_CODE_LINES}"), remedy)
     })
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::account::Privacy;
 
 /// How many refused recipients are told with what the server said of them.
-const MOST_TOLD: usize = 5;
+const MAX_TOLD: usize = 5;
 
 /// No address of the server may be connected to.
 pub(super) fn unresolved(error: SendError) -> CallError {
@@ -111,8 +111,8 @@ pub(super) fn refused_recipients(refusals: &[Refusal], all: usize) -> CallError 
         let code = code.map(|code| format!("{code} ")).unwrap_or_default();
         format!("`{}`: {code}{why}", excerpt(&refusal.address, 100))
     };
-    let shown: Vec<String> = refusals.iter().take(MOST_TOLD).map(told).collect();
-    let more = match refusals.len().saturating_sub(MOST_TOLD) {
+    let shown: Vec<String> = refusals.iter().take(MAX_TOLD).map(told).collect();
+    let more = match refusals.len().saturating_sub(MAX_TOLD) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use crate::tool::{failed, invalid};
 
 /// The most recipients of one message, of all kinds together.
-pub(super) const MOST_RECIPIENTS: usize = 50;
+pub(super) const MAX_RECIPIENTS: usize = 50;
 /// The longest subject, in characters.
-pub(super) const LONGEST_SUBJECT: usize = 500;
+pub(super) const MAX_SUBJECT: usize = 500;
 /// The longest body, in bytes.
-pub(super) const LARGEST_BODY: usize = 1024 * 1024;
+pub(super) const MAX_BODY: usize = 1024 * 1024;
 
 /// One address or several.
 #[derive(Debug, Deserialize)]
@@ -38,25 +38,25 @@ pub(crate) struct Args {
 
 /// Makes the message; nothing in an argument can become a header or a command of its own.
 pub(super) fn compose(args: &Args, from: Mailbox) -> Result<Message, CallError> {
-    if args.subject.chars().count() > LONGEST_SUBJECT {
-        return Err(invalid(format!("`subject` has more than {LONGEST_SUBJECT} characters")));
+    if args.subject.chars().count() > MAX_SUBJECT {
+        return Err(invalid(format!("`subject` has more than {MAX_SUBJECT} characters")));
     }
     if args.subject.chars().any(char::is_control) {
         return Err(invalid(
             "`subject` has a line break or another control character; it has to be one line",
         ));
     }
-    if args.body.len() > LARGEST_BODY {
-        return Err(invalid(format!("`body` has more than {LARGEST_BODY} bytes")));
+    if args.body.len() > MAX_BODY {
+        return Err(invalid(format!("`body` has more than {MAX_BODY} bytes")));
     }
     let (to, cc, bcc) =
         (all("to", Some(&args.to))?, all("cc", args.cc.as_ref())?, all("bcc", args.bcc.as_ref())?);
     if to.is_empty() {
         return Err(invalid("`to` is empty: name at least one recipient"));
     }
-    if to.len() + cc.len() + bcc.len() > MOST_RECIPIENTS {
+    if to.len() + cc.len() + bcc.len() > MAX_RECIPIENTS {
         return Err(invalid(format!(
-            "there are more than {MOST_RECIPIENTS} recipients; send several messages"
+            "there are more than {MAX_RECIPIENTS} recipients; send several messages"
         )));
     }
     let mut builder = Message::builder().from(from).subject(&args.subject).message_id(None).date_now();
@@ -77,9 +77,9 @@ fn all(field: &str, addresses: Option<&Addresses>) -> Result<Vec<Mailbox>, CallE
         None => Ok(Vec::new()),
         Some(Addresses::One(text)) => several(field, text),
         Some(Addresses::Several(list)) => {
-            if list.len() > MOST_RECIPIENTS {
+            if list.len() > MAX_RECIPIENTS {
                 return Err(invalid(format!(
-                    "`{field}` has more than {MOST_RECIPIENTS} recipients; send several messages"
+                    "`{field}` has more than {MAX_RECIPIENTS} recipients; send several messages"
                 )));
             }
             list.iter().map(|text| mailbox(field, text)).collect()

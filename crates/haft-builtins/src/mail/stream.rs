@@ -16,14 +16,14 @@ use tokio::net::TcpStream;
 /// How long one address of the server may take to answer.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The most that a server may send in one conversation; a talkative one needs some kilobytes.
-const MOST: usize = 1024 * 1024;
+const MAX_COUNT: usize = 1024 * 1024;
 
 /// Connects to the first address that answers.
 pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<Box<dyn AsyncTokioStream>> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the mail server has no address");
     for address in addresses {
         match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(Box::new(Bounded { stream, left: MOST })),
+            Ok(Ok(stream)) => return Ok(Box::new(Bounded { stream, left: MAX_COUNT })),
             Ok(Err(error)) => last = error,
             Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time"),
         }

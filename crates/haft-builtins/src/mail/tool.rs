@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::account::{self, Account, Privacy};
 use super::failure::{self, Refusal, Step};
-use super::message::{self, Args, LONGEST_SUBJECT, MOST_RECIPIENTS};
+use super::message::{self, Args, MAX_RECIPIENTS, MAX_SUBJECT};
 use super::stream;
 use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, failed};
@@ -30,7 +30,7 @@ const QUIT_TIME: Duration = Duration::from_secs(1);
 pub(crate) fn send_email(per_minute: u32) -> Result<ToolSpec, NameError> {
     let addresses = json!({"anyOf": [
         {"type": "string", "minLength": 3, "maxLength": 5000},
-        {"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 500}, "minItems": 1, "maxItems": MOST_RECIPIENTS},
+        {"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 500}, "minItems": 1, "maxItems": MAX_RECIPIENTS},
     ]});
     let with = |description: &str| {
         let mut schema = addresses.clone();
@@ -50,7 +50,7 @@ pub(crate) fn send_email(per_minute: u32) -> Result<ToolSpec, NameError> {
             "type": "object",
             "properties": {
                 "to": with("The recipient, as name@example.com or Name <name@example.com>, or a list of them"),
-                "subject": {"type": "string", "maxLength": LONGEST_SUBJECT, "description": "The subject, one line"},
+                "subject": {"type": "string", "maxLength": MAX_SUBJECT, "description": "The subject, one line"},
                 "body": {"type": "string", "description": "The text of the message"},
                 "is_html": {"type": "boolean", "description": "Whether the body is HTML; plain text where it is left out"},
                 "cc": with("Who gets a copy"),

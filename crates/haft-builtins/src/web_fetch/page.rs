@@ -15,11 +15,11 @@ use super::element::{Element, is_void};
 use super::writer::Writer;
 
 /// The most links that are listed.
-const MOST_LINKS: usize = 200;
+const MAX_LINKS: usize = 200;
 /// The longest title, description, and text of a link.
-const LONGEST_WORDS: usize = 500;
+const MAX_WORDS: usize = 500;
 /// The longest address that is shown.
-const LONGEST_ADDRESS: usize = 2000;
+const MAX_ADDRESS: usize = 2000;
 /// A part of a page with less text than this is not taken for its content.
 const LEAST_CONTENT: usize = 200;
 
@@ -124,9 +124,9 @@ impl Reader {
 
     fn text(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
-        if self.in_title && self.page.title.len() < LONGEST_WORDS {
+        if self.in_title && self.page.title.len() < MAX_WORDS {
             let title = format!("{} {text}", self.page.title);
-            self.page.title = excerpt(&title.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_WORDS);
+            self.page.title = excerpt(&title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
         }
         if self.takes() {
             self.writer.words(&text);
@@ -222,7 +222,7 @@ impl Reader {
             Element::Link => self.open_link(attributes),
             Element::Image => {
                 if let Some(words) = attribute(attributes, b"alt").filter(|words| !words.trim().is_empty()) {
-                    writer.words(&format!(" [image: {}] ", excerpt(words.trim(), LONGEST_WORDS)));
+                    writer.words(&format!(" [image: {}] ", excerpt(words.trim(), MAX_WORDS)));
                 }
             }
             Element::Code | Element::Around | Element::Hidden | Element::Inline => {}
@@ -256,7 +256,7 @@ impl Reader {
         self.close_link();
         let address = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
         let usable = address.filter(|url| matches!(url.scheme(), "http" | "https" | "mailto"));
-        let Some(url) = usable.map(String::from).filter(|url| url.len() <= LONGEST_ADDRESS) else { return };
+        let Some(url) = usable.map(String::from).filter(|url| url.len() <= MAX_ADDRESS) else { return };
         self.writer.mark("[");
         self.link = Some((self.writer.len(), url));
     }
@@ -268,8 +268,8 @@ impl Reader {
             return self.writer.cut(start - 1);
         }
         self.writer.close(&format!("]({url})"));
-        if self.page.links.len() < MOST_LINKS && self.seen.insert(url.clone()) {
-            let text = excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_WORDS);
+        if self.page.links.len() < MAX_LINKS && self.seen.insert(url.clone()) {
+            let text = excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
             self.page.links.push(Link { text, url });
         }
     }
@@ -292,7 +292,7 @@ impl Reader {
         if describes && self.page.description.is_empty() {
             let words = attribute(attributes, b"content").unwrap_or_default();
             self.page.description =
-                excerpt(&words.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_WORDS);
+                excerpt(&words.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
         }
     }
 }

@@ -123,7 +123,7 @@ fn hostile_pages_take_no_more_than_their_size() {
     ] {
         let page = page(&html);
         assert!(page.content.len() <= 60 * html.len(), "{}", page.content.len());
-        assert!(page.title.len() <= 4 * LONGEST_WORDS && page.links.len() <= MOST_LINKS);
+        assert!(page.title.len() <= 4 * MAX_WORDS && page.links.len() <= MAX_LINKS);
     }
 }
 

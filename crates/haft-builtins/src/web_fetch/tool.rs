@@ -4,8 +4,8 @@ use haft_core::executor::CallContext;
 use haft_core::name::NameError;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
-use haft_runtime::egress::{Egress, Outgoing};
-use haft_runtime::http::{Excess, Exchange, exchange};
+use haft_runtime::egress::{Egress, OutgoingRequest};
+use haft_runtime::http::{Exchange, OverflowPolicy, exchange};
 use http::header::{ACCEPT, HeaderValue};
 use http::{HeaderMap, Method};
 use serde::Deserialize;
@@ -16,11 +16,11 @@ use crate::http_request::address;
 use crate::tool::{BuiltIn, Describe, describe};
 
 /// How much of an answer is read.
-const LARGEST_PAGE: u64 = 4 * 1024 * 1024;
+const MAX_PAGE: u64 = 4 * 1024 * 1024;
 /// How many characters come back where nobody says.
 const USUAL_LENGTH: usize = 20_000;
 /// How many come back at most.
-const LONGEST: usize = 200_000;
+const MAX_LENGTH: usize = 200_000;
 
 const ACCEPTED: &str = "text/html,application/xhtml+xml,application/json;q=0.9,text/plain;q=0.8,*/*;q=0.5";
 
@@ -36,7 +36,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "type": "object",
             "properties": {
                 "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The address, with http:// or https://"},
-                "max_length": {"type": "integer", "minimum": 1, "maximum": LONGEST, "description": "The most characters of content; 20000 where it is left out"},
+                "max_length": {"type": "integer", "minimum": 1, "maximum": MAX_LENGTH, "description": "The most characters of content; 20000 where it is left out"},
                 "start": {"type": "integer", "minimum": 0, "description": "How many characters of the content to skip, to read on"},
                 "links": {"type": "boolean", "description": "Whether to list the links of the page"},
                 "raw": {"type": "boolean", "description": "Whether to return HTML as it is"},
@@ -79,14 +79,14 @@ impl BuiltIn for WebFetch {
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
-        let request = Outgoing {
+        let request = OutgoingRequest {
             method: Method::GET,
             url: address(&args.url)?,
             headers,
             body: None,
             wanted: Vec::new(),
         };
-        let answer = exchange(&self.0, call, request, LARGEST_PAGE, Excess::Cut).await?;
+        let answer = exchange(&self.0, call, request, MAX_PAGE, OverflowPolicy::Cut).await?;
         if !answer.status.is_success() {
             return Err(answer.to_error(call).retryable(answer.is_temporary()));
         }
@@ -136,7 +136,7 @@ fn shown(answer: &Exchange, args: &Args) -> Outcome {
 }
 
 fn length(args: &Args) -> usize {
-    args.max_length.unwrap_or(USUAL_LENGTH).min(LONGEST)
+    args.max_length.unwrap_or(USUAL_LENGTH).min(MAX_LENGTH)
 }
 
 fn with_content(mut shown: Map<String, Value>, content: &str, answer: &Exchange, args: &Args) -> Value {

@@ -1,7 +1,7 @@
 //! Writing Markdown, piece by piece.
 
 /// How deep lists and quotes are indented, and tables are followed.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// A text that grows. White space is collapsed, and line breaks are kept back until something follows.
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Writer {
     /// Begins a list, whose items count from a number where it has one.
     pub(super) fn open_list(&mut self, first: Option<u32>) {
         self.line_breaks(if self.lists.is_empty() { 2 } else { 1 });
-        if self.lists.len() < DEEPEST {
+        if self.lists.len() < MAX_DEPTH {
             self.lists.push(first);
         }
     }
@@ -123,7 +123,7 @@ impl Writer {
 
     pub(super) fn open_table(&mut self) {
         self.line_breaks(2);
-        if self.tables.len() < DEEPEST {
+        if self.tables.len() < MAX_DEPTH {
             self.tables.push(Table::default());
         }
     }
@@ -189,7 +189,7 @@ impl Writer {
 
     pub(super) fn open_quote(&mut self) {
         self.line_breaks(2);
-        self.quotes = (self.quotes + 1).min(DEEPEST);
+        self.quotes = (self.quotes + 1).min(MAX_DEPTH);
     }
 
     pub(super) fn close_quote(&mut self) {

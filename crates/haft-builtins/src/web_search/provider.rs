@@ -4,7 +4,7 @@ use bytes::Bytes;
 use haft_core::outcome::CallError;
 use haft_core::problem::excerpt;
 use haft_core::secret::Secret;
-use haft_runtime::egress::Outgoing;
+use haft_runtime::egress::OutgoingRequest;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::tool::failed;
 use crate::web_fetch::plain_text;
 
 /// The longest title, snippet and address of a result.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// A service that searches the web.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Provider {
         endpoint: &str,
         key: Option<&Secret>,
         query: Query<'_>,
-    ) -> Result<Outgoing, CallError> {
+    ) -> Result<OutgoingRequest, CallError> {
         let mut url = Url::parse(endpoint.trim()).map_err(|why| {
             failed(format!("the address of `{}` is not a URL: {why}", self.as_str()))
                 .for_model("the search is not set up")
@@ -89,12 +89,12 @@ impl Provider {
             Provider::Serper => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 let body = Bytes::from(json!({"q": query.text, "num": query.count}).to_string());
-                Outgoing { method: Method::POST, url, headers, body: Some(body), wanted: Vec::new() }
+                OutgoingRequest { method: Method::POST, url, headers, body: Some(body), wanted: Vec::new() }
             }
             Provider::Brave => {
                 let count = query.count.min(20).to_string();
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("count", &count);
-                Outgoing { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
             }
             Provider::Searxng => {
                 if !url.path().ends_with("/search") {
@@ -102,7 +102,7 @@ impl Provider {
                     url.set_path(&path);
                 }
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("format", "json");
-                Outgoing { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
             }
         };
         if let Some(key) = key {
@@ -138,12 +138,12 @@ impl Provider {
             |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let hit = |item: &Value| Hit {
             // Services mark the words they found with tags.
-            title: excerpt(&plain_text(&text(item, "title")), LONGEST),
+            title: excerpt(&plain_text(&text(item, "title")), MAX_LENGTH),
             url: text(item, url),
-            snippet: excerpt(&plain_text(&text(item, snippet)), LONGEST),
+            snippet: excerpt(&plain_text(&text(item, snippet)), MAX_LENGTH),
         };
         let usable = |hit: &Hit| {
-            hit.url.len() <= 2 * LONGEST
+            hit.url.len() <= 2 * MAX_LENGTH
                 && Url::parse(&hit.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         };
         items.iter().map(hit).filter(usable).take(count).collect()

@@ -6,7 +6,7 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_runtime::egress::Egress;
-use haft_runtime::http::{Excess, exchange};
+use haft_runtime::http::{OverflowPolicy, exchange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -16,10 +16,10 @@ use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, invalid};
 
 /// The largest answer of a service.
-const LARGEST_ANSWER: u64 = 2 * 1024 * 1024;
+const MAX_ANSWER: u64 = 2 * 1024 * 1024;
 /// How many hits come back where nobody says, and at most.
 const USUAL_COUNT: usize = 10;
-const MOST: usize = 50;
+const MAX_COUNT: usize = 50;
 
 pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
@@ -32,7 +32,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "What to search for"},
-                "count": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many results; 10 where it is left out"},
+                "count": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "description": "How many results; 10 where it is left out"},
                 "provider": {"enum": ["serper", "brave", "searxng"], "description": "Which service; the one that is set up where it is left out"},
             },
             "required": ["query"],
@@ -92,12 +92,12 @@ impl BuiltIn for WebSearch {
         if args.query.trim().is_empty() {
             return Err(invalid("`query` is empty: say what to search for"));
         }
-        let count = args.count.unwrap_or(USUAL_COUNT).clamp(1, MOST);
+        let count = args.count.unwrap_or(USUAL_COUNT).clamp(1, MAX_COUNT);
         let wanted = args.provider.as_deref().and_then(Provider::parse);
         let access = access::find(call, &self.own, &self.platform, wanted).await?;
         let query = Query { text: args.query.trim(), count };
         let request = access.provider.request(&access.endpoint, access.key.as_ref(), query)?;
-        let answer = exchange(&self.egress, call, request, LARGEST_ANSWER, Excess::Fail).await?;
+        let answer = exchange(&self.egress, call, request, MAX_ANSWER, OverflowPolicy::Fail).await?;
         if !answer.status.is_success() {
             return Err(answer.to_error(call));
         }

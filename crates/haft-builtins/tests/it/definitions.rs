@@ -1,6 +1,6 @@
 //! The definitions themselves: whole, checked, and written for a model.
 
-use haft_core::check;
+use haft_definition::check;
 use serde_json::Value;
 
 use crate::harness::{Rig, Setup};

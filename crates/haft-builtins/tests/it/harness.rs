@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_builtins::{BuiltIns, Parts, PlatformSettings, built_ins};
-use haft_core::Work;
+use haft_builtins::{BuiltInParts, BuiltIns, PlatformSettings, built_ins};
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::id::CallId;
 use haft_core::name::TenantId;
@@ -23,7 +23,11 @@ use serde_json::Value;
 pub(crate) struct Stored(HashMap<String, String>);
 
 impl SecretSource for Stored {
-    fn secret<'a>(&'a self, _: &'a TenantId, name: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        _: &'a TenantId,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let found = self.0.get(name).cloned().map(Secret::new);
         Box::pin(std::future::ready(Ok(found)))
     }
@@ -60,7 +64,7 @@ impl Rig {
         let private_hosts =
             if setup.shut { vec![] } else { vec!["127.0.0.1".to_owned(), "localhost".to_owned()] };
         let root = Root { read_only: setup.read_only, ..Root::new("workspace", folder.path().to_owned()) };
-        let parts = Parts {
+        let parts = BuiltInParts {
             egress: Egress::new(&EgressRules { allowed_hosts: vec![], private_hosts }).unwrap(),
             files: Some(Files::new(vec![root]).unwrap()),
             clock: Arc::new(SystemClock),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_core::outcome::ErrorCode;
-use haft_testkit::smtp::{Manner, SmtpServer};
+use haft_testkit::smtp::{SmtpBehavior, SmtpServer};
 use serde_json::{Value, json};
 
 use crate::harness::{Rig, Setup};
@@ -37,7 +37,7 @@ fn letter() -> Value {
 
 #[tokio::test]
 async fn a_message_arrives_encrypted_and_whole() {
-    for (manner, tls) in [(Manner::StartTls, "starttls"), (Manner::Tls, "tls")] {
+    for (manner, tls) in [(SmtpBehavior::StartTls, "starttls"), (SmtpBehavior::Tls, "tls")] {
         let server = SmtpServer::start(manner).await.unwrap();
         let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
         let args = json!({
@@ -85,7 +85,7 @@ async fn a_message_arrives_encrypted_and_whole() {
 
 #[tokio::test]
 async fn settings_say_who_sends() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let rig = rig(&settings(&server, &[("SMTP_FROM", "Reports <reports@example.com>")]), None);
     rig.call("send_email", letter()).await.unwrap();
     let mail = server.mails().remove(0);
@@ -95,7 +95,7 @@ async fn settings_say_who_sends() {
 
 #[tokio::test]
 async fn nothing_goes_out_in_clear_unless_told() {
-    let server = SmtpServer::start(Manner::Plain).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
     let (code, message) = rig(&settings(&server, &[]), None).fail("send_email", letter()).await;
     assert_eq!(code, ErrorCode::Network);
     insta::assert_snapshot!(message, @"the mail server `localhost` offers no STARTTLS, and nothing is sent in clear: set `SMTP_TLS` to `tls` where it speaks TLS from the start, or to `none` to do without");
@@ -107,7 +107,7 @@ async fn nothing_goes_out_in_clear_unless_told() {
 
 #[tokio::test]
 async fn a_certificate_has_to_be_trusted_and_of_the_right_name() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     for change in [("SMTP_CA", ""), ("SMTP_HOST", "127.0.0.1")] {
         let (code, message) = rig(&settings(&server, &[change]), None).fail("send_email", letter()).await;
         assert!(code == ErrorCode::Network && message.contains("certificate"), "{change:?} {code} {message}");
@@ -118,20 +118,20 @@ async fn a_certificate_has_to_be_trusted_and_of_the_right_name() {
 
 #[tokio::test]
 async fn a_server_that_refuses_says_why() {
-    let server = SmtpServer::start(Manner::NoRecipients).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::NoRecipients).await.unwrap();
     let settings_of = |server: &SmtpServer| settings(server, &[("SMTP_TLS", "none")]);
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
     insta::assert_snapshot!(error.message, @"the mail server refused the recipient `ann@example.com`: 550 5.1.1 no such user here");
 
-    let server = SmtpServer::start(Manner::NoLogins).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::NoLogins).await.unwrap();
     let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
     assert_eq!(error.for_model.as_deref(), Some("the mail server refused the login"));
 }
 
 #[tokio::test]
 async fn a_recipient_that_is_refused_is_named_and_nobody_gets_the_message() {
-    let server = SmtpServer::start(Manner::SomeRecipients).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::SomeRecipients).await.unwrap();
     let rig = rig(&settings(&server, &[("SMTP_TLS", "none")]), None);
     let to = |to: &[&str]| json!({"to": to, "subject": "Hello", "body": "How are you?"});
     let error = rig.call("send_email", to(&["ann@example.com", "no@example.com"])).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn a_recipient_that_is_refused_is_named_and_nobody_gets_the_message() {
 
 #[tokio::test]
 async fn what_will_not_work_later_is_not_retryable() {
-    let server = SmtpServer::start(Manner::Plain).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
     let error = rig(&settings(&server, &[("SMTP_TLS", "tls")]), None).call("send_email", letter()).await;
     let error = error.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, false), "{error}");
@@ -164,7 +164,7 @@ async fn what_will_not_work_later_is_not_retryable() {
 
 #[tokio::test]
 async fn a_server_that_hangs_or_is_gone_is_not_waited_for() {
-    let server = SmtpServer::start(Manner::Silent).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::Silent).await.unwrap();
     let time = Some(Duration::from_millis(500));
     let error = rig(&settings(&server, &[]), time).call("send_email", letter()).await.unwrap_err();
     assert_eq!(
@@ -183,9 +183,11 @@ async fn a_server_that_hangs_or_is_gone_is_not_waited_for() {
 
 #[tokio::test]
 async fn a_server_that_never_ends_is_not_listened_to() {
-    for (manner, tls) in
-        [(Manner::Endless, "none"), (Manner::Endless, "starttls"), (Manner::EndlessTls, "tls")]
-    {
+    for (manner, tls) in [
+        (SmtpBehavior::Endless, "none"),
+        (SmtpBehavior::Endless, "starttls"),
+        (SmtpBehavior::EndlessTls, "tls"),
+    ] {
         let server = SmtpServer::start(manner).await.unwrap();
         let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
         let (code, message) = rig.fail("send_email", letter()).await;
@@ -196,7 +198,7 @@ async fn a_server_that_never_ends_is_not_listened_to() {
 
 #[tokio::test]
 async fn the_guard_holds_for_mail_too() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let all = settings(&server, &[]);
     let pairs: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let rig = Rig::new(&Setup { stored: &pairs, shut: true, ..Setup::default() });
@@ -208,7 +210,7 @@ async fn the_guard_holds_for_mail_too() {
 
 #[tokio::test]
 async fn a_tenant_never_gets_the_password_of_the_platform() {
-    let server = SmtpServer::start(Manner::Plain).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
     let port = server.address.port().to_string();
     let platform = [
         ("SMTP_HOST", "mail.example.com"),
@@ -230,7 +232,7 @@ async fn a_tenant_never_gets_the_password_of_the_platform() {
 
 #[tokio::test]
 async fn the_platform_serves_tenants_without_settings() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let all = settings(&server, &[]);
     let pairs: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let rig = Rig::new(&Setup { platform: &pairs, ..Setup::default() });
@@ -243,7 +245,7 @@ async fn the_platform_serves_tenants_without_settings() {
 
 #[tokio::test]
 async fn arguments_cannot_become_headers_or_commands() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let rig = rig(&settings(&server, &[]), None);
     let many: Vec<String> = (0..30).map(|index| format!("a{index}@example.com")).collect();
     for (change, part) in [
@@ -276,7 +278,7 @@ async fn arguments_cannot_become_headers_or_commands() {
 
 #[tokio::test]
 async fn what_is_missing_or_wrong_in_the_settings_is_named() {
-    let server = SmtpServer::start(Manner::StartTls).await.unwrap();
+    let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     for (change, code, part) in [
         (("SMTP_HOST", ""), ErrorCode::SecretMissing, "`SMTP_HOST` is missing"),
         (("SMTP_PASS", ""), ErrorCode::SecretMissing, "`SMTP_PASS` is missing"),

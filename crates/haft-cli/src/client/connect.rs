@@ -17,7 +17,7 @@ use crate::server_file::ServerFile;
 /// How long a server that is there may take to say so.
 const GREETING: Duration = Duration::from_secs(2);
 /// No call takes longer.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_LENGTH: Duration = Duration::from_hours(1);
 
 /// Connects to the server that is named or running, else opens the home folder.
 pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
@@ -60,7 +60,7 @@ pub(crate) async fn find_server(home: &Path) -> Option<Url> {
 }
 
 fn http_client(base: &Url) -> Result<reqwest::Client, CliError> {
-    build(base, reqwest::Client::builder().timeout(LONGEST))
+    build(base, reqwest::Client::builder().timeout(MAX_LENGTH))
 }
 
 /// Makes a client for a connection that stays open.

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::{ApiError, CliError};
 
 /// The largest answer that is read.
-const MOST_BYTES: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 /// What the server sees as the program that calls.
 const AGENT: &str = concat!("haft-cli/", env!("CARGO_PKG_VERSION"));
 
@@ -93,7 +93,7 @@ impl Client {
         let request = self.build(&request.path.clone(), request).map_err(|error| failed(error.into()))?;
         let Ok(answer) = router.clone().oneshot(request.map(axum::body::Body::from)).await;
         let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), MOST_BYTES).collect().await.map_err(failed)?;
+        let body = Limited::new(answer.into_body(), MAX_BYTES).collect().await.map_err(failed)?;
         Ok((status, body.to_bytes()))
     }
 
@@ -114,7 +114,7 @@ impl Client {
         let status = answer.status().as_u16();
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| failed(error.without_url().into()))? {
-            if body.len() + chunk.len() > MOST_BYTES {
+            if body.len() + chunk.len() > MAX_BYTES {
                 return Err(failed("the answer is larger than 256 MiB".into()));
             }
             body.extend_from_slice(&chunk);

@@ -67,7 +67,7 @@ fn write_new(path: &Path, content: &str) -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use haft_core::catalog::FileForm;
-    use haft_core::dialect::{Defaults, read};
+    use haft_definition::dialect::{Defaults, read};
 
     #[test]
     fn the_example_is_a_definition_without_a_doubt() {

@@ -14,7 +14,7 @@ use super::value::{Value, Wrong};
 const SERVERS: &str = "mcp.servers";
 
 /// The largest configuration that is read.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Enters what the file says; a file that does not exist says nothing.
 pub(super) fn apply(path: &Path, to: &mut Resolved) -> Result<(), ConfigError> {
@@ -22,7 +22,7 @@ pub(super) fn apply(path: &Path, to: &mut Resolved) -> Result<(), ConfigError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(read(error)),
-        Ok(metadata) if metadata.len() > MOST_BYTES => {
+        Ok(metadata) if metadata.len() > MAX_BYTES => {
             return Err(read(std::io::Error::other("it is larger than 1 MiB")));
         }
         Ok(_) => {}

@@ -227,7 +227,7 @@ pub enum Auth {
         value: String,
         /// Where it goes.
         #[serde(rename = "in", default)]
-        place: KeyPlace,
+        place: ApiKeyLocation,
     },
     /// A signature over the request.
     Hmac(HmacAuth),
@@ -238,7 +238,7 @@ pub enum Auth {
 /// Where an API key goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeyPlace {
+pub enum ApiKeyLocation {
     /// Into a header.
     #[default]
     Header,

@@ -4,7 +4,7 @@ mod http;
 mod kinds;
 
 pub use http::{
-    Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, KeyPlace, Notation, OAuth2, ParamStyle,
+    ApiKeyLocation, Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, Notation, OAuth2, ParamStyle,
     ResponseEncoding, TextStyle,
 };
 pub use kinds::{

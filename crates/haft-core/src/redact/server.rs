@@ -6,18 +6,18 @@ use crate::secret::{MASK, Secret};
 
 /// How a server is reached, as others may see it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShownServer {
+pub struct RedactedServer {
     /// The same with what is secret masked.
     pub transport: Transport,
     /// Which arguments and addresses look as if they held a credential, such as `args[1]`.
     pub doubtful: Vec<String>,
     /// The credentials themselves.
-    pub literals: Vec<Literal>,
+    pub literals: Vec<CredentialLiteral>,
 }
 
 /// What stands in a configuration and looks like a credential.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Literal {
+pub struct CredentialLiteral {
     /// The text.
     pub secret: Secret,
     /// Whether its name leaves no doubt, as `--api-key` does. One that is only guessed, as of `--sort-key`, may be an
@@ -25,7 +25,7 @@ pub struct Literal {
     pub certain: bool,
 }
 
-impl Literal {
+impl CredentialLiteral {
     fn of(name: &str, text: &str) -> Self {
         Self { secret: Secret::new(credential(text).to_owned()), certain: is_certain(name) }
     }
@@ -33,14 +33,14 @@ impl Literal {
 
 /// Masks what stands in the environment, the headers, the arguments and the address of a server and is a secret, or
 /// looks like one; what only names secrets is shown.
-pub fn server(transport: &Transport) -> ShownServer {
+pub fn server(transport: &Transport) -> RedactedServer {
     let (mut transport, mut doubtful, mut literals) = (transport.clone(), Vec::new(), Vec::new());
     match &mut transport {
         Transport::Stdio(stdio) => {
             for (name, value) in &mut stdio.env {
                 let is_secret = names_a_secret(name) && is_literal(value);
                 if is_secret {
-                    literals.push(Literal::of(name, value));
+                    literals.push(CredentialLiteral::of(name, value));
                 }
                 if is_secret || !value.contains("${") {
                     MASK.clone_into(value);
@@ -59,7 +59,7 @@ pub fn server(transport: &Transport) -> ShownServer {
         Transport::Http(http) => {
             for (name, value) in &mut http.headers {
                 if names_a_secret(name) && is_literal(value) {
-                    literals.push(Literal::of(name, value));
+                    literals.push(CredentialLiteral::of(name, value));
                 }
                 if !value.contains("${") || is_literal(value) {
                     MASK.clone_into(value);
@@ -74,13 +74,13 @@ pub fn server(transport: &Transport) -> ShownServer {
     }
     // Short ones would be found everywhere.
     literals.retain(|literal| literal.secret.expose().len() >= LEAST);
-    ShownServer { transport, doubtful, literals }
+    RedactedServer { transport, doubtful, literals }
 }
 
 /// The shortest text that is taken for a credential where it comes back in other texts.
 const LEAST: usize = 6;
 /// How many names may stand before a value, as in `--header=Authorization: …`.
-const MOST_NAMES: u8 = 3;
+const MAX_NAMES: u8 = 3;
 /// Ends of names that say what the value is.
 const CERTAIN: [&str; 9] = [
     "apikey",
@@ -101,7 +101,7 @@ fn is_certain(name: &str) -> bool {
 }
 
 /// Returns an argument with its credentials masked, and those.
-fn argument(text: &str, before: &str) -> Option<(String, Vec<Literal>)> {
+fn argument(text: &str, before: &str) -> Option<(String, Vec<CredentialLiteral>)> {
     if text.contains("://")
         && let Some(found) = url(text)
     {
@@ -114,13 +114,13 @@ fn argument(text: &str, before: &str) -> Option<(String, Vec<Literal>)> {
         && !text.starts_with('-')
         && is_literal(text)
     {
-        return Some((MASK.to_owned(), vec![Literal::of(flag, text)]));
+        return Some((MASK.to_owned(), vec![CredentialLiteral::of(flag, text)]));
     }
-    named(text, MOST_NAMES)
+    named(text, MAX_NAMES)
 }
 
 /// `--api-key=…`, `API_KEY=…`, `Authorization: …`, and one of them within another.
-fn named(text: &str, most: u8) -> Option<(String, Vec<Literal>)> {
+fn named(text: &str, most: u8) -> Option<(String, Vec<CredentialLiteral>)> {
     let at = text.find(['=', ':'])?;
     let (name, value) = text.split_at_checked(at)?;
     let (separator, value) = value.split_at_checked(1)?;
@@ -132,7 +132,10 @@ fn named(text: &str, most: u8) -> Option<(String, Vec<Literal>)> {
     }
     let space = if value.starts_with(' ') { " " } else { "" };
     if names_a_secret(name_alone) && is_literal(value) {
-        return Some((format!("{name}{separator}{space}{MASK}"), vec![Literal::of(name_alone, value)]));
+        return Some((
+            format!("{name}{separator}{space}{MASK}"),
+            vec![CredentialLiteral::of(name_alone, value)],
+        ));
     }
     let (masked, found) = named(value.trim_start(), most.checked_sub(1)?)?;
     Some((format!("{name}{separator}{space}{masked}"), found))
@@ -145,7 +148,7 @@ fn credential(value: &str) -> &str {
 }
 
 /// Masks the user and the secret parameters of an address.
-fn url(text: &str) -> Option<(String, Vec<Literal>)> {
+fn url(text: &str) -> Option<(String, Vec<CredentialLiteral>)> {
     let (mut shown, mut found) = (text.to_owned(), Vec::new());
     if let Some((scheme, rest)) = text.split_once("://") {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -154,7 +157,7 @@ fn url(text: &str) -> Option<(String, Vec<Literal>)> {
             && let password = user.split_once(':').map_or(user, |(_, password)| password)
             && is_literal(password)
         {
-            found.push(Literal { secret: Secret::new(password.to_owned()), certain: true });
+            found.push(CredentialLiteral { secret: Secret::new(password.to_owned()), certain: true });
             shown = format!("{scheme}://{MASK}@{host}{after}");
         }
     }
@@ -164,7 +167,7 @@ fn url(text: &str) -> Option<(String, Vec<Literal>)> {
         let hidden = both.filter(|(plain, masked)| plain != masked);
         found.extend(hidden.filter_map(|(plain, _)| {
             let (name, value) = plain.split_once('=')?;
-            Some(Literal::of(name, value))
+            Some(CredentialLiteral::of(name, value))
         }));
         shown = masked;
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 /// The most schemas that are looked at: references may multiply.
-const MOST: usize = 200;
+const MAX_COUNT: usize = 200;
 
 /// Returns the properties that a schema of arguments declares, each once: its own, and those of its alternatives and
 /// parts (`allOf`, `anyOf`, `oneOf`), references followed.
@@ -20,7 +20,7 @@ pub fn declared(root: &Value) -> Vec<(&str, &Value)> {
     pending.reverse();
     while let Some(schema) = pending.pop() {
         looked += 1;
-        if looked > MOST {
+        if looked > MAX_COUNT {
             break;
         }
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {

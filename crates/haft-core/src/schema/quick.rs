@@ -5,9 +5,9 @@
 use serde_json::{Map, Number, Value};
 
 /// The most properties of one object: each is looked for among them.
-const MOST_PROPERTIES: usize = 16;
+const MAX_PROPERTIES: usize = 16;
 /// The most texts to choose from.
-const MOST_CHOICES: usize = 16;
+const MAX_CHOICES: usize = 16;
 
 const NULL: u8 = 1;
 const BOOLEAN: u8 = 1 << 1;
@@ -56,7 +56,7 @@ impl Quick {
                 "type" => quick.types = types(value)?,
                 "minimum" => quick.least = value.as_i64()?,
                 "maximum" => quick.most = value.as_i64()?,
-                "enum" => quick.choices = Some(texts(value, MOST_CHOICES)?),
+                "enum" => quick.choices = Some(texts(value, MAX_CHOICES)?),
                 "items" => quick.items = Some(Box::new(Self::of(value)?)),
                 "properties" => quick.properties = properties(value)?,
                 "additionalProperties" => quick.closed = !value.as_bool()?,
@@ -75,7 +75,7 @@ impl Quick {
             quick.types = 0;
         }
         if let Some(required) = rules.get("required") {
-            for name in texts(required, MOST_PROPERTIES)? {
+            for name in texts(required, MAX_PROPERTIES)? {
                 quick.required |= 1 << quick.find(&name, 0)?.0;
             }
         }
@@ -165,7 +165,7 @@ fn texts(value: &Value, most: usize) -> Option<Vec<String>> {
 }
 
 fn properties(value: &Value) -> Option<Vec<(String, Quick)>> {
-    let map = value.as_object().filter(|map| map.len() <= MOST_PROPERTIES)?;
+    let map = value.as_object().filter(|map| map.len() <= MAX_PROPERTIES)?;
     map.iter().map(|(name, schema)| Some((name.clone(), Quick::of(schema)?))).collect()
 }
 

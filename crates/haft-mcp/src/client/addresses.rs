@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::catalog::StoreError;
-use haft_core::mcp::{Listed, McpServer, StreamableHttp, Transport};
+use haft_core::mcp::{ListedTool, McpServer, StreamableHttp, Transport};
 use haft_core::name::{BundleSlug, NameError, TenantId};
-use haft_core::{Work, hash};
+use haft_core::{BoxFuture, hash};
 
-use super::clients::{ClientParts, McpHome};
+use super::clients::{ClientParts, McpServerStore};
 use super::connection::Connection;
 
 /// How many are kept at most, and for how long after the last call.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 const KEPT: Duration = Duration::from_mins(10);
 
 /// What a definition says of a server.
@@ -70,7 +70,7 @@ impl Addresses {
         }
         let server = address.server(tenant)?;
         connections.retain(|_, (_, used)| now.duration_since(*used) < KEPT);
-        while connections.len() >= MOST {
+        while connections.len() >= MAX_COUNT {
             let oldest = connections.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             connections.remove(&oldest);
@@ -84,16 +84,16 @@ impl Addresses {
 /// Where nothing is configured and nothing is kept.
 struct Nowhere;
 
-impl McpHome for Nowhere {
-    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+impl McpServerStore for Nowhere {
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
     fn listed<'a>(
         &'a self,
         _server: &'a McpServer,
-        _tools: Vec<Listed>,
-    ) -> Work<'a, Result<Vec<String>, StoreError>> {
+        _tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }

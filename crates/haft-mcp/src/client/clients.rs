@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
-use haft_core::mcp::{Listed, McpServer, ServerState};
+use haft_core::mcp::{ListedTool, McpServer, ServerState};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::secret::SecretSource;
@@ -19,15 +19,15 @@ use super::connection::Connection;
 use super::oauth::Pending;
 
 /// Where servers are configured, and what they list is kept.
-pub trait McpHome: Send + Sync {
+pub trait McpServerStore: Send + Sync {
     /// Returns every server that is configured.
-    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>>;
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>>;
     /// Takes the whole list of a server, each time that it was read; returns which tools it did not take, and why.
     fn listed<'a>(
         &'a self,
         server: &'a McpServer,
-        tools: Vec<Listed>,
-    ) -> Work<'a, Result<Vec<String>, StoreError>>;
+        tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 }
 
 /// What clients are made of.
@@ -39,7 +39,7 @@ pub struct ClientParts {
     /// Where `${NAME}` finds its value.
     pub secrets: Arc<dyn SecretSource>,
     /// Where servers are configured.
-    pub home: Arc<dyn McpHome>,
+    pub home: Arc<dyn McpServerStore>,
 }
 
 type Key = (TenantId, BundleSlug);

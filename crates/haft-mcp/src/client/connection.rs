@@ -37,7 +37,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// How often a server that says nothing is asked whether it is there.
 const ASK_EVERY: Duration = Duration::from_secs(30);
 /// The longest wait between attempts.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 /// Lists are not read more often than this, however often a server says that they changed.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 /// How many reasons are shown why tools were not taken.
@@ -458,7 +458,7 @@ async fn subscribe(link: Link) {
             Err(_) => {}
         }
         // One that ends it again and again is asked less and less often.
-        failures = if begun.elapsed() > LONGEST_WAIT { 1 } else { failures + 1 };
+        failures = if begun.elapsed() > MAX_WAIT { 1 } else { failures + 1 };
         tokio::time::sleep(wait(failures)).await;
         link.listener.list_changed.notify_one();
     }
@@ -482,7 +482,7 @@ async fn answers(peer: &Peer<RoleClient>, newer: bool) -> Result<(), ServiceErro
 /// A second after the first failure, then twice as long each time; spread, so that many do not come at once.
 fn wait(failures: u32) -> Duration {
     let longest =
-        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_WAIT);
+        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_WAIT);
     let spread = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
     longest.mul_f64(0.75 + spread / 4.0)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures_util::StreamExt as _;
 use haft_core::executor::EventSink;
-use haft_core::mcp::Listed;
+use haft_core::mcp::ListedTool;
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -66,7 +66,7 @@ impl Direct {
     }
 
     /// Learns which tools there are.
-    pub(super) fn learn(&self, listed: &[Listed]) {
+    pub(super) fn learn(&self, listed: &[ListedTool]) {
         let plain = listed.iter().filter(|tool| is_plain(tool)).map(|tool| tool.name.clone()).collect();
         *self.plain.write().unwrap_or_else(PoisonError::into_inner) = plain;
     }
@@ -173,7 +173,7 @@ fn broken(error: StreamableHttpError<Failed>) -> ServiceError {
 }
 
 /// Tells whether a call of a tool is the same request but for its name and its arguments.
-fn is_plain(tool: &Listed) -> bool {
+fn is_plain(tool: &ListedTool) -> bool {
     // Any other name would have to be packed to stand in a header.
     let fits = tool.name.bytes().all(|byte| byte.is_ascii_graphic()) && !tool.name.starts_with("=?");
     fits && !has_copies(&tool.input_schema)

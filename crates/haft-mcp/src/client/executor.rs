@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::sync::{Arc, OnceLock, Weak};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, CallEvent, EventSink, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::BundleSlug;
@@ -111,7 +111,7 @@ impl Server {
 }
 
 impl Prepared for Ready {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let clients = self
                 .clients

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_core::implementation::Notation;
 use haft_core::mcp::Transport;
 use haft_core::name::TenantId;
-use haft_core::redact::Literal;
+use haft_core::redact::CredentialLiteral;
 use haft_core::secret::{Secret, SecretSource, scrub_text};
-use haft_core::template::{Place, Scope, Template, Values};
+use haft_template::{EscapeContext, Scope, Template, Values};
 use serde_json::Map;
 
 /// Puts `${NAME}` into texts, and remembers what it put in, so that no error shows it.
@@ -26,7 +26,12 @@ impl<'a> Filler<'a> {
     }
 
     /// Puts the secrets into a text that goes to a place; an error names the field and what is missing.
-    pub(super) async fn fill(&mut self, field: &str, text: &str, place: Place<'_>) -> Result<String, String> {
+    pub(super) async fn fill(
+        &mut self,
+        field: &str,
+        text: &str,
+        place: EscapeContext<'_>,
+    ) -> Result<String, String> {
         let wrong = |why: String| format!("`{field}`: {why}");
         // `{{…}}` has no meaning here, so the notation in which `${…}` is a secret alone serves.
         let template = Template::parse(Notation::Braces, text, &Scope::of(&serde_json::json!({})))
@@ -50,7 +55,7 @@ impl<'a> Filler<'a> {
 
     /// Keeps what stands in the configuration itself and looks like a credential out of texts, too.
     pub(super) fn hide_literals(&mut self, transport: &Transport) {
-        for Literal { secret, certain } in haft_core::redact::server(transport).literals {
+        for CredentialLiteral { secret, certain } in haft_core::redact::server(transport).literals {
             let kept = if certain { &mut self.used } else { &mut self.guessed };
             kept.extend(secret.escaped_forms());
             kept.push(secret);
@@ -64,7 +69,7 @@ impl<'a> Filler<'a> {
 }
 
 /// The most tokens that are remembered: those of answers that may still be on their way.
-const MOST_MOVING: usize = 8;
+const MAX_MOVING: usize = 8;
 
 /// Takes the secrets of a server out of texts that people and models read.
 #[derive(Clone)]
@@ -90,7 +95,7 @@ impl Scrubber {
         if moving.contains(token) {
             return;
         }
-        if moving.len() >= MOST_MOVING {
+        if moving.len() >= MAX_MOVING {
             moving.remove(0);
         }
         moving.push(token.clone());

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use haft_core::secret::Secret;
-use haft_runtime::egress::{Egress, Outgoing, SendError};
+use haft_runtime::egress::{Egress, OutgoingRequest, SendError};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use rmcp::ErrorData;
@@ -27,7 +27,7 @@ use url::Url;
 use super::filled::Scrubber;
 use super::oauth::{Auth, Challenge};
 use super::pace::Pace;
-use super::stdio::LONGEST_MESSAGE;
+use super::stdio::MAX_MESSAGE;
 
 /// The longest text that is shown of an answer that is no message.
 const SHOWN: usize = 200;
@@ -133,7 +133,7 @@ impl Guarded {
         for (name, value) in more {
             put(name.clone(), value)?;
         }
-        let request = Outgoing { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
+        let request = OutgoingRequest { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
             let sent = !matches!(error, SendError::Refused(_) | SendError::Connect(_));
             let why = match error {
@@ -350,7 +350,7 @@ fn unexpected(status: StatusCode, body: &[u8]) -> Error {
 }
 
 fn too_large() -> std::io::Error {
-    std::io::Error::other(format!("the server sent a message of more than {LONGEST_MESSAGE} bytes"))
+    std::io::Error::other(format!("the server sent a message of more than {MAX_MESSAGE} bytes"))
 }
 
 /// Reads a body, as far as one message may go.
@@ -360,7 +360,7 @@ async fn whole(response: reqwest::Response) -> Result<Vec<u8>, Error> {
     while let Some(chunk) = stream.next().await {
         let chunk =
             chunk.map_err(|error| failed(format!("the answer broke off: {}", error.without_url())))?;
-        if body.len() + chunk.len() > LONGEST_MESSAGE {
+        if body.len() + chunk.len() > MAX_MESSAGE {
             return Err(too_large().into());
         }
         body.extend_from_slice(&chunk);
@@ -387,7 +387,7 @@ fn bounded(
         let ended = events.count(&chunk);
         // The last event of a stream is mostly the answer: only what comes behind it has to wait.
         pace.spend(ended, chunk.len() as u64).await;
-        let chunk = if events.since > LONGEST_MESSAGE { Err(too_large()) } else { Ok(chunk) };
+        let chunk = if events.since > MAX_MESSAGE { Err(too_large()) } else { Ok(chunk) };
         Some((chunk, (stream, pace, events)))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_core::mcp::{Listed, MOST_TOOLS};
+use haft_core::mcp::{ListedTool, MAX_TOOLS};
 use haft_core::problem::excerpt;
 use rmcp::RoleClient;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool};
@@ -13,12 +13,12 @@ use tokio::time::timeout;
 /// How long the whole list may take.
 const LISTS_WITHIN: Duration = Duration::from_mins(2);
 /// The most pages that are read: a server may say for ever that there is another one.
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 
 /// What a server lists.
 #[derive(Default)]
 pub(super) struct Listing {
-    pub(super) tools: Vec<Listed>,
+    pub(super) tools: Vec<ListedTool>,
     /// What is no tool, and why.
     pub(super) refused: Vec<String>,
 }
@@ -29,7 +29,7 @@ pub(super) async fn read(peer: &Peer<RoleClient>, page_within: Duration) -> Resu
     let pages = async {
         let mut listing = Listing::default();
         let mut cursor = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
             // Not the peer's own list, which may be an old one.
@@ -38,7 +38,7 @@ pub(super) async fn read(peer: &Peer<RoleClient>, page_within: Duration) -> Resu
             let next = listing.take(answer)?;
             // The same page again would be so for ever.
             let seen = listing.tools.len() + listing.refused.len();
-            if next.is_none() || next == cursor || seen > MOST_TOOLS {
+            if next.is_none() || next == cursor || seen > MAX_TOOLS {
                 break;
             }
             cursor = next;
@@ -81,9 +81,9 @@ impl Listing {
     }
 }
 
-fn listed(tool: Tool) -> Listed {
+fn listed(tool: Tool) -> ListedTool {
     let hints = tool.annotations.as_ref();
-    Listed {
+    ListedTool {
         read_only: hints.and_then(|hints| hints.read_only_hint).unwrap_or(false),
         title: tool.title.or_else(|| hints.and_then(|hints| hints.title.clone())),
         name: tool.name.into_owned(),

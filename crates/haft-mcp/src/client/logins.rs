@@ -5,7 +5,7 @@ use haft_core::name::{BundleSlug, TenantId};
 use url::Url;
 
 use super::clients::McpClients;
-use super::oauth::{self, Callback, Kept, LoggedIn, OAuthError};
+use super::oauth::{self, Callback, Kept, LoginResult, OAuthError};
 
 impl McpClients {
     /// Begins a login and returns the address that a person has to open; what comes back from there has to be given to
@@ -31,9 +31,9 @@ impl McpClients {
     }
 
     /// Ends a login with what came back, and connects with it.
-    pub async fn finish_login(&self, callback: Callback) -> Result<LoggedIn, OAuthError> {
+    pub async fn finish_login(&self, callback: Callback) -> Result<LoginResult, OAuthError> {
         let start = self.pending.take(&callback.state)?;
-        let done = LoggedIn { tenant: start.tenant.clone(), id: start.id.clone(), by: start.by.clone() };
+        let done = LoginResult { tenant: start.tenant.clone(), id: start.id.clone(), by: start.by.clone() };
         oauth::finish(start, callback).await?;
         self.restart(&done.tenant, &done.id);
         Ok(done)

@@ -20,9 +20,9 @@ mod stdio;
 mod value;
 mod words;
 
-pub use clients::{ClientParts, McpClients, McpHome};
+pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;
-pub use oauth::{Callback, LoggedIn, OAuthError};
+pub use oauth::{Callback, LoginResult, OAuthError};
 
 /// The newest version of the protocol that is spoken.
 const NEWEST_PROTOCOL: &str = "2026-07-28";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_core::mcp::{McpServer, StreamableHttp};
 use haft_core::secret::Secret;
-use haft_core::template::Place;
+use haft_template::EscapeContext;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
@@ -31,10 +31,10 @@ pub(super) async fn open(
 ) -> Result<Opened, String> {
     let mut filler = Filler::new(&server.tenant, &parts.secrets);
     filler.hide_literals(&server.transport);
-    let url = filler.fill("url", &http.url, Place::Url).await?;
+    let url = filler.fill("url", &http.url, EscapeContext::Url).await?;
     let mut headers = HeaderMap::new();
     for (name, text) in &http.headers {
-        let value = filler.fill(&format!("headers.{name}"), text, Place::Header(name)).await?;
+        let value = filler.fill(&format!("headers.{name}"), text, EscapeContext::Header(name)).await?;
         let (name, value) = header(name, &value)?;
         headers.insert(name, value);
     }
@@ -63,14 +63,14 @@ async fn configured(filler: &mut Filler<'_>, http: &StreamableHttp) -> Result<Co
     let Some(oauth) = &http.oauth else { return Ok(Configured::default()) };
     let mut configured = Configured { grant: oauth.grant, ..Configured::default() };
     if let Some(text) = &oauth.client_id {
-        configured.client_id = Some(filler.fill("oauth.client_id", text, Place::Text).await?);
+        configured.client_id = Some(filler.fill("oauth.client_id", text, EscapeContext::Text).await?);
     }
     if let Some(text) = &oauth.client_secret {
-        let secret = filler.fill("oauth.client_secret", text, Place::Text).await?;
+        let secret = filler.fill("oauth.client_secret", text, EscapeContext::Text).await?;
         configured.client_secret = Some(Secret::new(secret));
     }
     if let Some(text) = &oauth.private_key {
-        let key = filler.fill("oauth.private_key", text, Place::Text).await?;
+        let key = filler.fill("oauth.private_key", text, EscapeContext::Text).await?;
         configured.private_key = Some(Secret::new(key));
     }
     configured.scopes.clone_from(&oauth.scopes);

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 const KEPT: usize = 128;
 
 /// How many times the longest line one may have that is dropped: what goes on for longer has no end.
-const MOST_TIMES: usize = 16;
+const MAX_TIMES: usize = 16;
 
 /// The output of a program, line by line.
 pub(super) struct Overlong<R> {
@@ -140,7 +140,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Overlong<R> {
         }
         let new = buffer.filled().get(before..).unwrap_or_default();
         this.bytes.fetch_add(u64::try_from(new.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        if this.length > this.most.saturating_mul(MOST_TIMES) {
+        if this.length > this.most.saturating_mul(MAX_TIMES) {
             return Poll::Ready(Err(io::Error::other("a message has no end")));
         }
         if let Some((end, id)) = this.look(new) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haft_core::mcp::Stdio;
-use haft_core::template::Place as TextPlace;
-use haft_sandbox::{Bind, Command, Input, Level, Limits, Running, Sandbox, SandboxError, StdinOf};
+use haft_sandbox::{Bind, Command, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle};
+use haft_template::EscapeContext as TextPlace;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -18,7 +18,7 @@ use super::patient::Patient;
 use super::stderr::Tail;
 
 /// The longest message that is taken from a server.
-pub(super) const LONGEST_MESSAGE: usize = 16 << 20;
+pub(super) const MAX_MESSAGE: usize = 16 << 20;
 
 /// Where programs are found.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -73,15 +73,15 @@ pub(super) async fn start(
     command.input = Input::Pipe;
     let scrubber = filler.scrubber();
     let mut running = sandbox.start(command).await.map_err(|error| scrubber.clean(told(&error)))?;
-    let (Some(StdinOf::Pipe(stdin)), Some(stdout), Some(stderr)) =
+    let (Some(StdinHandle::Pipe(stdin)), Some(stdout), Some(stderr)) =
         (running.stdin.take(), running.stdout.take(), running.stderr.take())
     else {
         return Err("the sandbox gave no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
-    let stdout = Overlong::new(stdout, LONGEST_MESSAGE).telling(strange(tail.clone(), scrubber.clone()));
+    let stdout = Overlong::new(stdout, MAX_MESSAGE).telling(strange(tail.clone(), scrubber.clone()));
     let bytes = Arc::clone(&stdout.bytes);
-    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LONGEST_MESSAGE);
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE);
     let transport = Paced::new(Patient::new(transport), bytes);
     Ok((Program { transport, running }, scrubber))
 }

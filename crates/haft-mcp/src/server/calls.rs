@@ -8,7 +8,7 @@ use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
-use haft_runtime::pipeline::{Labels, Request, Wanted};
+use haft_runtime::pipeline::{CallTarget, Labels, Request};
 use haft_runtime::registry::{Entry, Snapshot};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, LoggingLevel};
 use rmcp::service::RequestContext;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::compact;
 use super::handler::McpServer;
-use super::seat::{Seat, View};
+use super::seat::{ClientContext, View};
 use super::watcher::Watcher;
 use super::{content, listing};
 
@@ -70,7 +70,7 @@ impl McpServer {
     /// and dropping the future is the only way to cancel it.
     pub(super) async fn called(
         &self,
-        seat: &Seat,
+        seat: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
@@ -104,7 +104,7 @@ impl McpServer {
     /// Finds the tool that a client means. The search of a view finds only what is in it.
     pub(super) fn meant(
         &self,
-        seat: &Seat,
+        seat: &ClientContext,
         name: &str,
         arguments: &mut Map<String, Value>,
     ) -> Result<Arc<Entry>, ErrorData> {
@@ -121,7 +121,7 @@ impl McpServer {
     /// Runs the call; `None` where the client cancelled it or went away. Dropping it makes its record say so.
     async fn outcome(
         &self,
-        seat: &Seat,
+        seat: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
@@ -141,7 +141,7 @@ impl McpServer {
             events,
             labels: Labels::of_request(seat.request_id.clone()),
         };
-        let tool = Wanted::Found(self.shared.registry.current().found(entry));
+        let tool = CallTarget::Found(self.shared.registry.current().found(entry));
         // Boxed, as it is moved on to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
@@ -189,7 +189,7 @@ pub(super) fn wants_lines(level: LoggingLevel) -> bool {
 }
 
 /// Finds the tool that a client means. What is not in view is not there.
-pub(super) fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<Entry>, ErrorData> {
+pub(super) fn find(snapshot: &Snapshot, seat: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
     let entry = match snapshot.called(&seat.tenant, name, &reference, seat.mode) {
@@ -208,7 +208,7 @@ pub(super) fn find(snapshot: &Snapshot, seat: &Seat, name: &str) -> Result<Arc<E
 }
 
 /// Finds what searches for a client: a tool in view or, for the view of a bundle, the one that comes with haft.
-pub(super) fn search(snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
+pub(super) fn search(snapshot: &Snapshot, seat: &ClientContext) -> Option<Arc<Entry>> {
     let own = find(snapshot, seat, compact::SEARCH).ok();
     own.or_else(|| {
         let reference: ToolRef = format!("{}:{}", BundleSlug::built_in(), compact::SEARCH).parse().ok()?;
@@ -218,7 +218,7 @@ pub(super) fn search(snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
 }
 
 /// Finds a tool by its bare name in the view of one bundle, where that name means another one elsewhere.
-fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a Seat, name: &str) -> Option<&'a Arc<Entry>> {
+fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a ClientContext, name: &str) -> Option<&'a Arc<Entry>> {
     let View::Bundle(slug) = &seat.view else { return None };
     let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
     snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()

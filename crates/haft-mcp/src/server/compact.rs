@@ -3,12 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_runtime::registry::Offer;
+use haft_runtime::registry::ToolOffer;
 use rmcp::ErrorData;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::seat::{Owner, Seat};
+use super::seat::{ClientContext, Owner};
 
 /// The built-in tool that finds others.
 pub(super) const SEARCH: &str = "search_tools";
@@ -34,7 +34,7 @@ struct ByCaller {
 
 impl Found {
     /// Remembers the tools that a search told; says whether any is new.
-    pub(super) fn keep(&self, seat: &Seat, value: &Value) -> bool {
+    pub(super) fn keep(&self, seat: &ClientContext, value: &Value) -> bool {
         let names = names(value);
         if names.is_empty() {
             return false;
@@ -65,7 +65,11 @@ impl Found {
     }
 
     /// Returns what is in the list of a caller: the search, the call, and what was found.
-    pub(super) fn list<'a, 'o>(&self, seat: &Seat, offers: &'o [Offer<'a>]) -> Vec<&'o Offer<'a>> {
+    pub(super) fn list<'a, 'o>(
+        &self,
+        seat: &ClientContext,
+        offers: &'o [ToolOffer<'a>],
+    ) -> Vec<&'o ToolOffer<'a>> {
         let guard = self.by_caller.lock().unwrap_or_else(PoisonError::into_inner);
         let found = guard.lists.get(&seat.owner());
         offers
@@ -76,7 +80,7 @@ impl Found {
     }
 }
 
-fn is_found(list: &VecDeque<String>, offer: &Offer<'_>) -> bool {
+fn is_found(list: &VecDeque<String>, offer: &ToolOffer<'_>) -> bool {
     list.iter().any(|name| **name == *offer.entry.qualified || *name == offer.name)
 }
 

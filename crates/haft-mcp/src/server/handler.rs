@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_runtime::pipeline::Pipeline;
-use haft_runtime::registry::{Entry, Offer, Registry, Snapshot};
+use haft_runtime::registry::{Entry, Registry, Snapshot, ToolOffer};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
@@ -27,7 +27,7 @@ use super::compact::{self, Found};
 use super::fixtures::{self, Asking};
 use super::listing;
 use super::peek::LEVELS;
-use super::seat::{self, Owner, Seat};
+use super::seat::{self, ClientContext, Owner};
 
 /// Other methods that are known and cannot do without parameters.
 const NEED_PARAMS: [&str; 6] = [
@@ -71,7 +71,7 @@ impl Default for Settings {
 pub struct McpServer {
     pub(super) shared: Arc<Shared>,
     /// Who is at the other end, where the transport does not say so with every message.
-    seat: Option<Seat>,
+    seat: Option<ClientContext>,
     /// Whether the client asked for log lines.
     pub(super) lines: Arc<AtomicBool>,
     /// Cancelled where nothing more comes from the client, as far as the transport can tell: its calls are still
@@ -107,7 +107,7 @@ impl McpServer {
 
     /// Returns the server for one connection of a client that is known.
     #[must_use]
-    pub(super) fn seated(&self, seat: Seat) -> Self {
+    pub(super) fn seated(&self, seat: ClientContext) -> Self {
         Self { seat: Some(seat), ..self.connection() }
     }
 
@@ -115,16 +115,19 @@ impl McpServer {
         &self.shared.settings.stopping
     }
 
-    pub(super) fn seat<'a>(&'a self, extensions: &'a rmcp::model::Extensions) -> Result<&'a Seat, ErrorData> {
+    pub(super) fn seat<'a>(
+        &'a self,
+        extensions: &'a rmcp::model::Extensions,
+    ) -> Result<&'a ClientContext, ErrorData> {
         let parts = extensions.get::<http::request::Parts>();
         parts
-            .and_then(|parts| parts.extensions.get::<Seat>())
+            .and_then(|parts| parts.extensions.get::<ClientContext>())
             .or(self.seat.as_ref())
             .ok_or_else(|| ErrorData::internal_error("nobody is known at the other end", None))
     }
 
     /// Tells whether a client sees only what finds and calls tools.
-    fn is_compact(&self, offers: &[Offer<'_>], snapshot: &Snapshot, seat: &Seat) -> bool {
+    fn is_compact(&self, offers: &[ToolOffer<'_>], snapshot: &Snapshot, seat: &ClientContext) -> bool {
         let Settings { compact_above, compact_above_tokens, .. } = &self.shared.settings;
         let is_long = offers.len() > *compact_above
             || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
@@ -133,12 +136,12 @@ impl McpServer {
     }
 
     /// Returns what searches for a client, where its list is a short one.
-    pub(super) fn search_of(&self, snapshot: &Snapshot, seat: &Seat) -> Option<Arc<Entry>> {
+    pub(super) fn search_of(&self, snapshot: &Snapshot, seat: &ClientContext) -> Option<Arc<Entry>> {
         let offers = seat.offers(snapshot);
         search(snapshot, seat).filter(|_| self.is_compact(&offers, snapshot, seat))
     }
 
-    fn list(&self, seat: &Seat, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+    fn list(&self, seat: &ClientContext, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
         let offers = seat.offers(&snapshot);
         if !self.is_compact(&offers, &snapshot, seat) {

@@ -19,7 +19,7 @@ use super::batch::Answers;
 use super::handler::McpServer;
 use super::peek::{self, Peek};
 use super::plain;
-use super::seat::{self, Seat};
+use super::seat::{self, ClientContext};
 use super::sessions::Sessions;
 
 const SESSION: &str = "mcp-session-id";
@@ -56,7 +56,11 @@ impl McpServer {
 
 impl HttpService {
     /// Answers a request of whoever sits there.
-    pub async fn answer<B>(&self, seat: Seat, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    pub async fn answer<B>(
+        &self,
+        seat: ClientContext,
+        request: Request<B>,
+    ) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: http_body::Body + Send + 'static,
         B::Error: std::error::Error + Send + Sync,
@@ -88,7 +92,12 @@ impl HttpService {
     }
 
     /// Answers one message.
-    async fn answer_one(&self, seat: Seat, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+    async fn answer_one(
+        &self,
+        seat: ClientContext,
+        head: Parts,
+        body: Bytes,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
         if let Some(peek) = Peek::of(&body) {
             if let Some(why) = peek.mismatch(&head.headers) {
                 return refusal(StatusCode::BAD_REQUEST, peek.id.as_ref(), &why);
@@ -106,7 +115,7 @@ impl HttpService {
     /// Answers a batch in a session of a version that has them.
     async fn answer_batch(
         &self,
-        seat: Seat,
+        seat: ClientContext,
         head: Parts,
         body: &[u8],
     ) -> Response<BoxBody<Bytes, Infallible>> {
@@ -130,7 +139,11 @@ impl HttpService {
         answers.response()
     }
 
-    async fn at_length<B>(&self, seat: Seat, mut request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    async fn at_length<B>(
+        &self,
+        seat: ClientContext,
+        mut request: Request<B>,
+    ) -> Response<BoxBody<Bytes, Infallible>>
     where
         B: http_body::Body + Send + 'static,
         B::Error: std::fmt::Display,

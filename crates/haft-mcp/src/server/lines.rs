@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use super::peek::{self, Peek};
 
 /// How many answers to what is no message may wait to be written. Whoever does not read them is not read either.
-const MOST_COMPLAINTS: u16 = 16;
+const MAX_COMPLAINTS: u16 = 16;
 /// How many batches may be under way. A place is not waited for: what cancels a call of a batch has to be read.
-const MOST_BATCHES: usize = 256;
+const MAX_BATCHES: usize = 256;
 /// How long a client that sends nothing more may take to read what it was told.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -70,7 +70,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
             write: Arc::new(tokio::sync::Mutex::new(Some(write))),
             batches: Arc::default(),
             unsaid: VecDeque::new(),
-            complaints: Arc::new(Semaphore::new(usize::from(MOST_COMPLAINTS))),
+            complaints: Arc::new(Semaphore::new(usize::from(MAX_COMPLAINTS))),
             gone,
         }
     }
@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
     fn take_batch(&mut self, line: &[u8]) {
         let (read, is_full) = {
             let batches = lock(&self.batches);
-            (peek::batch(line, batches.version.as_deref()), batches.open.len() >= MOST_BATCHES)
+            (peek::batch(line, batches.version.as_deref()), batches.open.len() >= MAX_BATCHES)
         };
         let values = match read {
             Ok(values) => values,
@@ -211,7 +211,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
 
 /// Waits until all that was said is written; whoever does not read it is not waited for.
 async fn all_written(complaints: &Semaphore) {
-    let written = complaints.acquire_many(u32::from(MOST_COMPLAINTS));
+    let written = complaints.acquire_many(u32::from(MAX_COMPLAINTS));
     let _ = tokio::time::timeout(LAST_WORDS, written).await;
 }
 

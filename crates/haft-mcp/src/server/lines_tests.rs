@@ -63,12 +63,12 @@ async fn the_last_line_needs_no_end() {
 
 #[tokio::test]
 async fn requests_of_a_batch_too_many_are_answered_each() {
-    let most = u64::try_from(MOST_BATCHES).unwrap();
+    let most = u64::try_from(MAX_BATCHES).unwrap();
     let ping = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let batch = |id: u64| json!([ping(id), ping(id + 1000)]).to_string();
     let input: Vec<String> = (0..most + 2).map(batch).collect();
     let (messages, mut answers) = taken(&input.join("\n")).await;
-    assert_eq!(messages.len(), 2 * MOST_BATCHES);
+    assert_eq!(messages.len(), 2 * MAX_BATCHES);
     answers.sort_by_key(|answer| answer[0]["id"].as_u64());
     let ids: Vec<Value> = answers.iter().map(|answer| json!([answer[0]["id"], answer[1]["id"]])).collect();
     assert_eq!(ids, [json!([most, most + 1000]), json!([most + 1, most + 1001])]);

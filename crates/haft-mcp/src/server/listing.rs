@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::spec::ToolSpec;
-use haft_runtime::registry::Offer;
+use haft_runtime::registry::ToolOffer;
 use rmcp::ErrorData;
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// How many tools are on one page of a list.
 const PAGE: usize = 200;
 /// How deep headers of arguments are looked for.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Returns one page of a list; the cursor is what an earlier page told.
 pub(super) fn page<T>(
@@ -36,7 +36,7 @@ pub(super) fn page<T>(
 }
 
 /// Writes a tool as MCP does.
-pub(super) fn tool(offer: &Offer<'_>) -> Tool {
+pub(super) fn tool(offer: &ToolOffer<'_>) -> Tool {
     let spec = offer.spec;
     let mut tool =
         Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(object(&spec.input_schema)))
@@ -52,7 +52,7 @@ pub(super) fn tool(offer: &Offer<'_>) -> Tool {
 
 /// Returns a tool with no more than its arguments, where some of those are repeated in headers (`x-mcp-header`).
 pub(super) fn with_headers(name: &str, schema: &Value) -> Option<Tool> {
-    let schema = schema.as_object().filter(|schema| has_header(schema.get("properties"), DEEPEST))?;
+    let schema = schema.as_object().filter(|schema| has_header(schema.get("properties"), MAX_DEPTH))?;
     Some(Tool::new(name.to_owned(), "", Arc::new(schema.clone())))
 }
 

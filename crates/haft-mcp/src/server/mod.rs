@@ -20,4 +20,4 @@ mod watcher;
 pub use handler::{McpServer, Settings};
 pub use http::HttpService;
 pub use pipe::stdio;
-pub use seat::{Seat, View};
+pub use seat::{ClientContext, View};

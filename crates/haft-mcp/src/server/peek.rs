@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The most messages that one batch may hold.
-pub(super) const MOST_IN_BATCH: usize = 100;
+pub(super) const MAX_IN_BATCH: usize = 100;
 
 /// How much a text of the client is repeated in an answer.
 const SHOWN: usize = 80;
@@ -137,8 +137,8 @@ pub(super) fn batch(message: &[u8], version: Option<&str>) -> Result<Vec<Value>,
     if messages.is_empty() {
         return Err(ErrorData::invalid_request("the batch is empty", None));
     }
-    if messages.len() > MOST_IN_BATCH {
-        let why = format!("a batch has at most {MOST_IN_BATCH} messages; this one has {}", messages.len());
+    if messages.len() > MAX_IN_BATCH {
+        let why = format!("a batch has at most {MAX_IN_BATCH} messages; this one has {}", messages.len());
         return Err(ErrorData::invalid_request(why, None));
     }
     if messages.iter().any(|message| message.get("method").is_some_and(|method| method == "initialize")) {

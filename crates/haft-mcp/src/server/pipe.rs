@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::handler::McpServer;
 use super::lines::Lines;
-use super::seat::Seat;
+use super::seat::ClientContext;
 
 /// Returns what this process reads from and writes to.
 pub fn stdio() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
@@ -18,7 +18,7 @@ impl McpServer {
     /// refused.
     pub async fn serve_pipe<R, W>(
         &self,
-        seat: Seat,
+        seat: ClientContext,
         (read, write): (R, W),
         max_bytes: usize,
         ended: CancellationToken,

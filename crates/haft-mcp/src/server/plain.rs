@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::compact;
 use super::handler::McpServer;
 use super::listing;
-use super::seat::Seat;
+use super::seat::ClientContext;
 
 const CALL: &str = "tools/call";
 /// Headers that repeat arguments begin so.
@@ -96,7 +96,7 @@ impl McpServer {
     /// Answers a call; `None` where it has to go the long way.
     pub(super) async fn answer_plain(
         &self,
-        seat: &Seat,
+        seat: &ClientContext,
         call: PlainCall,
     ) -> Option<Response<BoxBody<Bytes, Infallible>>> {
         let PlainCall { id, name, mut arguments } = call;

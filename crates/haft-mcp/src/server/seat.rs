@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::runnable::Mode;
 use haft_runtime::pipeline::Caller;
-use haft_runtime::registry::{Offer, Snapshot};
+use haft_runtime::registry::{Snapshot, ToolOffer};
 
 /// Which tools a client sees: the path that it connected to says so.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub enum View {
 
 /// Who is at the other end of a request.
 #[derive(Debug, Clone)]
-pub struct Seat {
+pub struct ClientContext {
     /// Whose tools they are.
     pub tenant: TenantId,
     /// Which token it is: nothing secret, but different for every one.
@@ -45,20 +45,20 @@ pub(super) struct Owner {
 
 tokio::task_local! {
     /// Who sent the request that this task answers, for those whom the transport does not tell.
-    static SEAT: Seat;
+    static SEAT: ClientContext;
 }
 
 /// Answers a request for someone.
-pub(super) async fn with<F: Future>(seat: Seat, answering: F) -> F::Output {
+pub(super) async fn with<F: Future>(seat: ClientContext, answering: F) -> F::Output {
     SEAT.scope(seat, answering).await
 }
 
 /// Returns who sent the request that this task answers.
-pub(super) fn current() -> Option<Seat> {
-    SEAT.try_with(Seat::clone).ok()
+pub(super) fn current() -> Option<ClientContext> {
+    SEAT.try_with(ClientContext::clone).ok()
 }
 
-impl Seat {
+impl ClientContext {
     /// Returns who owns what is made for this seat.
     pub(super) fn owner(&self) -> Owner {
         Owner { tenant: self.tenant.clone(), token: Arc::clone(&self.token), view: self.view.clone() }
@@ -73,7 +73,7 @@ impl Seat {
     }
 
     /// Returns the tools in view, in the order of lists.
-    pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<Offer<'a>> {
+    pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<ToolOffer<'a>> {
         let mut offers = snapshot.offers(&self.tenant, self.mode);
         offers.retain(|offer| self.sees(&offer.entry.tool.bundle));
         offers

@@ -21,8 +21,8 @@ use super::seat::{Owner, current};
 /// How long a session may be silent. A call may take ten minutes, and must not end its own session.
 const IDLE: Duration = Duration::from_mins(30);
 /// How many sessions there are at once, and how many of them are of one token.
-const MOST: usize = 1000;
-const MOST_OF_ONE: usize = 100;
+const MAX_COUNT: usize = 1000;
+const MAX_OF_ONE: usize = 100;
 
 type Error = LocalSessionManagerError;
 
@@ -84,9 +84,9 @@ impl Sessions {
     fn enter(&self, id: SessionId, owner: Owner) -> Option<SessionId> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let own = known.values().filter(|session| session.owner == owner).count();
-        let leaves = if own >= MOST_OF_ONE {
+        let leaves = if own >= MAX_OF_ONE {
             oldest(&known, |session| session.owner == owner)
-        } else if known.len() >= MOST {
+        } else if known.len() >= MAX_COUNT {
             oldest(&known, |_| true)
         } else {
             None
@@ -227,7 +227,7 @@ mod tests {
     fn one_token_cannot_push_out_another() {
         let sessions = Sessions::default();
         sessions.enter("other".into(), owner("b"));
-        for number in 0..MOST_OF_ONE {
+        for number in 0..MAX_OF_ONE {
             assert_eq!(sessions.enter(format!("{number}").into(), owner("a")), None);
         }
         assert!(sessions.touch("0", &owner("a")), "the first one is used again");
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn there_are_only_so_many() {
         let sessions = Sessions::default();
-        for number in 0..MOST {
+        for number in 0..MAX_COUNT {
             assert_eq!(sessions.enter(format!("{number}").into(), owner(&format!("{}", number % 50))), None);
         }
         assert_eq!(sessions.enter("more".into(), owner("new")).as_deref(), Some("0"));

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
 use haft_core::executor::{CallContext, CallEvent, EventSink, Executor as _};
 use haft_core::id::CallId;
 use haft_core::implementation::{Implementation, Mcp};
-use haft_core::mcp::{Listed, McpServer, Phase, ServerState, Stdio, Transport};
+use haft_core::mcp::{ListedTool, McpServer, Phase, ServerState, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
-use haft_mcp::client::{ClientParts, McpClients, McpExecutor, McpHome};
+use haft_mcp::client::{ClientParts, McpClients, McpExecutor, McpServerStore};
 use haft_runtime::egress::{Egress, EgressRules};
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ impl SecretSource for OneSecret {
         &'a self,
         _tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let found = (name == "API_KEY").then(|| Secret::new("hunter2hunter2".to_owned()));
         Box::pin(std::future::ready(Ok(found)))
     }
@@ -35,16 +35,16 @@ impl SecretSource for OneSecret {
 #[derive(Default)]
 struct Lists(Mutex<Vec<Vec<String>>>);
 
-impl McpHome for Lists {
-    fn servers(&self) -> Work<'_, Result<Vec<McpServer>, StoreError>> {
+impl McpServerStore for Lists {
+    fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn listed<'a>(
         &'a self,
         _server: &'a McpServer,
-        tools: Vec<Listed>,
-    ) -> Work<'a, Result<Vec<String>, StoreError>> {
+        tools: Vec<ListedTool>,
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         self.0.lock().unwrap().push(tools.into_iter().map(|tool| tool.name).collect());
         Box::pin(std::future::ready(Ok(Vec::new())))
     }

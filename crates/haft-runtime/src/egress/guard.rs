@@ -42,7 +42,7 @@ pub enum RulesError {
 
 /// Says why a destination was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct EgressError {
     /// The host as the URL names it.
     host: String,
     reason: Reason,
@@ -60,7 +60,7 @@ enum Reason {
     Body,
 }
 
-impl Refused {
+impl EgressError {
     fn new(host: &str, reason: Reason) -> Self {
         Self { host: host.to_owned(), reason, redirected: false }
     }
@@ -87,7 +87,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for EgressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = &self.host;
         match &self.reason {
@@ -122,7 +122,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for EgressError {}
 
 /// The compiled rules.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Egress {
     }
 
     /// Checks all of a URL that can be known before its name is resolved.
-    pub fn check(&self, url: &Url) -> Result<(), Refused> {
+    pub fn check(&self, url: &Url) -> Result<(), EgressError> {
         self.rules.check(url)
     }
 
@@ -182,25 +182,25 @@ fn compile(setting: &'static str, entries: &[String]) -> Result<Vec<Pattern>, Ru
 }
 
 impl Rules {
-    fn check(&self, url: &Url) -> Result<(), Refused> {
+    fn check(&self, url: &Url) -> Result<(), EgressError> {
         let name = url.host_str().unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Refused::new(name, Reason::Scheme(url.scheme().to_owned())));
+            return Err(EgressError::new(name, Reason::Scheme(url.scheme().to_owned())));
         }
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
-            return Err(Refused::new(name, Reason::NoHost));
+            return Err(EgressError::new(name, Reason::NoHost));
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refused::new(name, Reason::Credentials));
+            return Err(EgressError::new(name, Reason::Credentials));
         }
         self.check_host(&host, port)
     }
 
     /// Checks all of a destination that can be known before its name is resolved.
-    pub(super) fn check_host(&self, host: &Host<&str>, port: u16) -> Result<(), Refused> {
+    pub(super) fn check_host(&self, host: &Host<&str>, port: u16) -> Result<(), EgressError> {
         let listed = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
         if !self.allowed.is_empty() && !self.allowed.iter().any(listed) {
-            return Err(Refused::new(&host.to_string(), Reason::NotAllowed(port)));
+            return Err(EgressError::new(&host.to_string(), Reason::NotAllowed(port)));
         }
         match host {
             // What it resolves to is looked at when the connection is made.
@@ -234,13 +234,13 @@ impl Rules {
         self.private.iter().any(|pattern| pattern.takes_name(name) && pattern.takes_port(port))
     }
 
-    fn check_literal(&self, host: &Host<&str>, address: IpAddr, port: u16) -> Result<(), Refused> {
+    fn check_literal(&self, host: &Host<&str>, address: IpAddr, port: u16) -> Result<(), EgressError> {
         let Some(range) = special_range(address) else { return Ok(()) };
         let named = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
         if self.private.iter().any(named) {
             return Ok(());
         }
-        Err(Refused::new(&address.to_string(), Reason::Special { address, range }))
+        Err(EgressError::new(&address.to_string(), Reason::Special { address, range }))
     }
 
     /// Keeps the addresses that a name may be connected to. The resolver does not see the port, so the caller
@@ -250,7 +250,7 @@ impl Rules {
         name: &str,
         trusted: bool,
         addresses: impl Iterator<Item = SocketAddr>,
-    ) -> Result<Vec<SocketAddr>, Refused> {
+    ) -> Result<Vec<SocketAddr>, EgressError> {
         let trusted = trusted && self.private.iter().any(|pattern| pattern.takes_name(name));
         let (mut kept, mut refused) = (Vec::new(), None);
         for address in addresses {
@@ -262,7 +262,7 @@ impl Rules {
             }
         }
         match refused {
-            Some(reason) if kept.is_empty() => Err(Refused::new(name, reason)),
+            Some(reason) if kept.is_empty() => Err(EgressError::new(name, reason)),
             _ => Ok(kept),
         }
     }

@@ -12,6 +12,6 @@ mod pattern;
 mod resolve;
 mod send;
 
-pub use guard::{Egress, EgressRules, Refused, RulesError, check_host};
+pub use guard::{Egress, EgressError, EgressRules, RulesError, check_host};
 pub(crate) use send::Trail;
-pub use send::{Outgoing, SendError};
+pub use send::{OutgoingRequest, SendError};

@@ -9,10 +9,10 @@ use http::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, LOCATI
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
-use super::guard::{Egress, Refused};
+use super::guard::{Egress, EgressError};
 
 /// How many redirects are followed.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// The only headers that follow a redirect to another origin: any other may carry a credential, whatever its
 /// name, be it written in the definition or taken from an argument.
@@ -20,7 +20,7 @@ const CARRIED: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AG
 
 /// One request on its way out.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct OutgoingRequest {
     /// The method.
     pub method: Method,
     /// The destination.
@@ -58,7 +58,7 @@ impl Trail {
 #[derive(Debug)]
 pub enum SendError {
     /// The guard refused a destination.
-    Refused(Refused),
+    Refused(EgressError),
     /// No connection came to be: nothing was sent.
     Connect(String),
     /// The connection broke, or the answer was not HTTP.
@@ -71,19 +71,19 @@ impl Egress {
     /// Sends a request and returns the answer to it, or to what it was redirected to.
     ///
     /// Every hop is checked. Across origins only a few harmless headers are kept, and a body does not follow.
-    pub async fn send(&self, request: Outgoing) -> Result<reqwest::Response, SendError> {
+    pub async fn send(&self, request: OutgoingRequest) -> Result<reqwest::Response, SendError> {
         self.send_along(request, &Trail::default()).await
     }
 
     /// Sends a request and notes where it was redirected to.
     pub(crate) async fn send_along(
         &self,
-        mut request: Outgoing,
+        mut request: OutgoingRequest,
         trail: &Trail,
     ) -> Result<reqwest::Response, SendError> {
         trail.set(None);
-        for hop in 0..=MOST_REDIRECTS {
-            let refused = |refused: Refused| SendError::Refused(refused.by_redirect(hop > 0));
+        for hop in 0..=MAX_REDIRECTS {
+            let refused = |refused: EgressError| SendError::Refused(refused.by_redirect(hop > 0));
             self.check(&request.url).map_err(refused)?;
             let response = self.once(&request).await.map_err(|error| match error {
                 SendError::Refused(why) => refused(why),
@@ -106,10 +106,10 @@ impl Egress {
             trail.set(Some(next.clone()));
             request = follow(request, status, next)?;
         }
-        Err(SendError::Redirect(format!("more than {MOST_REDIRECTS} redirects")))
+        Err(SendError::Redirect(format!("more than {MAX_REDIRECTS} redirects")))
     }
 
-    async fn once(&self, request: &Outgoing) -> Result<reqwest::Response, SendError> {
+    async fn once(&self, request: &OutgoingRequest) -> Result<reqwest::Response, SendError> {
         let body = request.body.as_ref().filter(|body| !body.is_empty());
         let mut headers = request.headers.clone();
         if body.is_none() && matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
@@ -130,7 +130,7 @@ fn is_redirect(status: StatusCode) -> bool {
 }
 
 /// Makes the request that follows a redirect.
-fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoing, SendError> {
+fn follow(mut request: OutgoingRequest, status: StatusCode, next: Url) -> Result<OutgoingRequest, SendError> {
     let becomes_get = match status.as_u16() {
         303 => request.method != Method::HEAD,
         301 | 302 => request.method == Method::POST,
@@ -144,7 +144,7 @@ fn follow(mut request: Outgoing, status: StatusCode, next: Url) -> Result<Outgoi
     }
     if next.origin() != request.url.origin() {
         if request.body.as_ref().is_some_and(|body| !body.is_empty()) {
-            return Err(SendError::Refused(Refused::body(&next).by_redirect(true)));
+            return Err(SendError::Refused(EgressError::body(&next).by_redirect(true)));
         }
         let before = std::mem::take(&mut request.headers);
         let carried = before.into_iter().filter_map(|(name, value)| Some((name?, value)));
@@ -159,7 +159,7 @@ fn classify(error: &reqwest::Error) -> SendError {
     let mut at: Option<&(dyn Error + 'static)> = Some(error);
     let mut innermost = error.to_string();
     while let Some(inner) = at {
-        if let Some(refused) = inner.downcast_ref::<Refused>() {
+        if let Some(refused) = inner.downcast_ref::<EgressError>() {
             return SendError::Refused(refused.clone());
         }
         innermost = inner.to_string();

@@ -17,7 +17,7 @@ use super::write::NEW_FILE;
 
 /// What to add, and where.
 #[derive(Debug, Clone)]
-pub struct Appending {
+pub struct AppendOptions {
     /// The path, relative to the root.
     pub path: String,
     /// The text.
@@ -28,14 +28,14 @@ pub struct Appending {
 
 impl Files {
     /// Adds a text to a file of the first root; a file that is missing is made, with its folders.
-    pub async fn append(&self, appending: Appending) -> Outcome {
+    pub async fn append(&self, appending: AppendOptions) -> Outcome {
         let root = self.find(None).cloned();
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
         in_place(&self.places, move || appending.run(&root)).await
     }
 }
 
-impl Appending {
+impl AppendOptions {
     fn run(&self, root: &Root) -> Result<Value, FileError> {
         if root.read_only {
             return Err(FileError::ReadOnly(root.name.clone()));

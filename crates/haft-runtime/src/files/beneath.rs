@@ -12,7 +12,7 @@ use super::error::FileError;
 const LOOKUPS: usize = 32;
 
 /// The most bytes of one name, on the file systems that there are.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 /// Looks a path up from a folder, never above it, and never through the links of `/proc`.
 pub(super) fn open(folder: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -86,7 +86,7 @@ fn make_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedF
     if names().any(|name| name == "..") {
         return Err(FileError::escapes(path, "has `..` among folders that are still to be made"));
     }
-    if path.split('/').any(|name| name.len() > LONGEST_NAME) {
+    if path.split('/').any(|name| name.len() > MAX_NAME) {
         return Err(failed(Errno::NAMETOOLONG));
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY;

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use haft_core::Work;
-use haft_core::check;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Notation};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{Place, Scope, Template, Values};
+use haft_definition::check;
+use haft_template::{EscapeContext, Scope, Template, Values};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
@@ -202,7 +202,7 @@ struct Ready {
 }
 
 impl Prepared for Ready {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
             let job = self.job.clone();
@@ -221,7 +221,7 @@ impl Ready {
             }
         }
         let values = Values { args, steps: &Map::new(), secrets: &secrets, version: &self.version };
-        let rendered = self.templates.iter().map(|template| template.render(Place::Text, &values));
+        let rendered = self.templates.iter().map(|template| template.render(EscapeContext::Text, &values));
         Ok(rendered.map(|text| text.map(|text| text.text)).collect::<Result<_, _>>()?)
     }
 }

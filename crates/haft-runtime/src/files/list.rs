@@ -13,14 +13,14 @@ use super::roots::{Files, Root};
 use super::work::in_place;
 
 /// How many entries are looked at, whether they are listed or not.
-const MOST_SEEN: usize = 20_000;
+const MAX_SEEN: usize = 20_000;
 
 /// How deep a listing goes.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Which folder to list.
 #[derive(Debug, Clone)]
-pub struct Listing {
+pub struct ListOptions {
     /// The path, relative to the root; `.` is the root itself.
     pub path: String,
     /// Whether folders within it are listed too. Links are never followed.
@@ -31,14 +31,14 @@ pub struct Listing {
 
 impl Files {
     /// Lists a folder of the first root, sorted by name.
-    pub async fn list(&self, listing: Listing) -> Outcome {
+    pub async fn list(&self, listing: ListOptions) -> Outcome {
         let root = self.find(None).cloned();
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
         in_place(&self.places, move || listing.run(&root)).await
     }
 }
 
-impl Listing {
+impl ListOptions {
     fn run(&self, root: &Root) -> Result<Value, FileError> {
         let opened = root.open()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
@@ -47,8 +47,8 @@ impl Listing {
             rustix::io::Errno::NOTDIR => FileError::unfit(&self.path, "not_a_folder", "is not a folder"),
             other => FileError::of(&self.path, other),
         })?;
-        let mut walk = Walk { recursive: self.recursive, left: MOST_SEEN, found: Vec::new(), cut: false };
-        walk.folder(&self.path, &folder, "", DEEPEST)?;
+        let mut walk = Walk { recursive: self.recursive, left: MAX_SEEN, found: Vec::new(), cut: false };
+        walk.folder(&self.path, &folder, "", MAX_DEPTH)?;
         let Walk { mut found, mut cut, .. } = walk;
         found.sort_by(|a, b| a.0.cmp(&b.0));
         cut |= found.len() > self.most;

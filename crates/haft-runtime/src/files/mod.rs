@@ -20,7 +20,7 @@ mod roots;
 mod work;
 mod write;
 
-pub use append::Appending;
+pub use append::AppendOptions;
 pub use executor::{FileReadExecutor, FileWriteExecutor};
-pub use list::Listing;
+pub use list::ListOptions;
 pub use roots::{Files, Root, RootsError};

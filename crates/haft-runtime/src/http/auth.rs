@@ -3,11 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::Timestamp;
+use haft_core::encode::percent_encode;
 use haft_core::executor::CallContext;
-use haft_core::implementation::{Auth, KeyPlace};
+use haft_core::implementation::{ApiKeyLocation, Auth};
 use haft_core::outcome::CallError;
 use haft_core::secret::Secret;
-use haft_core::template::{Place, Template, Values, percent_encode};
+use haft_template::{EscapeContext, Template, Values};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
@@ -16,7 +17,7 @@ use super::pairs::push_pair;
 use super::prepare::Compiler;
 use super::request::header_value;
 use super::sign::{Signature, Signed};
-use crate::egress::Outgoing;
+use crate::egress::OutgoingRequest;
 
 const FIELD: &str = "implementation.auth";
 
@@ -42,10 +43,10 @@ impl AuthPlan {
             Auth::ApiKey { name, value, place } => {
                 let value = compiler.text(&format!("{FIELD}.value"), value);
                 match place {
-                    KeyPlace::Header => {
+                    ApiKeyLocation::Header => {
                         Some(Self::Header(HeaderName::from_bytes(name.as_bytes()).ok()?, value?))
                     }
-                    KeyPlace::Query => Some(Self::Query(percent_encode(name), value?)),
+                    ApiKeyLocation::Query => Some(Self::Query(percent_encode(name), value?)),
                 }
             }
             Auth::Hmac(hmac) => Signature::compile(compiler, hmac).map(|plan| Self::Hmac(Box::new(plan))),
@@ -68,36 +69,36 @@ impl AuthPlan {
     /// Adds the proof to a request; that of OAuth2 has to be fetched first and comes by [`bearer`].
     pub(super) fn apply(
         &self,
-        outgoing: &mut Outgoing,
+        outgoing: &mut OutgoingRequest,
         call: &CallContext,
         values: &Values<'_>,
         now: Timestamp,
     ) -> Result<(), CallError> {
         match self {
             Self::Bearer(token) => {
-                bearer(outgoing, &secret(token, Place::Header("authorization"), call, values)?)
+                bearer(outgoing, &secret(token, EscapeContext::Header("authorization"), call, values)?)
             }
             Self::Basic { username, password } => {
-                let username = secret(username, Place::Text, call, values)?;
-                let password = secret(password, Place::Text, call, values)?;
+                let username = secret(username, EscapeContext::Text, call, values)?;
+                let password = secret(password, EscapeContext::Text, call, values)?;
                 let pair = Secret::new(format!("{}:{}", username.expose(), password.expose()));
                 let encoded = Secret::new(STANDARD.encode(pair.expose()));
                 call.hide(encoded.clone());
                 authorise(outgoing, AUTHORIZATION, &Secret::new(format!("Basic {}", encoded.expose())))
             }
             Self::Header(name, key) => {
-                let key = secret(key, Place::Header(name.as_str()), call, values)?;
+                let key = secret(key, EscapeContext::Header(name.as_str()), call, values)?;
                 authorise(outgoing, name.clone(), &key)
             }
             Self::Query(name, key) => {
-                let key = secret(key, Place::Text, call, values)?;
+                let key = secret(key, EscapeContext::Text, call, values)?;
                 let mut query = outgoing.url.query().unwrap_or_default().to_owned();
                 push_pair(name, key.expose(), &mut query);
                 outgoing.url.set_query(Some(&query));
                 Ok(())
             }
             Self::Hmac(signature) => {
-                let key = secret(&signature.key, Place::Text, call, values)?;
+                let key = secret(&signature.key, EscapeContext::Text, call, values)?;
                 sign(signature, &key, outgoing, now)
             }
             Self::OAuth2(_) => Ok(()),
@@ -106,14 +107,14 @@ impl AuthPlan {
 }
 
 /// Sends a token.
-pub(super) fn bearer(outgoing: &mut Outgoing, token: &Secret) -> Result<(), CallError> {
+pub(super) fn bearer(outgoing: &mut OutgoingRequest, token: &Secret) -> Result<(), CallError> {
     authorise(outgoing, AUTHORIZATION, &Secret::new(format!("Bearer {}", token.expose())))
 }
 
 fn sign(
     signature: &Signature,
     key: &Secret,
-    outgoing: &mut Outgoing,
+    outgoing: &mut OutgoingRequest,
     now: Timestamp,
 ) -> Result<(), CallError> {
     let timestamp = now.as_second().to_string();
@@ -134,7 +135,7 @@ fn sign(
 }
 
 /// Sets a header that is kept out of logs.
-fn authorise(outgoing: &mut Outgoing, name: HeaderName, value: &Secret) -> Result<(), CallError> {
+fn authorise(outgoing: &mut OutgoingRequest, name: HeaderName, value: &Secret) -> Result<(), CallError> {
     let mut value = header_value(&name, value.expose())?;
     value.set_sensitive(true);
     outgoing.headers.insert(name, value);
@@ -144,7 +145,7 @@ fn authorise(outgoing: &mut Outgoing, name: HeaderName, value: &Secret) -> Resul
 /// Fills in a text that is part of a proof, and keeps it out of the outcome.
 pub(super) fn secret(
     template: &Template,
-    place: Place<'_>,
+    place: EscapeContext<'_>,
     call: &CallContext,
     values: &Values<'_>,
 ) -> Result<Secret, CallError> {

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::failure::{self, Safety};
 use super::response::{self, Answer};
-use crate::egress::{Egress, Outgoing, Trail};
+use crate::egress::{Egress, OutgoingRequest, Trail};
 
 /// How much of a page is looked at for the charset that it names itself.
 const HEAD_BYTES: usize = 1024;
@@ -17,7 +17,7 @@ const ERROR_BYTES: usize = 8 * 1024;
 
 /// What becomes of an answer that is larger than wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
+pub enum OverflowPolicy {
     /// The exchange fails.
     Fail,
     /// The rest is left unread.
@@ -98,9 +98,9 @@ fn named_charset(head: &[u8]) -> Option<&'static encoding_rs::Encoding> {
 pub async fn exchange(
     egress: &Egress,
     call: &CallContext,
-    request: Outgoing,
+    request: OutgoingRequest,
     most: u64,
-    excess: Excess,
+    excess: OverflowPolicy,
 ) -> Result<Exchange, CallError> {
     let again = request.method.is_idempotent();
     let (safety, shown) = (Safety { unsent: true, sent: again }, shown(&request));
@@ -111,8 +111,8 @@ pub async fn exchange(
         let mut answer = sent.map_err(|error| failure::send_failure(&error, &shown(), safety))?;
         let (content_type, headers) = (response::content_type(&answer), answer.headers().clone());
         let (bytes, truncated) = match excess {
-            Excess::Cut => response::read_part(&mut answer, most).await,
-            Excess::Fail => response::read(&mut answer, most).await.map(|bytes| (bytes, false)),
+            OverflowPolicy::Cut => response::read_part(&mut answer, most).await,
+            OverflowPolicy::Fail => response::read(&mut answer, most).await.map(|bytes| (bytes, false)),
         }
         .map_err(|error| failure::body_failure(&error, &shown(), most, safety))?;
         let (status, url) = (answer.status(), answer.url().clone());
@@ -124,7 +124,7 @@ pub async fn exchange(
 }
 
 /// A request for logs and errors: without its query, which may hold a key.
-fn shown(request: &Outgoing) -> String {
+fn shown(request: &OutgoingRequest) -> String {
     let mut url = request.url.clone();
     url.set_query(None);
     url.set_fragment(None);

@@ -10,8 +10,8 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
-use haft_core::template::Values;
-use haft_core::{Clock, Work};
+use haft_core::{BoxFuture, Clock};
+use haft_template::Values;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ use super::prepare;
 use super::request;
 use super::response::{self, Answer, Reader};
 use super::tokens::TokenCache;
-use crate::egress::{Egress, Outgoing, Trail};
+use crate::egress::{Egress, OutgoingRequest, Trail};
 use crate::retry;
 
 /// Answers above this size are parsed off the threads that serve others.
@@ -72,7 +72,7 @@ struct PreparedHttp {
 }
 
 impl Prepared for PreparedHttp {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.attempt(call, args).await {
                 Ok(value) => Ok(value),
@@ -183,7 +183,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    async fn run(&self, outgoing: Outgoing) -> Result<Value, CallError> {
+    async fn run(&self, outgoing: OutgoingRequest) -> Result<Value, CallError> {
         let mut response = self.send(outgoing).await?;
         let status = response.status();
         if !self.step.succeeds(status.as_u16()) {
@@ -208,7 +208,7 @@ impl Exchange<'_> {
     }
 
     /// Sends, with an access token where one is asked for; a token that is not taken is replaced once.
-    async fn send(&self, outgoing: Outgoing) -> Result<reqwest::Response, CallError> {
+    async fn send(&self, outgoing: OutgoingRequest) -> Result<reqwest::Response, CallError> {
         let Some(AuthPlan::OAuth2(plan)) = &self.prepared.plan.auth else {
             return self.send_once(outgoing).await;
         };
@@ -236,7 +236,7 @@ impl Exchange<'_> {
         error.retryable(retryable)
     }
 
-    async fn send_once(&self, outgoing: Outgoing) -> Result<reqwest::Response, CallError> {
+    async fn send_once(&self, outgoing: OutgoingRequest) -> Result<reqwest::Response, CallError> {
         let sent = self.prepared.shared.egress.send_along(outgoing, self.trail).await;
         sent.map_err(|error| failure::send_failure(&error, &self.shown(), self.safety))
     }

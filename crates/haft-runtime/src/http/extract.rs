@@ -5,10 +5,10 @@ use haft_core::problem::excerpt;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use crate::jsonpath::{JsonPath, TooMuchWork};
+use crate::jsonpath::{JsonPath, PathBudgetExceeded};
 
 /// The longest expression.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// A compiled expression.
 pub(super) enum Extract {
@@ -18,8 +18,8 @@ pub(super) enum Extract {
 
 impl Extract {
     pub(super) fn compile(text: &str, encoding: Option<ResponseEncoding>) -> Result<Self, String> {
-        if text.len() > LONGEST {
-            return Err(format!("the expression is longer than {LONGEST} bytes"));
+        if text.len() > MAX_LENGTH {
+            return Err(format!("the expression is longer than {MAX_LENGTH} bytes"));
         }
         if !text.starts_with('$') {
             return RegexBuilder::new(text).size_limit(1 << 20).build().map(Self::Pattern).map_err(|error| {
@@ -45,7 +45,7 @@ impl Extract {
 }
 
 /// Returns the one match, a list of several, or `None`.
-pub(super) fn by_path(path: &JsonPath, value: &Value) -> Result<Option<Value>, TooMuchWork> {
+pub(super) fn by_path(path: &JsonPath, value: &Value) -> Result<Option<Value>, PathBudgetExceeded> {
     let found = path.find(value)?;
     Ok(match found.as_slice() {
         [] => None,

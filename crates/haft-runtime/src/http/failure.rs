@@ -21,7 +21,7 @@ const DETAILS_CHARACTERS: usize = 2000;
 const MODEL_CHARACTERS: usize = 500;
 
 /// The longest wait that another side may ask for.
-const LONGEST_WAIT: Duration = Duration::from_mins(10);
+const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// When a failed request may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
         let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
         Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO)
     };
-    Some(wait.min(LONGEST_WAIT))
+    Some(wait.min(MAX_WAIT))
 }
 
 #[cfg(test)]

@@ -30,5 +30,5 @@ mod response;
 mod sign;
 mod tokens;
 
-pub use exchange::{Excess, Exchange, exchange};
+pub use exchange::{Exchange, OverflowPolicy, exchange};
 pub use executor::HttpExecutor;

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use haft_core::encode::percent_encode;
 use haft_core::executor::CallContext;
 use haft_core::implementation::OAuth2;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::secret::{GrantId, RefreshTokens, Secret, scrub_text};
-use haft_core::template::{Place, Template, Values, percent_encode};
+use haft_template::{EscapeContext, Template, Values};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
@@ -25,7 +26,7 @@ use super::prepare::Compiler;
 use super::request::header_value;
 use super::response::{self, BodyError};
 use super::tokens::{FetchError, Token};
-use crate::egress::{Egress, Outgoing};
+use crate::egress::{Egress, OutgoingRequest};
 
 const FIELD: &str = "implementation.auth";
 
@@ -33,7 +34,7 @@ const FIELD: &str = "implementation.auth";
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The largest answer of an authorisation server.
-const LARGEST: u64 = 64 * 1024;
+const MAX_SIZE: u64 = 64 * 1024;
 
 /// How long a token is used where the server does not say it.
 const DEFAULT_LIFETIME: u64 = 300;
@@ -93,8 +94,8 @@ impl OAuthPlan {
 
     /// Fills in what this call asks with.
     pub(super) fn grant(&self, call: &CallContext, values: &Values<'_>) -> Result<Grant, CallError> {
-        let text = |template: &Template| secret(template, Place::Text, call, values);
-        let url = self.token_url.render(Place::Url, values)?;
+        let text = |template: &Template| secret(template, EscapeContext::Text, call, values);
+        let url = self.token_url.render(EscapeContext::Url, values)?;
         let scopes: Result<Vec<_>, CallError> = self.scopes.iter().map(text).collect();
         let scopes: Vec<String> = scopes?.iter().map(|scope| scope.expose().to_owned()).collect();
         Ok(Grant {
@@ -161,18 +162,18 @@ impl Grant {
                 failure::send_failure(&error, &self.shown(), Safety { unsent: true, sent: false })
             })?;
             let status = response.status();
-            let bytes = response::read(&mut response, LARGEST).await.map_err(|error| match error {
+            let bytes = response::read(&mut response, MAX_SIZE).await.map_err(|error| match error {
                 BodyError::TooLarge => CallError::new(
                     ErrorCode::TooLarge,
                     format!(
-                        "{}: the answer is larger than {LARGEST} bytes, the most that is read of it",
+                        "{}: the answer is larger than {MAX_SIZE} bytes, the most that is read of it",
                         self.shown()
                     ),
                 ),
                 other => failure::body_failure(
                     &other,
                     &self.shown(),
-                    LARGEST,
+                    MAX_SIZE,
                     Safety { unsent: false, sent: false },
                 ),
             })?;
@@ -197,7 +198,7 @@ impl Grant {
         format!("POST {url} (the token endpoint)")
     }
 
-    fn request(&self, rotated: Option<&Secret>) -> Result<Outgoing, CallError> {
+    fn request(&self, rotated: Option<&Secret>) -> Result<OutgoingRequest, CallError> {
         let mut form = String::new();
         let refresh_token = rotated.or(self.refresh_token.as_ref());
         match refresh_token {
@@ -225,7 +226,7 @@ impl Grant {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Outgoing {
+        Ok(OutgoingRequest {
             method: Method::POST,
             url: self.token_url.clone(),
             headers,

@@ -1,7 +1,7 @@
 //! `name=value`: how values are spelled in a query or a form.
 
+use haft_core::encode::{percent_encode, percent_encode_into, percent_encode_reserved_into};
 use haft_core::implementation::ParamStyle;
-use haft_core::template::{percent_encode, percent_encode_into, percent_encode_reserved_into};
 use serde_json::Value;
 
 /// Which characters of a value stand as they are.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_core::implementation::{ErrorMode, ParamStyle};
 use haft_core::spec::{Limits, Retry};
-use haft_core::template::{Place, Template, ValueTemplate};
+use haft_template::{EscapeContext, Template, ValueTemplate};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::auth::AuthPlan;
@@ -62,7 +62,7 @@ pub(super) struct Parameter {
 /// What a request carries.
 pub(super) enum Body {
     Nothing,
-    Text(Template, Place<'static>),
+    Text(Template, EscapeContext<'static>),
     Json(ValueTemplate),
     Form(ValueTemplate),
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use haft_core::check;
+use haft_core::encode::percent_encode;
 use haft_core::implementation::{Http, HttpRequest, HttpStep, Notation};
 use haft_core::problem::{Problem, excerpt};
 use haft_core::spec::ToolSpec;
-use haft_core::template::{Place, Scope, Template, ValueTemplate, percent_encode};
+use haft_definition::check;
+use haft_template::{EscapeContext, Scope, Template, ValueTemplate};
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Method};
 use serde_json::Value;
@@ -192,17 +193,18 @@ impl Compiler {
         let template = self.text(field, text)?;
         let looks_json = template.looks_like_json();
         let place = match given.map(content_kind) {
-            None | Some(ContentKind::Other) if looks_json => Place::Json,
-            None | Some(ContentKind::Other) => Place::Text,
-            Some(ContentKind::Json) => Place::Json,
-            Some(ContentKind::Form) => Place::Form,
-            Some(ContentKind::Xml) => Place::Xml,
+            None | Some(ContentKind::Other) if looks_json => EscapeContext::Json,
+            None | Some(ContentKind::Other) => EscapeContext::Text,
+            Some(ContentKind::Json) => EscapeContext::Json,
+            Some(ContentKind::Form) => EscapeContext::Form,
+            Some(ContentKind::Xml) => EscapeContext::Xml,
             Some(ContentKind::Multipart) => {
                 self.problem(field, "invalid_body", "multipart bodies are not supported");
                 return None;
             }
         };
-        let implied = if place == Place::Json { "application/json" } else { "text/plain; charset=utf-8" };
+        let implied =
+            if place == EscapeContext::Json { "application/json" } else { "text/plain; charset=utf-8" };
         Some((Body::Text(template, place), implied))
     }
 

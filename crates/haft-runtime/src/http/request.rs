@@ -1,8 +1,9 @@
 //! From a step and the values of a call to a request.
 
 use bytes::Bytes;
+use haft_core::encode::percent_encode;
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::template::{Place, RenderError, Values, percent_encode};
+use haft_template::{EscapeContext, RenderError, Values};
 use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -10,12 +11,12 @@ use url::Url;
 
 use super::pairs::{self, Letters};
 use super::plan::{Body, Step};
-use crate::egress::Outgoing;
+use crate::egress::OutgoingRequest;
 
 impl Step {
     /// Fills in the templates.
-    pub(super) fn build(&self, values: &Values<'_>) -> Result<Outgoing, CallError> {
-        let mut outgoing = Outgoing {
+    pub(super) fn build(&self, values: &Values<'_>) -> Result<OutgoingRequest, CallError> {
+        let mut outgoing = OutgoingRequest {
             method: self.method.clone(),
             url: self.render_url(values)?,
             headers: self.render_headers(values)?,
@@ -35,12 +36,12 @@ impl Step {
 
     /// Returns method and URL as they may be shown to the operator.
     pub(super) fn shown(&self, values: &Values<'_>) -> String {
-        let url = self.url.render_masked(Place::Url, values);
+        let url = self.url.render_masked(EscapeContext::Url, values);
         format!("{} {}", self.method, url.unwrap_or_else(|_| "the request".to_owned()))
     }
 
     fn render_url(&self, values: &Values<'_>) -> Result<Url, CallError> {
-        let rendered = self.url.render(Place::Url, values)?;
+        let rendered = self.url.render(EscapeContext::Url, values)?;
         let mut url = Url::parse(&rendered.text).map_err(|error| {
             let shown = self.shown(values);
             CallError::new(ErrorCode::Template, format!("{shown} is not a URL: {error}"))
@@ -61,7 +62,7 @@ impl Step {
     fn render_headers(&self, values: &Values<'_>) -> Result<HeaderMap, CallError> {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
         for (name, template) in &self.headers {
-            let mut rendered = template.render(Place::Header(name.as_str()), values)?;
+            let mut rendered = template.render(EscapeContext::Header(name.as_str()), values)?;
             if name == COOKIE && template.as_literal().is_none() {
                 rendered.text = without_empty(&rendered.text);
             }
@@ -120,7 +121,7 @@ pub(super) fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue,
     let value =
         Some(text).filter(|text| is_header_text(text)).and_then(|text| HeaderValue::from_str(text).ok());
     value.ok_or_else(|| {
-        let place = Place::Header(name.as_str());
+        let place = EscapeContext::Header(name.as_str());
         CallError::new(ErrorCode::Template, format!("a value does not fit into {place}: visible ASCII only"))
     })
 }
@@ -131,7 +132,7 @@ pub(super) fn is_header_text(text: &str) -> bool {
 }
 
 /// Tells how many bytes a request has, without what the protocol adds.
-pub(super) fn size(outgoing: &Outgoing) -> u64 {
+pub(super) fn size(outgoing: &OutgoingRequest) -> u64 {
     let headers: usize =
         outgoing.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let body = outgoing.body.as_ref().map_or(0, Bytes::len);

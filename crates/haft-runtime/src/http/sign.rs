@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use haft_core::implementation::HmacAuth;
-use haft_core::template::Template;
+use haft_template::Template;
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderName;
 use sha2::{Sha256, Sha512};

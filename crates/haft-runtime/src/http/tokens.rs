@@ -12,7 +12,7 @@ use super::oauth::Grant;
 use crate::egress::Egress;
 
 /// How many grants are remembered.
-const MOST_SLOTS: usize = 4096;
+const MAX_SLOTS: usize = 4096;
 
 /// An access token.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl Slot {
 
 impl Default for TokenCache {
     fn default() -> Self {
-        Self { entries: Mutex::default(), most: MOST_SLOTS }
+        Self { entries: Mutex::default(), most: MAX_SLOTS }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::executor::{CallContext, Left};
+use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::id::CallId;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
@@ -16,12 +16,12 @@ use super::checks::milliseconds;
 use super::request::Labels;
 use crate::clock::{self, SystemClock};
 use crate::limits::Admission;
-use crate::registry::{Entry, Plan};
+use crate::registry::{CompiledTool, Entry};
 
 /// A call that may run.
 pub struct Call {
     /// What is compiled of the tool.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<CompiledTool>,
     /// Elsewhere, as a call is handed on by many.
     pub(super) asked: Box<Asked>,
     /// Stops it alone, where it runs in the background.
@@ -31,7 +31,7 @@ pub struct Call {
     /// Its place among the running calls.
     pub(super) admission: Admission,
     /// What it has left besides its value, if anything.
-    pub(crate) left: Option<Box<Left>>,
+    pub(crate) left: Option<Box<CallArtifacts>>,
 }
 
 /// What was asked for, once it is known of which tool.
@@ -121,7 +121,7 @@ impl Call {
     }
 
     /// Returns what an execution needs, each by itself.
-    pub(crate) fn parts(&mut self) -> (&Plan, &mut CallContext, &mut u32, &Value) {
+    pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
         (&self.plan, &mut self.asked.context, &mut self.attempt, &self.asked.args)
     }
 

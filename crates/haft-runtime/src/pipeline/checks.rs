@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, whole_numbers};
-use haft_core::export::{drop_nulls, for_alternatives};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::Validation;
+use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
-use crate::registry::{Entry, Plan, Registry};
+use crate::registry::{CompiledTool, Entry, Registry};
 
 pub(crate) fn too_late(tool: &str, allowed: Duration) -> CallError {
     let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
     CallError::new(ErrorCode::Timeout, message)
 }
 
-pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<Plan>, CallError> {
+pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<CompiledTool>, CallError> {
     entry.plan(mode.into(), registry.executors()).map_err(|problems| {
         let why = haft_core::problem::join(&problems);
-        haft_core::runnable::Refusal::NotReady.to_error(&entry.qualified, Some(&why))
+        haft_core::runnable::NotRunnable::NotReady.to_error(&entry.qualified, Some(&why))
     })
 }
 
-pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
+pub(super) fn authorise(plan: &CompiledTool, elevated: bool) -> Result<(), CallError> {
     if plan.spec.needs_approval() && !elevated {
         let message = format!("`{}` needs an approval, or a caller who is elevated", plan.spec.name);
         return Err(CallError::new(ErrorCode::ApprovalRequired, message));
@@ -35,7 +35,7 @@ pub(super) fn authorise(plan: &Plan, elevated: bool) -> Result<(), CallError> {
 
 /// Checks the arguments, and brings them to their shape first: back from what models are told, and further where the
 /// definition says so.
-pub(super) fn validate(plan: &Plan, args: &mut Value) -> Result<(), CallError> {
+pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError> {
     match plan.spec.execution.validation {
         Validation::None => return Ok(()),
         Validation::Strict => {}

@@ -11,13 +11,13 @@ use serde_json::Value;
 use super::Pipeline;
 use super::call::{Asked, Call};
 use super::checks::{authorise, plan, unrecordable, validate};
-use super::request::{Request, Wanted};
+use super::request::{CallTarget, Request};
 use crate::limits::Admission;
-use crate::registry::{Entry, Found, Plan};
+use crate::registry::{CompiledTool, Entry, ResolvedTool};
 use crate::{clock, depth};
 
 /// The longest time that a caller may ask for.
-const LONGEST_CALL: Duration = Duration::from_mins(10);
+const MAX_CALL: Duration = Duration::from_mins(10);
 
 /// A call that may not run.
 pub(super) struct Refused {
@@ -27,10 +27,10 @@ pub(super) struct Refused {
 
 impl Pipeline {
     /// Finds the tool, and compiles it where nobody has yet. Nothing is recorded of one that is not there.
-    pub(super) async fn find(&self, tool: Wanted, request: &Request) -> Result<Found, CallError> {
+    pub(super) async fn find(&self, tool: CallTarget, request: &Request) -> Result<ResolvedTool, CallError> {
         let found = match tool {
-            Wanted::Found(found) => found,
-            Wanted::Named(tool) => {
+            CallTarget::Found(found) => found,
+            CallTarget::Named(tool) => {
                 let snapshot = self.registry.current();
                 snapshot.found(snapshot.resolve_in(&request.principal.tenant, &tool, request.mode)?)
             }
@@ -47,7 +47,7 @@ impl Pipeline {
     }
 
     /// Compiles a tool that nobody has called yet. A module takes its time, which the checks may not.
-    pub async fn compile(&self, found: &Found, mode: Mode) {
+    pub async fn compile(&self, found: &ResolvedTool, mode: Mode) {
         let (entry, which) = (&found.entry, mode.into());
         if entry.is_due(which) || entry.runnable(found.open, mode).is_ok() {
             entry.compile(which, &self.registry).await;
@@ -58,7 +58,7 @@ impl Pipeline {
     ///
     /// This and what it calls is made anew in the caller: between them there would be little but moves.
     #[inline]
-    pub fn begin(&self, found: Found, request: Request) -> Result<Call, CallError> {
+    pub fn begin(&self, found: ResolvedTool, request: Request) -> Result<Call, CallError> {
         if self.ledger.is_some() {
             return Err(CallError::internal("this server records its calls"));
         }
@@ -67,8 +67,8 @@ impl Pipeline {
 
     /// Makes the checks that need no waiting.
     #[inline]
-    pub(super) fn admit(&self, request: Request, found: Found) -> Result<Call, Box<Refused>> {
-        let Found { entry, open } = found;
+    pub(super) fn admit(&self, request: Request, found: ResolvedTool) -> Result<Call, Box<Refused>> {
+        let ResolvedTool { entry, open } = found;
         let timeout = request.timeout;
         let mut asked = Box::new(self.asked(request, entry));
         match self.check(&mut asked, open, timeout) {
@@ -85,7 +85,7 @@ impl Pipeline {
         asked: &mut Asked,
         open: bool,
         timeout: Option<Duration>,
-    ) -> Result<(Arc<Plan>, Admission), CallError> {
+    ) -> Result<(Arc<CompiledTool>, Admission), CallError> {
         let Asked { entry, context, args, .. } = asked;
         entry
             .runnable(open, context.mode)
@@ -96,7 +96,7 @@ impl Pipeline {
         depth::check(plan.spec.name.as_str())?;
         let admission = self.limits.admit(entry, &plan)?;
         context.deadline =
-            context.started + timeout.unwrap_or(plan.deadline).min(LONGEST_CALL.max(plan.deadline));
+            context.started + timeout.unwrap_or(plan.deadline).min(MAX_CALL.max(plan.deadline));
         Ok((plan, admission))
     }
 

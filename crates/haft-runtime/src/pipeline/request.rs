@@ -10,20 +10,20 @@ use haft_core::runnable::Mode;
 pub use haft_core::token::Caller;
 use serde_json::{Map, Value};
 
-use crate::registry::Found;
+use crate::registry::ResolvedTool;
 
 /// Which tool a call means.
 #[derive(Clone)]
-pub enum Wanted {
+pub enum CallTarget {
     /// The one that a reference names.
     Named(ToolRef),
     /// One that the surface has found in the registry just now.
-    Found(Found),
+    Found(ResolvedTool),
 }
 
-impl From<ToolRef> for Wanted {
+impl From<ToolRef> for CallTarget {
     fn from(tool: ToolRef) -> Self {
-        Wanted::Named(tool)
+        CallTarget::Named(tool)
     }
 }
 

@@ -8,12 +8,12 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::schema;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{SecretName, reserved_variable};
-use haft_sandbox::{File, Place};
+use haft_sandbox::{File, SandboxLayout};
+use haft_template::{SecretName, reserved_variable};
 use serde_json::{Map, Value};
 
 /// The most bytes of one variable, its name included: what Linux passes to a process.
-const LONGEST: usize = 131_072;
+const MAX_LENGTH: usize = 131_072;
 
 /// The file in which a process finds all its arguments, whatever their size.
 const ARGS_FILE: &str = "args.json";
@@ -29,7 +29,7 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Starts with what every process gets.
-    pub(crate) fn new(path: &str, place: &Place) -> Self {
+    pub(crate) fn new(path: &str, place: &SandboxLayout) -> Self {
         let mut environment =
             Self { variables: Vec::with_capacity(12), args: String::new(), large: Vec::new() };
         environment.set("PATH", path);
@@ -49,7 +49,7 @@ impl Environment {
     /// Adds a variable of the tool's own.
     pub(crate) fn add(&mut self, name: &str, value: &str) -> Result<(), CallError> {
         refuse_nul(name, value)?;
-        if name.len() + value.len() + 1 >= LONGEST {
+        if name.len() + value.len() + 1 >= MAX_LENGTH {
             let message = format!("`{name}` is longer than the 128 KiB that a variable can hold");
             return Err(CallError::new(ErrorCode::TooLarge, message));
         }
@@ -65,7 +65,7 @@ impl Environment {
         &mut self,
         spec: &ToolSpec,
         args: &Map<String, Value>,
-        place: &Place,
+        place: &SandboxLayout,
         reads_file: bool,
     ) -> Result<File, CallError> {
         let declared: Vec<(&str, &Value)> = declared(spec, args).collect();
@@ -91,7 +91,7 @@ impl Environment {
             }
         }
         let args = self.args.clone();
-        if args.len() + 10 < LONGEST {
+        if args.len() + 10 < MAX_LENGTH {
             self.set("HAFT_ARGS", args);
         } else {
             self.large.push(("HAFT_ARGS".to_owned(), args));

@@ -4,7 +4,7 @@ use haft_core::executor::{CallContext, CallEvent};
 use haft_core::secret::{halved_at_end, scrub_text};
 
 /// The longest line that is told in one piece.
-const LONGEST: usize = 8 * 1024;
+const MAX_LENGTH: usize = 8 * 1024;
 
 /// Cuts a stream into lines and tells them; no secret of the call stands in them.
 pub(crate) struct Lines<'a> {
@@ -26,7 +26,7 @@ impl<'a> Lines<'a> {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 self.flush();
-            } else if self.pending.len() > LONGEST {
+            } else if self.pending.len() > MAX_LENGTH {
                 self.flush_part();
             }
         }
@@ -62,7 +62,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Instant;
 
-    use haft_core::Work;
+    use haft_core::BoxFuture;
     use haft_core::executor::EventSink;
     use haft_core::id::CallId;
     use haft_core::name::TenantId;
@@ -77,7 +77,7 @@ mod tests {
             &'a self,
             _: &'a TenantId,
             _: &'a str,
-        ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+        ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
             Box::pin(std::future::ready(Ok(None)))
         }
     }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_secret_at_the_end_of_a_piece_is_not_told() {
-        let long = "x".repeat(LONGEST);
+        let long = "x".repeat(MAX_LENGTH);
         let told = heard("hunter2-key", &[&format!("{long}hunter2"), "-key and more\n"]);
         assert_eq!(told, [long.as_str(), "*** and more"]);
     }

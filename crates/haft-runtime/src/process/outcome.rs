@@ -6,9 +6,9 @@ use haft_core::call::ProcessRecord;
 use haft_core::duration;
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
-use haft_core::output::{Printed, last_lines};
+use haft_core::output::{StreamOutput, last_lines};
 use haft_core::secret::Secret;
-use haft_sandbox::{Captured, Ending, Limit};
+use haft_sandbox::{CapturedOutput, ExitReason, Limit};
 use serde_json::{Value, json};
 
 /// How much of each stream is kept with a call.
@@ -16,9 +16,9 @@ const KEPT: usize = 16 * 1024;
 
 /// How a process ended, and what it said.
 pub(crate) struct End<'a> {
-    pub(crate) ending: Ending,
-    pub(crate) stdout: &'a Captured,
-    pub(crate) stderr: &'a Captured,
+    pub(crate) ending: ExitReason,
+    pub(crate) stdout: &'a CapturedOutput,
+    pub(crate) stderr: &'a CapturedOutput,
     /// The most bytes that its value may have.
     pub(crate) most: u64,
     /// The folder whose path is of no interest to anyone.
@@ -42,17 +42,17 @@ pub(crate) fn outcome(call: &CallContext, end: &End<'_>, spoken: Spoken) -> Outc
     let stderr = told(end.stderr, end.files, &secrets);
     // Of a call that succeeds it is the value.
     let stdout = match end.ending {
-        Ending::Exited(0) => String::new(),
+        ExitReason::Exited(0) => String::new(),
         _ => told(end.stdout, end.files, &secrets),
     };
     call.report_process(record(end, &stdout, &stderr));
     match end.ending {
-        Ending::Exited(0) if spoken == Spoken::Apart => Ok(Value::Null),
-        Ending::Exited(0) => {
-            let printed = Printed { bytes: &end.stdout.bytes, left_out: end.stdout.left_out };
+        ExitReason::Exited(0) if spoken == Spoken::Apart => Ok(Value::Null),
+        ExitReason::Exited(0) => {
+            let printed = StreamOutput { bytes: &end.stdout.bytes, left_out: end.stdout.left_out };
             Ok(printed.value(end.most, &secrets))
         }
-        Ending::Exited(code) => {
+        ExitReason::Exited(code) => {
             let mut said = last_lines(&stderr);
             let mut details = json!({"exit_code": code, "stderr": said});
             if said.is_empty() && !stdout.trim().is_empty() {
@@ -65,11 +65,11 @@ pub(crate) fn outcome(call: &CallContext, end: &End<'_>, spoken: Spoken) -> Outc
             };
             Err(failed(message, end).with_details(details))
         }
-        Ending::Signalled(signal) => {
+        ExitReason::Signalled(signal) => {
             let message = format!("the process was ended by signal {signal}");
             Err(failed(message, end).with_details(json!({"signal": signal, "stderr": last_lines(&stderr)})))
         }
-        Ending::Stopped(limit) => Err(stopped(limit, allowed(call))),
+        ExitReason::Stopped(limit) => Err(stopped(limit, allowed(call))),
     }
 }
 
@@ -81,9 +81,9 @@ fn allowed(call: &CallContext) -> Duration {
 }
 
 /// Returns a stream for people: without our paths, and without any secret.
-fn told(stream: &Captured, files: &str, secrets: &[Secret]) -> String {
+fn told(stream: &CapturedOutput, files: &str, secrets: &[Secret]) -> String {
     let text = stream.text().replace(&format!("{files}/"), "");
-    Printed { bytes: text.as_bytes(), left_out: stream.left_out }.told(secrets)
+    StreamOutput { bytes: text.as_bytes(), left_out: stream.left_out }.told(secrets)
 }
 
 fn failed(message: String, end: &End<'_>) -> CallError {
@@ -117,9 +117,9 @@ fn stopped(limit: Limit, allowed: Duration) -> CallError {
 fn record(end: &End<'_>, stdout: &str, stderr: &str) -> ProcessRecord {
     let mut record = ProcessRecord { left_out: end.stdout.left_out, ..ProcessRecord::default() };
     match end.ending {
-        Ending::Exited(code) => record.exit_code = Some(code),
-        Ending::Signalled(signal) => record.signal = Some(signal),
-        Ending::Stopped(limit) => record.limit = Some(limit.as_str().to_owned()),
+        ExitReason::Exited(code) => record.exit_code = Some(code),
+        ExitReason::Signalled(signal) => record.signal = Some(signal),
+        ExitReason::Stopped(limit) => record.limit = Some(limit.as_str().to_owned()),
     }
     tail(stdout).clone_into(&mut record.stdout);
     tail(stderr).clone_into(&mut record.stderr);

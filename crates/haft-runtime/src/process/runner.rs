@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{Command, File, Finished, Level, Limits, Place, Sandbox, SandboxError, Settings, Stream};
+use haft_sandbox::{
+    Command, File, Level, Limits, ProcessResult, Sandbox, SandboxError, SandboxLayout, Settings, Stream,
+};
 
 use super::places::Places;
 use super::{Account, End, Lines, Spoken, Turn, outcome};
@@ -17,7 +19,7 @@ use super::{Account, End, Lines, Spoken, Turn, outcome};
 pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The most time on processors that is asked for on account of many threads; what a warm interpreter has.
-const LONGEST_COMPUTING: Duration = Duration::from_hours(1);
+const MAX_COMPUTING: Duration = Duration::from_hours(1);
 
 /// What an installation settles about the processes of tools.
 #[derive(Debug, Clone)]
@@ -52,7 +54,7 @@ pub struct Processes {
 /// One process to run for a call.
 pub(crate) struct Job<'a> {
     pub(crate) spec: &'a ToolSpec,
-    pub(crate) place: Place,
+    pub(crate) place: SandboxLayout,
     pub(crate) command_line: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) files: Vec<File>,
@@ -90,7 +92,7 @@ impl Processes {
     }
 
     /// Makes the place in which a tool's process runs.
-    pub(crate) fn place(&self, spec: &ToolSpec) -> Result<Place, CallError> {
+    pub(crate) fn place(&self, spec: &ToolSpec) -> Result<SandboxLayout, CallError> {
         let level = if spec.sandbox { Level::Isolated } else { Level::Host };
         let engine = spec.image.as_ref().map(|_| self.sandbox.container_engine());
         self.sandbox.place(level, engine).map_err(|error| refused(&error))
@@ -126,7 +128,7 @@ impl Processes {
         outcome(call, &end, Spoken::Output)
     }
 
-    async fn watch(&self, call: &CallContext, command: Command) -> Result<Finished, CallError> {
+    async fn watch(&self, call: &CallContext, command: Command) -> Result<ProcessResult, CallError> {
         let (mut out, mut err) = (Lines::new(call), Lines::new(call));
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),
@@ -146,7 +148,7 @@ fn computing(wall: Duration, cpus: f64) -> Duration {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let at_once = u32::try_from(of_machine).unwrap_or(u32::MAX).max(cpus.ceil() as u32).max(1);
     let wall = wall.max(Duration::from_secs(1));
-    wall.saturating_mul(at_once).min(LONGEST_COMPUTING.max(wall))
+    wall.saturating_mul(at_once).min(MAX_COMPUTING.max(wall))
 }
 
 /// Turns what kept a process from running to an error of the call.

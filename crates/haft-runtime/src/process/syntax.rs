@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{NOT_CHECKED, Problem};
-use haft_sandbox::{Command, Ending, File, Level, Limits, Place};
+use haft_sandbox::{Command, ExitReason, File, Level, Limits, SandboxLayout};
 
 use super::{Account, Processes, refused};
 
@@ -45,7 +45,7 @@ impl Processes {
     /// Lets bash read a text in a place; an error says why it could not. The caller holds a turn.
     pub(crate) async fn read_bash(
         &self,
-        place: Place,
+        place: SandboxLayout,
         reading: &Reading<'_>,
         within: Duration,
     ) -> Result<Vec<Problem>, CallError> {
@@ -59,14 +59,14 @@ impl Processes {
         command.limits = Limits { wall, cpu: wall, output: SAID, ..self.settings().limits.clone() };
         let finished = self.sandbox().run(command, &mut |_, _| {}).await.map_err(|error| refused(&error))?;
         match finished.ending {
-            Ending::Exited(0) => Ok(Vec::new()),
-            Ending::Exited(_) => Ok(vec![first_fault(&finished.stderr.text(), &prefix, reading)]),
-            Ending::Stopped(limit) => {
+            ExitReason::Exited(0) => Ok(Vec::new()),
+            ExitReason::Exited(_) => Ok(vec![first_fault(&finished.stderr.text(), &prefix, reading)]),
+            ExitReason::Stopped(limit) => {
                 let message =
                     format!("bash met the limit `{}` while it read the {}", limit.as_str(), reading.what);
                 Err(CallError::new(ErrorCode::ExecutionFailed, message))
             }
-            Ending::Signalled(signal) => {
+            ExitReason::Signalled(signal) => {
                 let message = format!("bash was ended by signal {signal} while it read the {}", reading.what);
                 Err(CallError::new(ErrorCode::ExecutionFailed, message))
             }

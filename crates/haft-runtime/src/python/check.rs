@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use haft_core::problem::Problem;
-use haft_sandbox::{Ending, Level};
+use haft_sandbox::{ExitReason, Level};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::interpreters::{Interpreters, Job};
+use super::interpreters::{Job, PythonPool};
 use super::recipe::{Recipe, Source};
 use super::request::{Request, Wanted};
 use super::server::Bounds;
@@ -17,7 +17,7 @@ const BODY: &str = "implementation.body";
 /// How long compiling may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
-impl Interpreters {
+impl PythonPool {
     /// Compiles a body without running it; says where it is wrong. Where python cannot be run at all that is said:
     /// it is no fault of the body.
     pub(crate) async fn examine(&self, body: &str) -> Vec<Problem> {
@@ -56,7 +56,7 @@ impl Interpreters {
 }
 
 /// Reads what the interpreter found.
-fn read(ending: Ending, result: &[u8]) -> Option<Problem> {
+fn read(ending: ExitReason, result: &[u8]) -> Option<Problem> {
     let told: Value = serde_json::from_slice(result).unwrap_or_default();
     let Some(problem) = told.get("problem") else {
         let message = format!("python ended while it compiled the body ({ending:?})");
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_fault_is_told_with_its_place() {
         let check = |result: &str, expected: Option<&str>| {
-            let told = read(Ending::Exited(0), result.as_bytes()).map(|problem| problem.message);
+            let told = read(ExitReason::Exited(0), result.as_bytes()).map(|problem| problem.message);
             assert_eq!(told.as_deref(), expected, "{result}");
         };
         check(r#"{"problem": null}"#, None);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
@@ -12,7 +12,7 @@ use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use serde_json::{Map, Value};
 
-use super::interpreters::{Interpreters, Job};
+use super::interpreters::{Job, PythonPool};
 use super::recipe::Source;
 use super::request::{Request, Wanted};
 use super::server::Done;
@@ -21,14 +21,14 @@ use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, check_size
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
 pub struct PythonExecutor {
-    interpreters: Interpreters,
+    interpreters: PythonPool,
     /// Where bundles have their folders, where they have any.
     home: Option<PathBuf>,
 }
 
 impl PythonExecutor {
     /// Makes the executor; `home` is what the folders of bundles are relative to.
-    pub fn new(interpreters: Interpreters, home: Option<PathBuf>) -> Self {
+    pub fn new(interpreters: PythonPool, home: Option<PathBuf>) -> Self {
         Self { interpreters, home }
     }
 }
@@ -65,7 +65,7 @@ struct PythonFunction {
     spec: Arc<ToolSpec>,
     entry: Entrypoint,
     toolset: Toolset,
-    interpreters: Interpreters,
+    interpreters: PythonPool,
 }
 
 impl PythonFunction {
@@ -128,7 +128,7 @@ impl PythonFunction {
 }
 
 impl Prepared for PythonFunction {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
 

@@ -7,7 +7,9 @@ use haft_core::executor::CallContext;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::spec::ToolSpec;
-use haft_sandbox::{Captured, Ending, File, Finished, Level, Limit, Limits, Place, Stream};
+use haft_sandbox::{
+    CapturedOutput, ExitReason, File, Level, Limit, Limits, ProcessResult, SandboxLayout, Stream,
+};
 use tokio::time::Instant;
 
 use super::pool::{Errand, Pool, PoolSettings, Turns};
@@ -18,7 +20,7 @@ use crate::process::{Account, Lines, Processes, refused};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Interpreters {
+pub struct PythonPool {
     processes: Processes,
     pool: Arc<Pool>,
 }
@@ -31,13 +33,13 @@ pub(super) struct Job<'a> {
     pub(super) recipe: &'a Recipe,
     /// The recipe's own, made once.
     pub(super) digest: Digest,
-    pub(super) place: Place,
+    pub(super) place: SandboxLayout,
     pub(super) request: Request,
     /// Small files of a cold interpreter.
     pub(super) files: Vec<File>,
 }
 
-impl Interpreters {
+impl PythonPool {
     /// Makes the interpreters of a sandbox; they are started when they are needed.
     pub fn new(processes: Processes) -> Self {
         Self::with(processes, PoolSettings::default())
@@ -125,15 +127,15 @@ impl Interpreters {
 }
 
 /// Sorts what a cold interpreter said: where there is a result, that is its standard output.
-fn sorted(finished: Finished, wanted: &Wanted) -> Done {
-    let Finished { mut ending, stdout, stderr, .. } = finished;
+fn sorted(finished: ProcessResult, wanted: &Wanted) -> Done {
+    let ProcessResult { mut ending, stdout, stderr, .. } = finished;
     // A result that was cut is none.
     if stdout.left_out > 0 && !matches!(wanted, Wanted::Script { .. }) {
-        ending = Ending::Stopped(Limit::Output);
+        ending = ExitReason::Stopped(Limit::Output);
     }
     let (stdout, result) = match wanted {
         Wanted::Script { .. } => (stdout, Vec::new()),
-        Wanted::Function { .. } | Wanted::Check { .. } => (Captured::default(), stdout.bytes),
+        Wanted::Function { .. } | Wanted::Check { .. } => (CapturedOutput::default(), stdout.bytes),
     };
     Done { ending, stdout, stderr, result, next: Next::Over }
 }

@@ -16,5 +16,5 @@ mod toolset;
 mod wire;
 
 pub use executor::PythonExecutor;
-pub use interpreters::Interpreters;
+pub use interpreters::PythonPool;
 pub(crate) use script::PythonScript;

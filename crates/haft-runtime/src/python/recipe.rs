@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use haft_core::name::TenantId;
-use haft_sandbox::{Bind, Command, File, Input, Level, Limits, Place};
+use haft_sandbox::{Bind, Command, File, Input, Level, Limits, SandboxLayout};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -88,7 +88,7 @@ impl Recipe {
     }
 
     /// Returns the process that serves it.
-    pub(super) fn command(&self, place: Place, mode: Mode) -> Command {
+    pub(super) fn command(&self, place: SandboxLayout, mode: Mode) -> Command {
         let toolset = match &self.source {
             Source::Toolset { folder, .. } => Some(Bind::read_only(folder, TOOLSET)),
             Source::Script { .. } | Source::Check => None,
@@ -119,7 +119,7 @@ impl Recipe {
         command
     }
 
-    fn json(&self, place: &Place, toolset: Option<&Bind>) -> Value {
+    fn json(&self, place: &SandboxLayout, toolset: Option<&Bind>) -> Value {
         let (body, plain) = match &self.source {
             Source::Script { body, plain } => (Some(body), *plain),
             Source::Toolset { .. } | Source::Check => (None, false),

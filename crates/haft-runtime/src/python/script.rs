@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::ScriptRuntime;
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
-use haft_core::template::{PythonTemplate, Scope, SecretName, Values, script_secrets};
+use haft_template::{PythonTemplate, Scope, SecretName, Values, script_secrets};
 use serde_json::{Map, Value};
 
-use super::interpreters::{Interpreters, Job};
+use super::interpreters::{Job, PythonPool};
 use super::recipe::{Digest, Recipe, Source};
 use super::request::{Request, Wanted};
 use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, outcome, required, texts};
@@ -30,7 +30,7 @@ pub(crate) struct PythonScript {
     secrets: Vec<SecretName>,
     recipe: Recipe,
     digest: Digest,
-    interpreters: Interpreters,
+    interpreters: PythonPool,
 }
 
 impl PythonScript {
@@ -38,7 +38,7 @@ impl PythonScript {
     pub(crate) fn prepare(
         spec: &Arc<ToolSpec>,
         body: &str,
-        interpreters: &Interpreters,
+        interpreters: &PythonPool,
     ) -> Result<Self, Vec<Problem>> {
         let scope = Scope::of(&spec.input_schema);
         let template = PythonTemplate::compile(body, &scope).map_err(|errors| {
@@ -115,7 +115,7 @@ impl PythonScript {
 }
 
 impl Prepared for PythonScript {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
 

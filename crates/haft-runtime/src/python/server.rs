@@ -4,7 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, Captured, Ended, Ending, Limit, Running, Sandbox, SandboxError, StdinOf, Stream,
+    Capture, CaptureEnd, CapturedOutput, ExitReason, Limit, Running, Sandbox, SandboxError, StdinHandle,
+    Stream,
 };
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -53,9 +54,9 @@ pub(super) struct Order<'a> {
 /// What a call came to.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) ending: Ending,
-    pub(super) stdout: Captured,
-    pub(super) stderr: Captured,
+    pub(super) ending: ExitReason,
+    pub(super) stdout: CapturedOutput,
+    pub(super) stderr: CapturedOutput,
     /// What a function returned, or what is wrong with a body, as JSON.
     pub(super) result: Vec<u8>,
     /// What becomes of the interpreter.
@@ -92,7 +93,7 @@ impl Server {
     pub(super) async fn start(sandbox: &Sandbox, recipe: &Recipe) -> Result<Self, ServerError> {
         let place = sandbox.place(recipe.level, None)?;
         let mut running = sandbox.start(recipe.command(place, Mode::Serve)).await?;
-        let Some(StdinOf::Socket(socket)) = running.stdin.take() else {
+        let Some(StdinHandle::Socket(socket)) = running.stdin.take() else {
             return Err(io::Error::other("the sandbox gave no socket").into());
         };
         let mut wire = Wire::new(socket)?;
@@ -128,7 +129,7 @@ impl Server {
         let Heard { mut capture, result } = heard;
         capture.finish();
         let (ending, next) = match told {
-            Ok(Told::Exit(code)) => (Ending::Exited(code), Next::Settling),
+            Ok(Told::Exit(code)) => (ExitReason::Exited(code), Next::Settling),
             Ok(Told::Line(line)) => self.ended(&line).await?,
             Ok(Told::Gone) => (self.gone().await, Next::Over),
             Err(limit) => (self.stop(limit).await, Next::Over),
@@ -166,8 +167,8 @@ impl Server {
         let Heard { capture, result } = heard;
         let output = async {
             match capture.read(&mut ends.stdout, &mut ends.stderr, watch).await {
-                Ok(Ended::Flooded) => Err(Cut::Limit(Limit::Output)),
-                Ok(Ended::Closed) | Err(_) => Ok(()),
+                Ok(CaptureEnd::Flooded) => Err(Cut::Limit(Limit::Output)),
+                Ok(CaptureEnd::Closed) | Err(_) => Ok(()),
             }
         };
         let returned = read_result(ends.result, result, most);
@@ -177,39 +178,39 @@ impl Server {
             Err(Cut::Limit(limit)) => Err(limit),
             // Whatever was printed before that is in the pipes by now.
             Err(Cut::Exit(code)) => match capture.drain(&ends.stdout, &ends.stderr, watch) {
-                Ended::Flooded => Err(Limit::Output),
-                Ended::Closed => Ok(Told::Exit(code)),
+                CaptureEnd::Flooded => Err(Limit::Output),
+                CaptureEnd::Closed => Ok(Told::Exit(code)),
             },
         }
     }
 
     /// Reads how a call ended. One that was killed may have met the limit of memory, which the end of the sandbox
     /// tells.
-    async fn ended(&mut self, line: &Value) -> Result<(Ending, Next), ServerError> {
+    async fn ended(&mut self, line: &Value) -> Result<(ExitReason, Next), ServerError> {
         let code = line.get("ended").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
         let ending = match code {
-            Some(code @ 0..) => Ending::Exited(code),
-            Some(signal) => Ending::from_signal(signal.saturating_neg()),
+            Some(code @ 0..) => ExitReason::Exited(code),
+            Some(signal) => ExitReason::from_signal(signal.saturating_neg()),
             None => return Err(io::Error::other("the interpreter told no end").into()),
         };
-        if ending == Ending::Signalled(KILLED) {
+        if ending == ExitReason::Signalled(KILLED) {
             self.running.kill();
             return Ok((self.gone().await, Next::Over));
         }
         Ok((ending, if is_again(line) { Next::Ready } else { Next::Over }))
     }
 
-    async fn stop(&mut self, limit: Limit) -> Ending {
+    async fn stop(&mut self, limit: Limit) -> ExitReason {
         self.running.kill();
         self.gone().await;
-        Ending::Stopped(limit)
+        ExitReason::Stopped(limit)
     }
 
     /// Waits for the end of the sandbox, and so of the call in it.
-    async fn gone(&mut self) -> Ending {
+    async fn gone(&mut self) -> ExitReason {
         self.running.wait().await.unwrap_or_else(|error| {
             tracing::debug!(%error, "an interpreter was ended");
-            Ending::Signalled(KILLED)
+            ExitReason::Signalled(KILLED)
         })
     }
 }
@@ -286,7 +287,7 @@ async fn why_not(mut running: Running) -> ServerError {
     };
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     let why = match (ending, last) {
-        (Ending::Stopped(limit), _) => format!("it met the limit `{}`", limit.as_str()),
+        (ExitReason::Stopped(limit), _) => format!("it met the limit `{}`", limit.as_str()),
         (_, Some(line)) => line.strip_prefix("haft: ").unwrap_or(line).chars().take(500).collect(),
         (ending, None) => format!("it ended at once ({ending:?})"),
     };

@@ -13,7 +13,7 @@ use super::recipe::{Digest, Recipe, Source};
 /// How often a folder is looked at for a change.
 const LOOKED_AT: Duration = Duration::from_millis(500);
 /// The most files and folders that a toolset has.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 /// The folder of a toolset.
 pub(super) struct Toolset {
@@ -66,8 +66,8 @@ fn stamp(folder: &Path) -> io::Result<Digest> {
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             files += 1;
-            if files > MOST_FILES {
-                return Err(io::Error::other(format!("it has more than {MOST_FILES} files")));
+            if files > MAX_FILES {
+                return Err(io::Error::other(format!("it has more than {MAX_FILES} files")));
             }
             let (path, about) = (entry.path(), entry.metadata()?);
             if about.is_dir() {

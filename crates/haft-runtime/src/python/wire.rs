@@ -16,7 +16,7 @@ use tokio::net::unix::pipe;
 /// How many descriptors go with a call.
 const DESCRIPTORS: usize = 4;
 /// The longest line that an interpreter says.
-const LONGEST_LINE: usize = 64 * 1024;
+const MAX_LINE: usize = 64 * 1024;
 
 /// The socket.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Wire {
                 let line = std::mem::replace(&mut self.read, rest);
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
-            if self.read.len() > LONGEST_LINE {
+            if self.read.len() > MAX_LINE {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
             }
             if self.stream.read_buf(&mut self.read).await? == 0 {

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_core::Timestamp;
-use haft_core::check;
 use haft_core::executor::Prepared;
-use haft_core::export::{Format, ToldNames, definition, is_model_name, model_name};
 use haft_core::implementation::Implementation;
 use haft_core::outcome::CallError;
 use haft_core::problem::{Problem, join};
 use haft_core::redact;
-use haft_core::runnable::{Mode, Refusal, Standing, runnable};
+use haft_core::runnable::{Mode, NotRunnable, RunState, runnable};
 use haft_core::schema::Schema;
 use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
+use haft_definition::check;
+use haft_definition::export::{ArgumentAliases, Format, definition, is_model_name, model_name};
 
 use crate::executors::Executors;
 use crate::limits::Turns;
@@ -31,24 +31,24 @@ static COMPILED: AtomicU64 = AtomicU64::new(0);
 
 /// Which definition of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum RevisionSelector {
     /// The newest.
     Head,
     /// The one that production runs.
     Published,
 }
 
-impl From<Mode> for Which {
+impl From<Mode> for RevisionSelector {
     fn from(mode: Mode) -> Self {
         match mode {
-            Mode::Debug => Which::Head,
-            Mode::Production => Which::Published,
+            Mode::Debug => RevisionSelector::Head,
+            Mode::Production => RevisionSelector::Published,
         }
     }
 }
 
 /// Everything compiled of one definition.
-pub struct Plan {
+pub struct CompiledTool {
     /// Tells it from every other one that was compiled in this program, of whatever definition.
     pub number: u64,
     /// The definition.
@@ -56,7 +56,7 @@ pub struct Plan {
     /// The check of the arguments.
     pub input: Schema,
     /// The arguments that models know by other names.
-    pub(crate) told: ToldNames,
+    pub(crate) told: ArgumentAliases,
     /// The check of the value.
     pub output: Schema,
     /// The executor's part.
@@ -69,7 +69,7 @@ pub struct Plan {
     pub(crate) rate: Option<Rate>,
 }
 
-impl Plan {
+impl CompiledTool {
     /// Compiles a definition of the bundle with this folder; says all that is wrong with it. It may take long:
     /// not for threads that serve others.
     pub fn compile(
@@ -93,7 +93,7 @@ impl Plan {
             return Err(problems);
         };
         let (deadline, literals) = (spec.deadline(), redact::literals(spec));
-        let told = ToldNames::of(&spec.input_schema);
+        let told = ArgumentAliases::of(&spec.input_schema);
         let number = COMPILED.fetch_add(1, Ordering::Relaxed);
         let spec = Arc::clone(spec);
         Ok(Self { number, spec, input, told, output, prepared, deadline, literals, rate })
@@ -110,7 +110,7 @@ fn rate(spec: &ToolSpec) -> Result<Option<Rate>, Vec<Problem>> {
     }
 }
 
-type Compiled = Result<Arc<Plan>, Arc<[Problem]>>;
+type Compiled = Result<Arc<CompiledTool>, Arc<[Problem]>>;
 type FileFault = (Instant, Arc<[Problem]>);
 
 /// What is compiled of one definition, once someone needs it.
@@ -245,30 +245,30 @@ impl Entry {
     }
 
     /// Returns what is compiled of a definition, compiling it now if nobody has yet.
-    pub fn plan(&self, which: Which, executors: &Executors) -> Compiled {
+    pub fn plan(&self, which: RevisionSelector, executors: &Executors) -> Compiled {
         let (slot, spec) = self.slot(which);
         if let Some(Ok(plan)) = slot.plan.get() {
             return Ok(Arc::clone(plan));
         }
         slot.found().unwrap_or_else(|| {
-            let compiled = Plan::compile(spec, self.tool.folder(), executors);
+            let compiled = CompiledTool::compile(spec, self.tool.folder(), executors);
             slot.keep(spec, compiled.map(Arc::new).map_err(Arc::from))
         })
     }
 
     /// Tells whether [`Entry::plan`] takes no time.
-    pub fn is_compiled(&self, which: Which) -> bool {
+    pub fn is_compiled(&self, which: RevisionSelector) -> bool {
         let slot = self.slot(which).0;
         slot.plan.get().is_some() || slot.found().is_some()
     }
 
     /// Tells whether a file was at fault, and may no longer be.
-    pub(crate) fn is_due(&self, which: Which) -> bool {
+    pub(crate) fn is_due(&self, which: RevisionSelector) -> bool {
         self.slot(which).0.is_due()
     }
 
     /// Makes sure that [`Entry::plan`] takes no time: compiles, where nobody has yet, on a thread that may block.
-    pub(crate) async fn compile(self: &Arc<Self>, which: Which, registry: &Arc<Registry>) {
+    pub(crate) async fn compile(self: &Arc<Self>, which: RevisionSelector, registry: &Arc<Registry>) {
         let _turn = self.slot(which).0.turn.lock().await;
         if self.is_compiled(which) {
             return;
@@ -280,9 +280,9 @@ impl Entry {
         }
     }
 
-    fn slot(&self, which: Which) -> (&Slot, &Arc<ToolSpec>) {
+    fn slot(&self, which: RevisionSelector) -> (&Slot, &Arc<ToolSpec>) {
         match (which, &self.tool.published) {
-            (Which::Published, Some((_, spec))) => (&self.published, spec),
+            (RevisionSelector::Published, Some((_, spec))) => (&self.published, spec),
             _ => (&self.head, &self.tool.spec),
         }
     }
@@ -293,7 +293,7 @@ impl Entry {
         if self.head.plan.get().is_some() || !(self.ready() || self.head.is_due()) {
             return;
         }
-        match Plan::compile(&self.tool.spec, self.tool.folder(), executors) {
+        match CompiledTool::compile(&self.tool.spec, self.tool.folder(), executors) {
             Ok(_) => *self.head.of_file() = None,
             // Someone who compiled it in between found the same.
             Err(problems) => drop(self.head.keep(&self.tool.spec, Err(problems.into()))),
@@ -301,10 +301,10 @@ impl Entry {
     }
 
     /// Returns the definition and its revision number that a mode runs, where there is one.
-    pub fn definition(&self, which: Which) -> Option<(u32, &Arc<ToolSpec>)> {
+    pub fn definition(&self, which: RevisionSelector) -> Option<(u32, &Arc<ToolSpec>)> {
         match which {
-            Which::Head => Some((self.tool.revision, &self.tool.spec)),
-            Which::Published => self.tool.published.as_ref().map(|(number, spec)| (*number, spec)),
+            RevisionSelector::Head => Some((self.tool.revision, &self.tool.spec)),
+            RevisionSelector::Published => self.tool.published.as_ref().map(|(number, spec)| (*number, spec)),
         }
     }
 
@@ -355,11 +355,11 @@ impl Entry {
     }
 
     /// Applies the one rule to this tool, whose bundle is switched on or not.
-    pub(crate) fn runnable(&self, open: bool, mode: Mode) -> Result<(), Refusal> {
+    pub(crate) fn runnable(&self, open: bool, mode: Mode) -> Result<(), NotRunnable> {
         let policy = self.definition(mode.into()).map_or(self.tool.spec.policy, |(_, spec)| spec.policy);
         // A file that stopped parsing takes its tool out of service in every mode.
         let ready = self.tool.fault.is_none() && (mode == Mode::Production || self.ready());
-        let standing = Standing {
+        let standing = RunState {
             bundle_enabled: open,
             tool_enabled: self.tool.enabled,
             ready,

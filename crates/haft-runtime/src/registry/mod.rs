@@ -5,7 +5,7 @@ mod offer;
 mod resolve;
 mod snapshot;
 
-pub use entry::{Entry, Plan, Which};
-pub use offer::Offer;
+pub use entry::{CompiledTool, Entry, RevisionSelector};
+pub use offer::ToolOffer;
 pub use resolve::ResolveError;
-pub use snapshot::{Found, Registry, Snapshot};
+pub use snapshot::{Registry, ResolvedTool, Snapshot};

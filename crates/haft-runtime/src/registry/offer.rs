@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use haft_core::export;
 use haft_core::name::TenantId;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::spec::ToolSpec;
+use haft_definition::export;
 
 use crate::registry::entry::Entry;
 use crate::registry::resolve::ResolveError;
 use crate::registry::snapshot::Snapshot;
 
 /// A tool as a model is offered it.
-pub struct Offer<'a> {
+pub struct ToolOffer<'a> {
     /// The tool.
     pub entry: &'a Arc<Entry>,
     /// The definition that a call would run.
@@ -26,7 +26,7 @@ pub struct Offer<'a> {
 impl Snapshot {
     /// Returns what a model may be offered, in the order of lists: runnable tools, and of each name in a bundle only
     /// the version that a bare name would call.
-    pub fn offers<'a>(&'a self, tenant: &'a TenantId, mode: Mode) -> Vec<Offer<'a>> {
+    pub fn offers<'a>(&'a self, tenant: &'a TenantId, mode: Mode) -> Vec<ToolOffer<'a>> {
         let mut chosen: Vec<&Arc<Entry>> = Vec::new();
         for entry in self.tools(tenant) {
             if !self.is_runnable(entry, mode) {
@@ -52,14 +52,14 @@ impl Snapshot {
         let mut told = HashSet::new();
         let offers = chosen.into_iter().map(|entry| {
             let name = self.told_name(entry, mode, |name| told_by_hash.contains(name));
-            Offer { name, ..nameless(entry, mode) }
+            ToolOffer { name, ..nameless(entry, mode) }
         });
         offers.filter(|offer| told.insert(offer.name.clone())).collect()
     }
 
     /// Returns one tool as a model would be offered it, whether or not it can run.
-    pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, mode: Mode) -> Offer<'a> {
-        Offer { name: self.model_name(entry, mode), ..nameless(entry, mode) }
+    pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, mode: Mode) -> ToolOffer<'a> {
+        ToolOffer { name: self.model_name(entry, mode), ..nameless(entry, mode) }
     }
 
     /// Tells whether a call of this tool would be let through.
@@ -138,9 +138,9 @@ impl Snapshot {
     }
 }
 
-fn nameless(entry: &Arc<Entry>, mode: Mode) -> Offer<'_> {
+fn nameless(entry: &Arc<Entry>, mode: Mode) -> ToolOffer<'_> {
     let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
-    Offer { entry, spec, name: String::new() }
+    ToolOffer { entry, spec, name: String::new() }
 }
 
 fn same_tool(a: &Entry, b: &Entry) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::Unreadable;
+use haft_core::catalog::UnreadableFile;
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::reference::ToolRef;
@@ -95,7 +95,7 @@ impl Snapshot {
             })
         };
         let Some(first) = fitting().map(|entry| entry.tool.source).min() else {
-            let unreadable = |file: &Arc<Unreadable>| ResolveError::Unreadable {
+            let unreadable = |file: &Arc<UnreadableFile>| ResolveError::Unreadable {
                 name: reference.to_string(),
                 error: file.error.clone(),
             };
@@ -113,7 +113,7 @@ impl Snapshot {
     }
 
     /// Finds the file that cannot be read and whose name is the one that a reference says.
-    pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<Unreadable>> {
+    pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<UnreadableFile>> {
         let ToolRef::Name { bundle, name, .. } = reference else { return None };
         self.unreadable(tenant).find(|file| {
             file.name == name.as_str() && bundle.as_ref().is_none_or(|bundle| file.bundle == *bundle)

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 use foldhash::quality::RandomState;
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Change, ChangeSink, Unreadable};
+use haft_core::catalog::{Change, ChangeSink, UnreadableFile};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::tool::Tool;
@@ -38,7 +38,7 @@ pub struct Snapshot {
     closed: usize,
     /// Whether there may be a tool whose bundle is not there.
     strays: bool,
-    unreadable: RedBlackTreeMapSync<String, Arc<Unreadable>>,
+    unreadable: RedBlackTreeMapSync<String, Arc<UnreadableFile>>,
 }
 
 impl Default for Snapshot {
@@ -57,7 +57,7 @@ impl Default for Snapshot {
 
 /// A tool at one moment, for a call of it.
 #[derive(Clone)]
-pub struct Found {
+pub struct ResolvedTool {
     /// The tool.
     pub entry: Arc<Entry>,
     /// Whether its bundle was switched on.
@@ -106,8 +106,8 @@ impl Snapshot {
 
     /// Returns a tool as a call needs it.
     #[inline]
-    pub fn found(&self, entry: &Arc<Entry>) -> Found {
-        Found { entry: Arc::clone(entry), open: self.is_open(entry) }
+    pub fn found(&self, entry: &Arc<Entry>) -> ResolvedTool {
+        ResolvedTool { entry: Arc::clone(entry), open: self.is_open(entry) }
     }
 
     /// Returns the bundles of a tenant, in no order.
@@ -119,7 +119,7 @@ impl Snapshot {
     pub fn unreadable<'a, 't>(
         &'a self,
         tenant: &'t TenantId,
-    ) -> impl Iterator<Item = &'a Arc<Unreadable>> + use<'a, 't> {
+    ) -> impl Iterator<Item = &'a Arc<UnreadableFile>> + use<'a, 't> {
         self.unreadable.values().filter(move |file| file.tenant == *tenant)
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Prepared};
 use haft_core::implementation::ScriptRuntime;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::{self, Problem};
 use haft_core::spec::ToolSpec;
-use haft_core::template::{Scope, SecretName, script_secrets};
 use haft_sandbox::File;
+use haft_template::{Scope, SecretName, script_secrets};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
@@ -82,7 +82,7 @@ impl Bash {
 }
 
 impl Prepared for Bash {
-    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> Work<'a, Outcome> {
+    fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind, Script, ScriptRuntime};
 use haft_core::problem::Problem;
@@ -10,17 +10,17 @@ use haft_core::spec::ToolSpec;
 
 use super::bash::{self, Bash};
 use crate::process::Processes;
-use crate::python::{Interpreters, PythonScript};
+use crate::python::{PythonPool, PythonScript};
 
 /// Runs script bodies.
 pub struct ScriptExecutor {
     processes: Processes,
-    interpreters: Interpreters,
+    interpreters: PythonPool,
 }
 
 impl ScriptExecutor {
     /// Makes the executor of scripts.
-    pub fn new(processes: Processes, interpreters: Interpreters) -> Self {
+    pub fn new(processes: Processes, interpreters: PythonPool) -> Self {
         Self { processes, interpreters }
     }
 }
@@ -30,7 +30,7 @@ impl Executor for ScriptExecutor {
         Kind::Script
     }
 
-    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> Work<'a, Vec<Problem>> {
+    fn examine<'a>(&'a self, spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(async move {
             match &spec.implementation {
                 Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {

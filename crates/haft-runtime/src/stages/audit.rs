@@ -7,7 +7,7 @@ use std::time::Duration;
 use haft_core::id::{CallId, ToolId};
 use haft_core::name::TenantId;
 use haft_core::outcome::{ErrorCode, Outcome};
-use haft_core::{Timestamp, Work};
+use haft_core::{BoxFuture, Timestamp};
 
 use crate::clock;
 use crate::pipeline::Call;
@@ -16,7 +16,7 @@ use crate::stages::{Next, Stage};
 
 /// One call that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audited {
+pub struct AuditedCall {
     /// The call.
     pub call: CallId,
     /// For whom it ran.
@@ -39,14 +39,14 @@ pub struct Audited {
     pub outcome: Result<(), ErrorCode>,
 }
 
-/// Keeps what [`Audit`] tells. Every `Fn(Audited)` is one.
+/// Keeps what [`Audit`] tells. Every `Fn(AuditedCall)` is one.
 pub trait AuditSink: Send + Sync {
     /// Takes a record. It is called on the threads that serve calls and must not block: send it to a channel.
-    fn record(&self, audited: Audited);
+    fn record(&self, audited: AuditedCall);
 }
 
-impl<F: Fn(Audited) + Send + Sync> AuditSink for F {
-    fn record(&self, audited: Audited) {
+impl<F: Fn(AuditedCall) + Send + Sync> AuditSink for F {
+    fn record(&self, audited: AuditedCall) {
         self(audited);
     }
 }
@@ -64,10 +64,10 @@ impl Audit {
 }
 
 impl Stage for Audit {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let (sink, entry, started) = (&self.0, call.entry(), clock::now());
-            let mut audited = Audited {
+            let mut audited = AuditedCall {
                 call: call.id(),
                 tenant: call.tenant().clone(),
                 caller: call.caller().to_owned(),

@@ -5,7 +5,7 @@ mod kept;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::hash;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
@@ -153,7 +153,7 @@ fn key(call: &Call) -> Key {
 }
 
 impl Stage for Cache {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if !call.plan.spec.execution.is_pure {
             return next.run(call);
         }

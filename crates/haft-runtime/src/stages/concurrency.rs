@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use tokio::sync::Semaphore;
 
@@ -11,7 +11,7 @@ use crate::pipeline::Call;
 use crate::stages::{Next, Stage, StageError};
 
 /// How many calls may wait where nothing else is said.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// Runs so many calls at once. Others wait in the order in which they came; where too many wait already, a call is
 /// refused with `overloaded`. A call that is cancelled, or whose time is over, leaves its place at once.
@@ -62,7 +62,7 @@ impl Concurrency {
             return Err(StageError::NoRoom);
         }
         let most = most.min(Semaphore::MAX_PERMITS);
-        Ok(Self { scope, most, most_waiting: MOST_WAITING, rooms: Mutex::default() })
+        Ok(Self { scope, most, most_waiting: MAX_WAITING, rooms: Mutex::default() })
     }
 
     /// Sets how many calls may wait for the same room.
@@ -120,7 +120,7 @@ impl Drop for Visit<'_> {
 }
 
 impl Stage for Concurrency {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let visit = self.enter(call)?;
             let turn = visit.room.acquire().await;

@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 
-use haft_core::Work;
-use haft_core::executor::{CallContext, Left};
+use haft_core::BoxFuture;
+use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::outcome::Outcome;
 use haft_core::secret::{Secret, scrub, scrub_text};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::clock;
 use crate::function::guarded;
 use crate::pipeline::Call;
-use crate::registry::Plan;
+use crate::registry::CompiledTool;
 use crate::retry;
 use crate::stages::output;
 
@@ -52,11 +52,11 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
 
 /// Runs the tool once. It is begun inside, so that a panic before the first wait is caught as well.
 fn run<'a>(
-    plan: &'a Plan,
+    plan: &'a CompiledTool,
     context: &'a CallContext,
     args: &'a Map<String, Value>,
 ) -> impl Future<Output = Outcome> + Send {
-    let mut work: Option<Work<'a, Outcome>> = None;
+    let mut work: Option<BoxFuture<'a, Outcome>> = None;
     poll_fn(move |task| {
         guarded(|| work.get_or_insert_with(|| plan.prepared.run(context, args)).as_mut().poll(task))
     })
@@ -64,7 +64,7 @@ fn run<'a>(
 
 /// Runs the tool again until it succeeds or is not to be tried again; `attempt` counts on.
 async fn again(
-    plan: &Plan,
+    plan: &CompiledTool,
     context: &CallContext,
     args: &Map<String, Value>,
     attempt: &mut u32,
@@ -91,8 +91,8 @@ async fn again(
 }
 
 /// Keeps the secrets that the call has seen out of what it came to, and what came beside it within bounds.
-fn clean(plan: &Plan, left: &mut Left, outcome: &mut Outcome) {
-    let Left { exposed, process, content } = left;
+fn clean(plan: &CompiledTool, left: &mut CallArtifacts, outcome: &mut Outcome) {
+    let CallArtifacts { exposed, process, content } = left;
     keep_secrets_out(outcome, exposed);
     if !content.is_empty() {
         for block in &mut *content {

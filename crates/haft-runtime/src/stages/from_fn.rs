@@ -1,6 +1,6 @@
 //! Stages that are one async function.
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
 
 use crate::pipeline::Call;
@@ -91,7 +91,7 @@ impl<F> Stage for FromFn<F>
 where
     F: for<'a> StageFn<'a> + Send + Sync,
 {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin((self.0)(call, next))
     }
 }
@@ -101,7 +101,7 @@ where
     S: Send + Sync + 'static,
     F: for<'a> StageFnWith<'a, S> + Send + Sync,
 {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin((self.1)(&self.0, call, next))
     }
 }

@@ -1,6 +1,6 @@
 //! One event in the log for each call.
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::problem::excerpt;
 use haft_core::redact::is_sensitive;
@@ -36,7 +36,7 @@ impl Logging {
 }
 
 impl Stage for Logging {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let (entry, id, started) = (std::sync::Arc::clone(call.entry()), call.id(), clock::now());
             // Only for a call that is dropped: else there is more to tell.

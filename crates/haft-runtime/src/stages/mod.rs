@@ -17,7 +17,7 @@ mod rate_limit;
 mod retry;
 mod timeout;
 
-pub use audit::{Audit, AuditSink, Audited};
+pub use audit::{Audit, AuditSink, AuditedCall};
 pub use cache::Cache;
 pub use concurrency::Concurrency;
 pub use error::StageError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
 
 use crate::pipeline::Call;
@@ -11,11 +11,11 @@ use crate::stages::execute;
 /// One stage. It may answer by itself, or run what is next and look at the outcome.
 pub trait Stage: Send + Sync {
     /// Handles a call.
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome>;
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
 }
 
 impl<S: Stage + ?Sized> Stage for Arc<S> {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         S::call(self, call, next)
     }
 }
@@ -32,7 +32,7 @@ impl<'a> Next<'a> {
     }
 
     /// Runs them.
-    pub fn run<'b>(self, call: &'b mut Call) -> Work<'b, Outcome>
+    pub fn run<'b>(self, call: &'b mut Call) -> BoxFuture<'b, Outcome>
     where
         'a: 'b,
     {

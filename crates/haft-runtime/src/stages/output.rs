@@ -4,14 +4,14 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::excerpt;
 use serde_json::{Value, json};
 
-use crate::registry::Plan;
+use crate::registry::CompiledTool;
 
 /// The most bytes of the message of a failure: more is an answer, and no reason.
-const LONGEST_MESSAGE: usize = 64 * 1024;
+const MAX_MESSAGE: usize = 64 * 1024;
 
 /// Returns what came beside a value or an error, where it is within the limit. A value without what belongs to it would
 /// tell half; an error stands for itself.
-pub(super) fn beside(plan: &Plan, blocks: Vec<Value>, outcome: &mut Outcome) -> Vec<Value> {
+pub(super) fn beside(plan: &CompiledTool, blocks: Vec<Value>, outcome: &mut Outcome) -> Vec<Value> {
     let most = plan.spec.execution.limits.max_response_bytes;
     let blocks = Value::Array(blocks);
     if !fits(&blocks, most) {
@@ -30,7 +30,7 @@ pub(super) fn beside(plan: &Plan, blocks: Vec<Value>, outcome: &mut Outcome) -> 
 }
 
 /// Turns a value that is too large, or does not fit the output schema, to a failure, and keeps a failure within bounds.
-pub(super) fn check(plan: &Plan, outcome: &mut Outcome) {
+pub(super) fn check(plan: &CompiledTool, outcome: &mut Outcome) {
     match outcome {
         Ok(value) => {
             if let Err(error) = check_value(plan, value) {
@@ -42,17 +42,17 @@ pub(super) fn check(plan: &Plan, outcome: &mut Outcome) {
 }
 
 /// Servers may put into an error what they like.
-fn shorten(plan: &Plan, error: &mut CallError) {
+fn shorten(plan: &CompiledTool, error: &mut CallError) {
     for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
-        if text.len() > LONGEST_MESSAGE {
-            *text = excerpt(text, LONGEST_MESSAGE / 4);
+        if text.len() > MAX_MESSAGE {
+            *text = excerpt(text, MAX_MESSAGE / 4);
         }
     }
     let most = plan.spec.execution.limits.max_response_bytes;
     error.details = error.details.take().filter(|details| fits(details, most));
 }
 
-fn check_value(plan: &Plan, value: &Value) -> Result<(), CallError> {
+fn check_value(plan: &CompiledTool, value: &Value) -> Result<(), CallError> {
     let most = plan.spec.execution.limits.max_response_bytes;
     if !fits(value, most) {
         let message = format!("the value has more than the {most} bytes that `max_response_bytes` allows");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use tokio::sync::Semaphore;
 
@@ -16,7 +16,7 @@ use crate::rate::{Rate, Window};
 use crate::stages::{Next, Stage, StageError};
 
 /// How many keys are counted at a time where nothing else is said.
-const MOST_KEYS: usize = 10_000;
+const MAX_KEYS: usize = 10_000;
 
 /// Lets through so many calls in a time. What is too much is refused with `rate_limited` and a `retry_after`, or waits
 /// where [`RateLimit::waiting`] says so.
@@ -107,7 +107,7 @@ impl RateLimit {
     }
 
     fn with(scope: Scope) -> Self {
-        Self { scope, keys: Mutex::default(), most_keys: MOST_KEYS, most_waiting: 0 }
+        Self { scope, keys: Mutex::default(), most_keys: MAX_KEYS, most_waiting: 0 }
     }
 
     /// Lets calls wait for room, in the order in which they came, instead of refusing them: at most so many of one
@@ -229,7 +229,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Stage for RateLimit {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             if let Some(count) = self.count(call)? {
                 let taken = count.take(self.name(call), call.deadline(), self.most_waiting).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::{self, default_backoff};
 
@@ -67,7 +67,7 @@ fn is_safe(call: &Call, error: &CallError) -> bool {
 }
 
 impl Stage for Retry {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let mut attempt = 0;
             loop {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
 
 use crate::clock;
@@ -24,7 +24,7 @@ impl Timeout {
 }
 
 impl Stage for Timeout {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> Work<'a, Outcome> {
+    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let (now, outer) = (clock::now(), call.deadline());
             let Some(nearer) = now.checked_add(self.0).filter(|nearer| *nearer < outer) else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor};
 use haft_core::id::CallId;
 use haft_core::name::{TenantId, ToolName};
@@ -21,7 +21,11 @@ use tempfile::TempDir;
 struct NoSecrets;
 
 impl SecretSource for NoSecrets {
-    fn secret<'a>(&'a self, _: &'a TenantId, _: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async { Ok(None) })
     }
 }

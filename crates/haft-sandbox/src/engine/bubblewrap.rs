@@ -25,7 +25,7 @@ use crate::engine::Workshop;
 use crate::error::SandboxError;
 use crate::fds;
 use crate::owner;
-use crate::running::{Hold, Rest, Running, StdinOf};
+use crate::running::{Hold, Rest, Running, StdinHandle};
 use crate::seccomp::{self, Sockets, Wishes};
 use crate::settings::EngineName;
 
@@ -291,7 +291,7 @@ struct Starting {
     child: Child,
     status: OwnedFd,
     let_go: OwnedFd,
-    socket: Option<StdinOf>,
+    socket: Option<StdinHandle>,
     group: Group,
 }
 
@@ -316,7 +316,7 @@ impl Starting {
         self.group.add(number).map_err(system("put a process in a control group"))?;
         rustix::io::write(&self.let_go, b"1").map_err(io::Error::from).map_err(system("start a process"))?;
         mem::forget(held_back);
-        let stdin = self.child.stdin.take().map(StdinOf::Pipe).or(self.socket);
+        let stdin = self.child.stdin.take().map(StdinHandle::Pipe).or(self.socket);
         Ok(Running {
             stdin,
             stdout: self.child.stdout.take(),

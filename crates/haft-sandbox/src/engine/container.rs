@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use super::{Folder, Workshop, mounts, shared};
 use crate::command::{Command, Input, Level};
 use crate::error::SandboxError;
-use crate::running::{Hold, Rest, Running, StdinOf};
+use crate::running::{Hold, Rest, Running, StdinHandle};
 use crate::settings::EngineName;
 use crate::spawner::Spawner;
 
@@ -117,7 +117,7 @@ impl Container {
             ended: Arc::default(),
         };
         Ok(Running {
-            stdin: child.stdin.take().map(StdinOf::Pipe).or(socket),
+            stdin: child.stdin.take().map(StdinHandle::Pipe).or(socket),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
             started,

@@ -1,10 +1,10 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::command::{Bind, Place};
+use crate::command::{Bind, SandboxLayout};
 
 fn command() -> Command {
-    let place = Place {
+    let place = SandboxLayout {
         engine: EngineName::Docker,
         level: Level::Isolated,
         work: mounts::WORK.into(),

@@ -24,7 +24,7 @@ use super::{Folder, Workshop, mounts, shared};
 use crate::command::{Command, Level};
 use crate::error::SandboxError;
 use crate::fds;
-use crate::running::{Hold, Rest, Running, StdinOf};
+use crate::running::{Hold, Rest, Running, StdinHandle};
 use crate::seccomp::{self, Metadata, Sockets, Wishes};
 use crate::settings::EngineName;
 
@@ -95,7 +95,7 @@ impl Landlock {
         let spawned = workshop.spawner.spawn_supervised(process).await;
         let mut child = spawned.map_err(|error| not_started(command, error))?;
         Ok(Running {
-            stdin: child.stdin.take().map(StdinOf::Pipe).or(socket),
+            stdin: child.stdin.take().map(StdinHandle::Pipe).or(socket),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
             started,

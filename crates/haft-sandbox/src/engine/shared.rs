@@ -15,7 +15,7 @@ use crate::cgroup::Control;
 use crate::command::{Command, Input, Limits};
 use crate::error::SandboxError;
 use crate::owner;
-use crate::running::StdinOf;
+use crate::running::StdinHandle;
 use crate::settings::Settings;
 use crate::spawner::Spawner;
 
@@ -49,18 +49,18 @@ impl Workshop {
 }
 
 /// The longest argument or variable that Linux passes to a process, with its closing zero.
-const LONGEST: usize = 131_072;
+const MAX_LENGTH: usize = 131_072;
 /// What arguments and variables may take together. Linux allows a quarter of the stack, which is 2 MiB.
-const MOST: usize = 1 << 20;
+const MAX_COUNT: usize = 1 << 20;
 /// How many arguments, and how many variables, a process may have: bubblewrap knows 9,000 words, three for a variable.
-const MOST_WORDS: usize = 2_000;
+const MAX_WORDS: usize = 2_000;
 
 /// Refuses what no process can be given.
 pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
     let refuse = |what: String, why| Err(SandboxError::Argument { what, why });
     let flaw = |text: &OsStr, more: usize| match text.as_bytes() {
         bytes if bytes.contains(&0) => Some("contains a NUL character"),
-        bytes if bytes.len() + more >= LONGEST => {
+        bytes if bytes.len() + more >= MAX_LENGTH => {
             Some("is longer than 128 KiB, the most that a process takes")
         }
         _ => None,
@@ -82,11 +82,11 @@ pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
     // Each has a closing zero and a pointer; a variable has an equals sign besides.
     let arguments = command.argv.iter().map(|argument| argument.len() + 9);
     let variables = command.env.iter().map(|(name, value)| name.len() + value.len() + 10);
-    if arguments.len() > MOST_WORDS || variables.len() > MOST_WORDS {
-        let what = if arguments.len() > MOST_WORDS { "the command" } else { "the environment" };
+    if arguments.len() > MAX_WORDS || variables.len() > MAX_WORDS {
+        let what = if arguments.len() > MAX_WORDS { "the command" } else { "the environment" };
         return refuse(what.to_owned(), "has more than 2,000 entries; pass them in a file");
     }
-    if arguments.chain(variables).sum::<usize>() > MOST {
+    if arguments.chain(variables).sum::<usize>() > MAX_COUNT {
         let what = "the arguments and variables together".to_owned();
         return refuse(what, "are larger than 1 MiB, the most that a process takes; pass them in a file");
     }
@@ -94,7 +94,7 @@ pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
 }
 
 /// Connects the standard streams; returns what the caller holds of the input, where it is a socket.
-pub(crate) fn connect(process: &mut Process, input: &Input) -> io::Result<Option<StdinOf>> {
+pub(crate) fn connect(process: &mut Process, input: &Input) -> io::Result<Option<StdinHandle>> {
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
     match input {
         Input::Empty => process.stdin(Stdio::null()),
@@ -102,7 +102,7 @@ pub(crate) fn connect(process: &mut Process, input: &Input) -> io::Result<Option
         Input::Socket => {
             let (ours, theirs) = UnixStream::pair()?;
             process.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
-            return Ok(Some(StdinOf::Socket(ours)));
+            return Ok(Some(StdinHandle::Socket(ours)));
         }
     };
     Ok(None)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use haft_sandbox::{Captured, Ending, File, Input, Level, Limit, Limits, SandboxError, Stream};
+use haft_sandbox::{CapturedOutput, ExitReason, File, Input, Level, Limit, Limits, SandboxError, Stream};
 
 use crate::rig::{ENGINES, Rig, small};
 
@@ -36,8 +36,8 @@ async fn output_code_and_errors_are_told() {
         let rig = Rig::new(engine);
         let finished = rig.isolated("echo out; echo err >&2; exit 7").await;
         let told = (finished.ending, finished.stdout.text(), finished.stderr.text());
-        assert_eq!(told, (Ending::Exited(7), "out\n".into(), "err\n".into()), "{engine}");
-        assert_eq!(rig.isolated("kill -9 $$").await.ending, Ending::Signalled(9), "{engine}");
+        assert_eq!(told, (ExitReason::Exited(7), "out\n".into(), "err\n".into()), "{engine}");
+        assert_eq!(rig.isolated("kill -9 $$").await.ending, ExitReason::Signalled(9), "{engine}");
     }
 }
 
@@ -111,7 +111,7 @@ async fn output_is_streamed_and_cut() {
             Stream::Stderr => seen[1] += chunk.len(),
         };
         let finished = rig.sandbox.run(command, watch).await.unwrap();
-        let kept = Captured { bytes: vec![0; 10], left_out: 99_990 };
+        let kept = CapturedOutput { bytes: vec![0; 10], left_out: 99_990 };
         assert_eq!((finished.stdout, finished.stderr, seen), (kept.clone(), kept, [100_000; 2]), "{engine}");
     }
 }
@@ -135,9 +135,9 @@ async fn limits_are_met_and_named() {
             let finished = rig.run(command).await;
             // Without control groups, a program is refused memory and tells so itself.
             let told = if limit == Limit::Memory && rig.sandbox.limiter() == "rlimits" {
-                Ending::Exited(1)
+                ExitReason::Exited(1)
             } else {
-                Ending::Stopped(limit)
+                ExitReason::Stopped(limit)
             };
             assert_eq!(finished.ending, told, "{engine} {script}: {}", finished.stderr.text());
         }
@@ -243,5 +243,5 @@ async fn empty_files_without_number_are_stopped() {
     command.limits = small();
     let finished = rig.run(command).await;
     let told = (finished.ending, finished.stdout.text());
-    assert_eq!(told, (Ending::Stopped(Limit::Memory), "".into()), "{}", finished.stderr.text());
+    assert_eq!(told, (ExitReason::Stopped(Limit::Memory), "".into()), "{}", finished.stderr.text());
 }

@@ -7,7 +7,7 @@ use std::process::{Command as Process, Output};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use haft_sandbox::{Bind, Command, Ending, EngineName, File, Level, Limit, Limits, Sandbox, Settings};
+use haft_sandbox::{Bind, Command, EngineName, ExitReason, File, Level, Limit, Limits, Sandbox, Settings};
 
 use crate::rig::small;
 
@@ -65,12 +65,12 @@ async fn a_container_holds_and_is_gone_at_the_end() {
         command.binds.push(Bind::read_only(shared.path(), "/data"));
         let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
         let told = (finished.ending, finished.stdout.text());
-        let expected = (Ending::Exited(7), "text given a\n'\"$(x) ä\nx\n".into());
+        let expected = (ExitReason::Exited(7), "text given a\n'\"$(x) ä\nx\n".into());
         assert_eq!(told, expected, "{engine} {}", finished.stderr.text());
         let mut command = bash(&sandbox, "(setsid sleep 100 &); sleep 100");
         command.limits = Limits { wall: Duration::from_secs(2), ..small() };
         let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
-        assert_eq!(finished.ending, Ending::Stopped(Limit::Wall), "{engine}");
+        assert_eq!(finished.ending, ExitReason::Stopped(Limit::Wall), "{engine}");
         // A caller that goes away, at once and later.
         for milliseconds in [5, 1_500] {
             let command = bash(&sandbox, "sleep 100");

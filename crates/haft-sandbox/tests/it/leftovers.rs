@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Command, Ending, EngineName, Level};
+use haft_sandbox::{Command, EngineName, ExitReason, Level};
 use tokio::task::JoinSet;
 
 use crate::rig::{ENGINES, Rig};
@@ -46,7 +46,7 @@ async fn all_run(rig: &Rig, count: usize, at_once: usize) {
             let command = Command::new(place, argv).env("PATH", "/usr/bin:/bin");
             let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
             let told = (finished.ending, finished.stdout.text().into_owned());
-            assert_eq!(told, (Ending::Exited(0), format!("{number}\n")), "{}", finished.stderr.text());
+            assert_eq!(told, (ExitReason::Exited(0), format!("{number}\n")), "{}", finished.stderr.text());
         });
     }
     assert_eq!(calls.join_all().await.len(), count);

@@ -1,6 +1,6 @@
 //! A sandbox on a temporary folder, and a short way to run something in it.
 
-use haft_sandbox::{Command, EngineName, Finished, Level, Limits, Sandbox, Settings};
+use haft_sandbox::{Command, EngineName, Level, Limits, ProcessResult, Sandbox, Settings};
 use tempfile::TempDir;
 
 use crate::tree::{groups_of, name_of};
@@ -32,7 +32,7 @@ impl Rig {
         Command::new(place, ["bash", "-c", script]).env("PATH", "/usr/local/bin:/usr/bin:/bin")
     }
 
-    pub(crate) async fn run(&self, command: Command) -> Finished {
+    pub(crate) async fn run(&self, command: Command) -> ProcessResult {
         self.sandbox.run(command, &mut |_, _| {}).await.unwrap()
     }
 
@@ -52,7 +52,7 @@ impl Rig {
         }
     }
 
-    pub(crate) async fn isolated(&self, script: &str) -> Finished {
+    pub(crate) async fn isolated(&self, script: &str) -> ProcessResult {
         self.run(self.bash(Level::Isolated, script)).await
     }
 }

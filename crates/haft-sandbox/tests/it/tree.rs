@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
-use haft_sandbox::{Ending, EngineName, Level, Limit, Sandbox, Settings};
+use haft_sandbox::{EngineName, ExitReason, Level, Limit, Sandbox, Settings};
 
 use crate::rig::{ENGINES, Rig, small};
 
@@ -137,8 +137,8 @@ async fn nothing_is_left_when_what_watches_a_tree_is_killed() {
         }
         // A namespace ends with its watcher; the control group of the others, when their time is up.
         let expected = match engine {
-            EngineName::Bubblewrap => Ending::Signalled(9),
-            _ => Ending::Stopped(Limit::Wall),
+            EngineName::Bubblewrap => ExitReason::Signalled(9),
+            _ => ExitReason::Stopped(Limit::Wall),
         };
         assert_eq!(call.await.unwrap(), expected, "{engine}");
         until(&format!("{engine}: the tree ends"), || sleepers(&own).is_empty());

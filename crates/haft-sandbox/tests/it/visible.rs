@@ -1,6 +1,6 @@
 //! What of a call others see, and what it sees of itself.
 
-use haft_sandbox::{Ending, EngineName, Level, Sandbox, Settings};
+use haft_sandbox::{EngineName, ExitReason, Level, Sandbox, Settings};
 
 use crate::escape::World;
 use crate::rig::{ENGINES, Rig};
@@ -43,7 +43,7 @@ async fn the_list_of_processes_shows_no_value() {
             assert!(!line.contains("the-value-of-a-secret"), "{engine}: {line}");
         }
         running.kill();
-        assert_eq!(running.wait().await.unwrap(), Ending::Signalled(9), "{engine}");
+        assert_eq!(running.wait().await.unwrap(), ExitReason::Signalled(9), "{engine}");
     }
 }
 
@@ -58,7 +58,7 @@ async fn killing_all_processes_ends_the_sandbox_only() {
             wait; echo alone";
         let finished = rig.run(rig.bash(level, script).env("MACHINE", &namespace)).await;
         let told = (finished.ending, finished.stdout.text());
-        assert_eq!(told, (Ending::Exited(0), "alone\n".into()), "{level:?} {}", finished.stderr.text());
+        assert_eq!(told, (ExitReason::Exited(0), "alone\n".into()), "{level:?} {}", finished.stderr.text());
     }
     assert_eq!(world.dead_victims(), [0_u32; 0]);
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use haft_builtins::{BuiltIn, Describe, describe};
-use haft_core::catalog::{AuthorText, FileForm};
-use haft_core::dialect::{self, Defaults, Reading};
+use haft_core::catalog::{FileForm, SourceText};
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
 use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
+use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -96,11 +96,11 @@ async fn create(app: &App, identity: &Identity, args: Args) -> Result<Value, Api
     }))
 }
 
-fn read(definition: Value) -> Result<(Reading, Option<AuthorText>), ApiError> {
+fn read(definition: Value) -> Result<(ParsedDefinition, Option<SourceText>), ApiError> {
     let (reading, text) = match definition {
         Value::String(text) => {
             let form = form(&text);
-            (dialect::read(&text, form, &Defaults::default()), Some(AuthorText { form, text }))
+            (dialect::read(&text, form, &Defaults::default()), Some(SourceText { form, text }))
         }
         value => (dialect::read_value(value, &Defaults::default()), None),
     };

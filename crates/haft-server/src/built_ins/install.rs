@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_builtins::{BuiltIns, Parts, built_ins, function};
+use haft_builtins::{BuiltInParts, BuiltIns, built_ins, function};
 use haft_core::name::NameError;
 use haft_core::spec::ToolSpec;
 use haft_runtime::function::Functions;
@@ -24,7 +24,7 @@ pub(crate) struct Installed {
 
 /// Adds the built-in tools to what a program brings; its own functions and tools win over those of the same name.
 pub(crate) fn install(
-    parts: &Parts,
+    parts: &BuiltInParts,
     functions: &Functions,
     own: Vec<ToolSpec>,
 ) -> Result<Installed, NameError> {

@@ -14,9 +14,9 @@ use crate::routes::search;
 
 /// How many tools come back where nobody says, and at most.
 const USUAL: usize = 10;
-const MOST: usize = 50;
+const MAX_COUNT: usize = 50;
 /// The most characters of a description that are shown.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
@@ -29,7 +29,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "Words about what the tool should do, or a part of its name"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools; 10 where it is left out"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "description": "How many tools; 10 where it is left out"},
                 "bundle": {"type": "string", "minLength": 1, "maxLength": 100, "description": "Only tools of this bundle"},
             },
             "required": ["query"],
@@ -72,12 +72,12 @@ impl BuiltIn for SearchTools {
             snapshot.is_runnable(entry, call.mode)
         };
         let found = search::find(&app, call.tenant(), &args.query, wanted);
-        let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MOST)).map(|entry| {
+        let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MAX_COUNT)).map(|entry| {
             let spec = &entry.tool.spec;
             json!({
                 "name": spec.name.as_str(),
                 "tool": entry.qualified,
-                "description": excerpt(&spec.description, LONGEST),
+                "description": excerpt(&spec.description, MAX_LENGTH),
                 "input_schema": spec.input_schema,
             })
         });

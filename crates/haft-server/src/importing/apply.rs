@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use haft_core::catalog::{Backup, FileForm, NewTool, StoreError, ToolChange};
 use haft_core::id::ToolId;
 use haft_core::name::BundleSlug;
-use haft_core::openapi::{Import, Imported, Merge, Step};
 use haft_core::problem::{Problem, join};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Tool};
+use haft_definition::openapi::{ImportedOperation, MergePlan, MergeStep, OpenApiImport};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -112,13 +112,13 @@ impl Plan<'_> {
     ///
     /// Each tool is one change. Where the store fails in between, what is stored stays; the same import again goes on
     /// from there.
-    pub(crate) async fn run(&self, mut import: Import, existing: &[Tool]) -> Result<Report, ApiError> {
+    pub(crate) async fn run(&self, mut import: OpenApiImport, existing: &[Tool]) -> Result<Report, ApiError> {
         let mut report = self.report(&mut import);
         let all: Vec<_> = existing
             .iter()
-            .map(|tool| haft_core::openapi::Existing { id: tool.id, spec: &tool.spec })
+            .map(|tool| haft_definition::openapi::ExistingTool { id: tool.id, spec: &tool.spec })
             .collect();
-        let Merge { steps, missing } = haft_core::openapi::merge(import, &all);
+        let MergePlan { steps, missing } = haft_definition::openapi::merge(import, &all);
         let names: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
         for (imported, step) in steps {
             let line = self.step(imported, step, &names).await?;
@@ -134,7 +134,7 @@ impl Plan<'_> {
         Ok(report)
     }
 
-    fn report(&self, import: &mut Import) -> Report {
+    fn report(&self, import: &mut OpenApiImport) -> Report {
         let skipped = std::mem::take(&mut import.skipped).into_iter().map(|skipped| Line {
             reason: Some(skipped.reason),
             ..Line::new(skipped.operation, Action::Skipped)
@@ -161,23 +161,23 @@ impl Plan<'_> {
 
     async fn step(
         &self,
-        imported: Imported,
-        step: Step,
+        imported: ImportedOperation,
+        step: MergeStep,
         names: &BTreeMap<ToolId, &Tool>,
     ) -> Result<Line, ApiError> {
         let operation = imported.spec.origin.map(|origin| origin.operation).unwrap_or_default();
         let mut line = Line { warnings: imported.warnings, ..Line::new(operation, Action::Unchanged) };
         match step {
-            Step::Skip(reason) => line.skip(reason),
-            Step::Unchanged(id) => line.name = names.get(&id).map(|tool| tool.spec.name.to_string()),
-            Step::Create(spec) => {
+            MergeStep::Skip(reason) => line.skip(reason),
+            MergeStep::Unchanged(id) => line.name = names.get(&id).map(|tool| tool.spec.name.to_string()),
+            MergeStep::Create(spec) => {
                 line.action = Action::Created;
                 line.name = Some(spec.name.to_string());
                 if let Err(reason) = self.store(None, *spec).await? {
                     line.skip(reason);
                 }
             }
-            Step::Update(update) => {
+            MergeStep::Update(update) => {
                 line.action = Action::Updated;
                 line.name = Some(update.spec.name.to_string());
                 (line.changed, line.kept) = (update.changed, update.kept);

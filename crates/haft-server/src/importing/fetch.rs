@@ -5,14 +5,14 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
-use haft_runtime::egress::{Outgoing, SendError};
+use haft_runtime::egress::{OutgoingRequest, SendError};
 use url::Url;
 
 use crate::app::App;
 use crate::error::ApiError;
 
 /// How long a document may take to arrive.
-const LONGEST: Duration = Duration::from_mins(1);
+const MAX_LENGTH: Duration = Duration::from_mins(1);
 
 /// Fetches a document; returns its text and the address that relative servers are relative to.
 pub(crate) async fn document(app: &App, url: &str) -> Result<(String, String), ApiError> {
@@ -20,7 +20,7 @@ pub(crate) async fn document(app: &App, url: &str) -> Result<(String, String), A
     let url =
         Url::parse(url).map_err(|error| ApiError::bad_request(format!("`{shown}` is not a URL: {error}")))?;
     let fetching = fetch(app, url);
-    tokio::time::timeout(LONGEST, fetching)
+    tokio::time::timeout(MAX_LENGTH, fetching)
         .await
         .map_err(|_| ApiError::bad_request(format!("`{shown}` took longer than a minute")))?
         .map_err(|why| ApiError {
@@ -33,7 +33,7 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
     let most = app.settings().import.max_document_bytes;
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    let request = Outgoing { method: Method::GET, url, headers, body: None, wanted: Vec::new() };
+    let request = OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() };
     let mut response =
         app.egress().send(request).await.map_err(|error| ApiError::bad_request(words(error)))?;
     if !response.status().is_success() {

@@ -2,8 +2,8 @@
 
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
-use haft_core::openapi::Selection;
 use haft_core::outcome::ErrorCode;
+use haft_definition::openapi::OperationFilter;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(crate) struct Asked {
     pub(crate) bundle: Option<BundleSlug>,
     pub(crate) base_url: Option<String>,
     pub(crate) auth: Option<Auth>,
-    pub(crate) selection: Selection,
+    pub(crate) selection: OperationFilter,
     pub(crate) dry_run: bool,
     pub(crate) delete_missing: bool,
 }
@@ -99,7 +99,7 @@ pub(crate) fn read(body: &Body, params: &Params) -> Result<Asked, ApiError> {
         bundle: asked.bundle.as_deref().map(BundleSlug::new).transpose()?,
         base_url: asked.base_url,
         auth: asked.auth,
-        selection: Selection {
+        selection: OperationFilter {
             tags: asked.tags,
             paths: asked.paths,
             include: asked.include,
@@ -125,7 +125,7 @@ fn bare(body: &Body, params: &Params) -> Result<Asked, ApiError> {
         bundle: params.get("bundle").map(BundleSlug::new).transpose()?,
         base_url: params.get("base_url").map(str::to_owned),
         auth: None,
-        selection: Selection {
+        selection: OperationFilter {
             tags: params.words("tags"),
             paths: params.words("paths"),
             include: params.words("include"),

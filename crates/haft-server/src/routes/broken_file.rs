@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{ToolChange, Unreadable};
-use haft_core::dialect;
+use haft_core::catalog::{ToolChange, UnreadableFile};
 use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
+use haft_definition::dialect;
 use haft_runtime::registry::ResolveError;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use crate::reply::success;
 use crate::routes::{bundles, tool};
 
 /// Finds the file that a reference names, where no tool has that name.
-pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<Unreadable>> {
+pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<UnreadableFile>> {
     let reference: ToolRef = reference.parse().ok()?;
     let snapshot = app.registry().snapshot();
     let resolved = snapshot.resolve(&identity.tenant, &reference);
@@ -30,7 +30,11 @@ pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Ar
 }
 
 /// Shows the text. It may hold anything, secrets too.
-pub(crate) async fn source(app: &App, identity: &Identity, file: &Unreadable) -> Result<Response, ApiError> {
+pub(crate) async fn source(
+    app: &App,
+    identity: &Identity,
+    file: &UnreadableFile,
+) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let form = file.path.rsplit('.').next().and_then(dialect::form_of_extension);
     let text = app.store().definition_text(&file.path).await?;
@@ -44,7 +48,7 @@ pub(crate) async fn source(app: &App, identity: &Identity, file: &Unreadable) ->
 pub(crate) async fn put(
     app: &App,
     identity: &Identity,
-    file: &Unreadable,
+    file: &UnreadableFile,
     body: &Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Put, PutBundle};
+use haft_core::catalog::{PutBundle, PutResult};
 use haft_core::id::{BundleId, IdError};
 use haft_core::name::{BundleSlug, check_without_underscore};
 use haft_core::outcome::ErrorCode;
@@ -176,8 +176,8 @@ pub(crate) async fn put(
     app.audit(&identity, "bundle.put", bundle.slug.as_str());
     let view = view(&app, &identity, &bundle);
     Ok(match put {
-        Put::Created => created(view),
-        Put::Replaced => success(view).into_response(),
+        PutResult::Created => created(view),
+        PutResult::Replaced => success(view).into_response(),
     })
 }
 

@@ -14,7 +14,7 @@ use haft_core::ledger::CallQuery;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
-use haft_runtime::events::Running;
+use haft_runtime::events::BackgroundCall;
 use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 
@@ -179,7 +179,7 @@ pub(crate) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
-fn live(running: &Running) -> impl Stream<Item = Event> + use<> {
+fn live(running: &BackgroundCall) -> impl Stream<Item = Event> + use<> {
     let first = stream::iter([event("status", &json!({"status": "running"}))]);
     let (past, coming) = running.subscribe();
     let past = stream::iter(past).map(|told| call_event(&told));

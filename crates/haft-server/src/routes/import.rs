@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::openapi::{self, Import, Limits, Options};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_core::tool::Tool;
+use haft_definition::openapi::{self, ImportOptions, Limits, OpenApiImport};
 
 use crate::app::App;
 use crate::body::Body;
@@ -51,7 +51,7 @@ pub(crate) async fn openapi(
             (text, Some(from))
         }
     };
-    let options = Options {
+    let options = ImportOptions {
         base_url: asked.base_url,
         document_url,
         auth: asked.auth,
@@ -78,7 +78,7 @@ pub(crate) async fn openapi(
 }
 
 /// Reads the document away from the threads that serve others: a large one takes its time.
-async fn read(text: String, options: Options) -> Result<Import, ApiError> {
+async fn read(text: String, options: ImportOptions) -> Result<OpenApiImport, ApiError> {
     let reading = tokio::task::spawn_blocking(move || openapi::read(&text, &options)).await;
     let read = reading.map_err(|error| {
         tracing::error!(%error, "a document could not be read");

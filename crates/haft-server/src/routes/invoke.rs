@@ -12,7 +12,7 @@ use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
-use haft_runtime::pipeline::{Answer, Labels, Request, Wanted};
+use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -96,8 +96,8 @@ async fn call_named(
     let snapshot = app.registry().snapshot();
     // What a model was offered under another name is called by that name.
     let tool = match snapshot.called(&identity.tenant, reference, &named, mode) {
-        Ok(entry) => Wanted::Found(snapshot.found(entry)),
-        Err(_) => Wanted::Named(named),
+        Ok(entry) => CallTarget::Found(snapshot.found(entry)),
+        Err(_) => CallTarget::Named(named),
     };
     drop(snapshot);
     run(app, identity, tool, call).await
@@ -128,7 +128,7 @@ impl FromRequest<Arc<App>> for Incoming {
 pub(crate) async fn run(
     app: &App,
     identity: &Identity,
-    tool: Wanted,
+    tool: CallTarget,
     Incoming { params, surface, idempotency_key, body }: Incoming,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Caller)?;
@@ -187,7 +187,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-fn outcome(app: &App, answer: &Answer) -> Response {
+fn outcome(app: &App, answer: &CompletedCall) -> Response {
     let record = &answer.record;
     let snapshot = app.registry().snapshot();
     let deprecated = snapshot
@@ -204,7 +204,7 @@ fn outcome(app: &App, answer: &Answer) -> Response {
     response
 }
 
-fn accepted(app: &App, answer: &Answer) -> Response {
+fn accepted(app: &App, answer: &CompletedCall) -> Response {
     let record = &answer.record;
     if answer.replayed {
         return outcome(app, answer);

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Caller, Role};
-use haft_mcp::server::{Seat, View};
+use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
 use crate::app::App;
@@ -66,7 +66,7 @@ fn wants_pipe(request: &Request) -> bool {
     request.headers().get(header::UPGRADE).is_some_and(|name| name == PIPE)
 }
 
-fn admit(app: &App, request: &Request) -> Result<Seat, ApiError> {
+fn admit(app: &App, request: &Request) -> Result<ClientContext, ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
     if app.settings().mcp.fixtures {
@@ -77,11 +77,11 @@ fn admit(app: &App, request: &Request) -> Result<Seat, ApiError> {
     Ok(seat(app, &identity, view, request))
 }
 
-fn seat(app: &App, identity: &Identity, view: View, request: &Request) -> Seat {
+fn seat(app: &App, identity: &Identity, view: View, request: &Request) -> ClientContext {
     let mut caller = identity.caller.clone();
     // Whoever hands the token to a model may keep the elevation back.
     caller.elevated &= request.headers().get("x-haft-elevated").is_none_or(|value| value != "false");
-    Seat {
+    ClientContext {
         tenant: identity.tenant.clone(),
         token: identity
             .token_id
@@ -95,8 +95,8 @@ fn seat(app: &App, identity: &Identity, view: View, request: &Request) -> Seat {
 }
 
 /// Whoever comes for the fixtures; there is nothing else to see.
-fn anyone(app: &App) -> Seat {
-    Seat {
+fn anyone(app: &App) -> ClientContext {
+    ClientContext {
         tenant: TenantId::default_tenant(),
         token: "anyone".into(),
         caller: Caller { name: "anyone".into(), ..Caller::nobody() },

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::mcp::{McpServer, Phase, READ_ONLY};
+use haft_core::mcp::{McpServer, Phase};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::token::Role;
+use haft_definition::mcp_import::READ_ONLY;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -218,7 +219,7 @@ pub(crate) async fn accept(
     let server = find(&app, &identity, &id).await?;
     let Accepted { tools } = body.json_or_default()?;
     let changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
-    let name_of = |change: &haft_store::Changed| change.tool.spec.name.to_string();
+    let name_of = |change: &haft_store::PendingToolChange| change.tool.spec.name.to_string();
     if let Some(unknown) = tools.iter().flatten().find(|name| !changed.iter().any(|c| name_of(c) == **name)) {
         return Err(ApiError::not_found("changed tool", unknown));
     }

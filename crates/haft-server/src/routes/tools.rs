@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{AuthorText, NewTool, Unreadable};
-use haft_core::dialect::Reading;
+use haft_core::catalog::{NewTool, SourceText, UnreadableFile};
 use haft_core::implementation::Kind;
 use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, ToolType};
+use haft_definition::dialect::ParsedDefinition;
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -114,8 +114,8 @@ pub(crate) async fn store(
     app: &App,
     identity: &Identity,
     bundle: Option<&str>,
-    reading: Reading,
-    text: Option<AuthorText>,
+    reading: ParsedDefinition,
+    text: Option<SourceText>,
 ) -> Result<(Tool, Vec<Problem>), ApiError> {
     definition::refuse_published(reading.status, None)?;
     definition::refuse_other_scope(reading.scope.as_deref())?;
@@ -235,7 +235,7 @@ impl Filter {
     }
 
     /// A file that cannot be read has no kind, no status and no tags to ask for.
-    fn fits_file(&self, file: &Unreadable) -> bool {
+    fn fits_file(&self, file: &UnreadableFile) -> bool {
         self.sources.contains(&Source::User)
             && self.runtime.is_none()
             && self.status.is_none()
@@ -249,7 +249,7 @@ impl Filter {
 
 enum Item<'a> {
     Tool(&'a Entry),
-    File(&'a Unreadable),
+    File(&'a UnreadableFile),
 }
 
 impl Item<'_> {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::FileForm;
-use haft_core::check::Checked;
-use haft_core::dialect::{self, Defaults};
 use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
+use haft_definition::check::CheckReport;
+use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,7 +135,7 @@ async fn doubts_of_file(app: &App, entry: &Entry) -> Vec<Problem> {
     reading.map(|reading| reading.warnings).unwrap_or_default()
 }
 
-fn verdict(mut found: Checked, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
+fn verdict(mut found: CheckReport, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
     found.warnings.splice(0..0, warnings);
     let keep = |problem: &Problem| {
         let of_schema =

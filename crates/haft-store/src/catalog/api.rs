@@ -1,58 +1,60 @@
 //! The catalog as the rest of haft sees it.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog, NewTool, Put, PutBundle, StoreError, ToolChange, Transition};
+use haft_core::catalog::{
+    Backup, Catalog, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition,
+};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
-use haft_core::{Timestamp, Work};
+use haft_core::{BoxFuture, Timestamp};
 
 use crate::engine::fault;
 use crate::rows;
 use crate::store::{Inner, Store};
 
 impl Catalog for Store {
-    fn put_bundle(&self, bundle: PutBundle) -> Work<'_, Result<(Bundle, Put), StoreError>> {
+    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>> {
         Box::pin(self.run(|inner| async move { inner.put_bundle(bundle).await }))
     }
 
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> Work<'_, Result<Bundle, StoreError>> {
+    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.enable_bundle(id, enabled).await }))
     }
 
-    fn delete_bundle(&self, id: BundleId) -> Work<'_, Result<(), StoreError>> {
+    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.delete_bundle(id).await }))
     }
 
-    fn create_tool(&self, tool: NewTool) -> Work<'_, Result<Tool, StoreError>> {
+    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>> {
         Box::pin(self.run(|inner| async move { inner.create_tool(tool).await }))
     }
 
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> Work<'_, Result<Tool, StoreError>> {
+    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.update_tool(id, change).await }))
     }
 
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> Work<'_, Result<Tool, StoreError>> {
+    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.enable_tool(id, enabled).await }))
     }
 
-    fn transition(&self, id: ToolId, step: Transition) -> Work<'_, Result<Tool, StoreError>> {
+    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.transition(id, step).await }))
     }
 
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> Work<'_, Result<Option<String>, StoreError>> {
+    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
         Box::pin(self.run(move |inner| async move { inner.delete_tool(id, backup).await }))
     }
 
-    fn revisions(&self, id: ToolId) -> Work<'_, Result<Vec<Revision>, StoreError>> {
+    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>> {
         Box::pin(self.inner.revisions(id))
     }
 
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Work<'_, Result<(), StoreError>> {
+    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.run(|inner| async move { inner.set_built_ins(specs).await }))
     }
 
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> Work<'_, Result<(), StoreError>> {
+    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(self.run(|inner| async move { inner.add_usage(calls).await.map_err(fault("count calls")) }))
     }
 }

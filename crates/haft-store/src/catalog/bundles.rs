@@ -4,7 +4,7 @@ use std::path::Path;
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Put, PutBundle, StoreError};
+use haft_core::catalog::{PutBundle, PutResult, StoreError};
 use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::problem::Problem;
@@ -24,7 +24,7 @@ use crate::time;
 const FOLDER_BYTES: usize = 255;
 
 impl Inner {
-    pub(crate) async fn put_bundle(&self, put: PutBundle) -> Result<(Bundle, Put), StoreError> {
+    pub(crate) async fn put_bundle(&self, put: PutBundle) -> Result<(Bundle, PutResult), StoreError> {
         check_slug(&put.slug)?;
         let mut session = self.session().await?;
         let doing = "look for the bundle";
@@ -64,7 +64,7 @@ impl Inner {
         Ok((bundle, outcome))
     }
 
-    fn merge(&self, put: PutBundle, old: Option<Bundle>) -> Result<(Bundle, Put), StoreError> {
+    fn merge(&self, put: PutBundle, old: Option<Bundle>) -> Result<(Bundle, PutResult), StoreError> {
         let now = self.now();
         let Some(old) = old else {
             let id = put.id.unwrap_or_else(|| BundleId(time::new_id(&*self.clock)));
@@ -80,7 +80,7 @@ impl Inner {
                 modified_at: now,
                 soft_deleted_at: None,
             };
-            return Ok((bundle, Put::Created));
+            return Ok((bundle, PutResult::Created));
         };
         if old.built_in {
             return Err(read_only(&old));
@@ -96,7 +96,7 @@ impl Inner {
             soft_deleted_at: None,
             ..old
         };
-        Ok((bundle, Put::Replaced))
+        Ok((bundle, PutResult::Replaced))
     }
 
     pub(crate) async fn enable_bundle(&self, id: BundleId, enabled: bool) -> Result<Bundle, StoreError> {

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::StoreError;
 use haft_core::id::{BundleId, ToolId};
-use haft_core::mcp::{Imported, McpServer};
+use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::spec::{Policy, ToolSpec};
 use haft_core::tool::{Source, Status, Tool};
+use haft_definition::mcp_import::ImportedTool;
 use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -30,12 +31,12 @@ const TOO_OFTEN: &str =
     "the MCP server changes it too often to be followed by itself: look at the difference, then accept it";
 
 /// How many changes of one tool are taken over without being asked, within [`FOLLOWED_WITHIN`].
-const MOST_FOLLOWED: i64 = 10;
+const MAX_FOLLOWED: i64 = 10;
 const FOLLOWED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// A tool that a server changed, and that waits for someone to agree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct PendingToolChange {
     /// The tool, with the definition that was agreed to.
     pub tool: Tool,
     /// What the server lists now.
@@ -65,7 +66,7 @@ impl Store {
 
     /// Takes what a server lists. New tools come in; one that differs from what was agreed to is set aside, unless
     /// the server's changes are accepted; one that is gone stays, out of service.
-    pub async fn set_mcp_tools(&self, server: McpServer, tools: Vec<Imported>) -> Result<(), StoreError> {
+    pub async fn set_mcp_tools(&self, server: McpServer, tools: Vec<ImportedTool>) -> Result<(), StoreError> {
         self.run(|inner| async move { inner.set_mcp_tools(&server, tools).await }).await
     }
 
@@ -74,7 +75,7 @@ impl Store {
         &self,
         tenant: &TenantId,
         id: &BundleSlug,
-    ) -> Result<Vec<Changed>, StoreError> {
+    ) -> Result<Vec<PendingToolChange>, StoreError> {
         self.inner.changed_mcp_tools(tenant, id).await.map_err(fault("read what MCP servers changed"))
     }
 
@@ -154,7 +155,7 @@ impl Inner {
         session.finish().await.map(drop)
     }
 
-    async fn set_mcp_tools(&self, server: &McpServer, tools: Vec<Imported>) -> Result<(), StoreError> {
+    async fn set_mcp_tools(&self, server: &McpServer, tools: Vec<ImportedTool>) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(fault(TOOLS))?;
         // It was deleted while it answered.
@@ -170,7 +171,7 @@ impl Inner {
         &self,
         tenant: &TenantId,
         id: &BundleSlug,
-    ) -> Result<Vec<Changed>, sqlx::Error> {
+    ) -> Result<Vec<PendingToolChange>, sqlx::Error> {
         let sql = format!(
             "{} JOIN mcp_pins m ON m.tool_id = t.id WHERE b.tenant = $1 AND b.slug = $2 AND m.offered IS NOT NULL \
              ORDER BY t.name",
@@ -184,7 +185,7 @@ impl Inner {
         rows.iter()
             .map(|row| {
                 let offered = serde_json::from_str(row.try_get("offered")?).map_err(decode)?;
-                Ok(Changed { tool: rows::tool(row)?, offered })
+                Ok(PendingToolChange { tool: rows::tool(row)?, offered })
             })
             .collect()
     }
@@ -279,13 +280,13 @@ impl Session<'_> {
         &mut self,
         server: &McpServer,
         bundle: &Bundle,
-        tools: Vec<Imported>,
+        tools: Vec<ImportedTool>,
     ) -> Result<(), sqlx::Error> {
         let mut stored: HashMap<ToolName, Tool> =
             self.tools_in(bundle.id).await?.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
         let mut pins = self.pins(bundle.id).await?;
         let policy = self.policy_of(server).await?;
-        for Imported { mut spec, digest } in tools {
+        for ImportedTool { mut spec, digest } in tools {
             spec.policy = policy;
             let Some(tool) = stored.remove(&spec.name) else {
                 self.insert_mcp_tool(bundle, &spec, &digest).await?;
@@ -298,7 +299,7 @@ impl Session<'_> {
                 }
                 // Each change is a revision that is kept: a server that always says something else may not fill the
                 // store.
-                Some(pin) if self.revised_lately(tool.id).await? >= MOST_FOLLOWED => {
+                Some(pin) if self.revised_lately(tool.id).await? >= MAX_FOLLOWED => {
                     self.set_aside(&tool, &pin, (&spec, &digest), TOO_OFTEN).await?;
                 }
                 _ => self.replace_mcp_tool(&tool, &spec, &digest).await?,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::Unreadable;
+use haft_core::catalog::UnreadableFile;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
@@ -146,7 +146,7 @@ impl Session<'_> {
     }
 
     /// Finds a file that cannot be read.
-    pub(crate) async fn unreadable(&mut self, path: &str) -> Result<Option<Unreadable>> {
+    pub(crate) async fn unreadable(&mut self, path: &str) -> Result<Option<UnreadableFile>> {
         let sql = AssertSqlSafe(format!("{} WHERE path = $1", rows::UNREADABLE));
         let row = sqlx::query(sql).bind(path).fetch_optional(&mut *self.tx).await?;
         row.as_ref().map(rows::unreadable).transpose()

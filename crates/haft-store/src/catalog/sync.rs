@@ -13,7 +13,7 @@ use crate::files::{definition, layout, write};
 use crate::store::{Inner, State, Store};
 
 /// The most threads that read definition files.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 /// Fewer files than this are not worth a thread.
 const LEAST_SHARE: usize = 100;
 
@@ -157,7 +157,7 @@ impl Plan {
 
 /// Reads files; returns also those that vanished meanwhile. Many are read by as many threads as there are cores.
 fn read_all(home: &Path, mut found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let share = found.len().div_ceil(threads).max(LEAST_SHARE);
     std::thread::scope(|scope| {
         let mut others = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_core::Timestamp;
-use haft_core::catalog::{AuthorText, Backup, FileForm, StoreError};
+use haft_core::catalog::{Backup, FileForm, SourceText, StoreError};
 use haft_core::id::ToolId;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
@@ -22,7 +22,7 @@ use crate::store::KnownFile;
 pub(crate) struct Content<'a> {
     pub(crate) spec: &'a ToolSpec,
     /// The words of its author.
-    pub(crate) text: Option<&'a AuthorText>,
+    pub(crate) text: Option<&'a SourceText>,
     pub(crate) enabled: bool,
 }
 
@@ -165,7 +165,7 @@ impl Session<'_> {
         &mut self,
         tool: &Tool,
         spec: &ToolSpec,
-    ) -> Result<Option<AuthorText>, StoreError> {
+    ) -> Result<Option<SourceText>, StoreError> {
         let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) else {
             return Ok(None);
         };
@@ -174,7 +174,7 @@ impl Session<'_> {
             return Ok(None);
         };
         let text = definition::relabelled(&text, &tool.spec.version, &spec.version);
-        Ok(Some(AuthorText { form, text }))
+        Ok(Some(SourceText { form, text }))
     }
 
     /// Removes the file of a tool; returns where its backup is.

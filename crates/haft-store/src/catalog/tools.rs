@@ -141,7 +141,7 @@ impl Inner {
 }
 
 impl Store {
-    /// Writes the file of an [`Unreadable`](haft_core::catalog::Unreadable) anew, which makes it a tool; the text
+    /// Writes the file of an [`UnreadableFile`](haft_core::catalog::Unreadable) anew, which makes it a tool; the text
     /// that could not be read is kept in the history.
     pub async fn mend_file(&self, path: String, change: ToolChange) -> Result<Tool, StoreError> {
         self.run(|inner| async move { inner.mend_file(&path, change).await }).await

@@ -1,11 +1,11 @@
 //! A definition as the text of a file.
 
 use haft_core::catalog::FileForm;
-use haft_core::check;
-use haft_core::dialect::{self, Defaults, Reading};
 use haft_core::name::Version;
 use haft_core::problem::{self, Problem};
 use haft_core::spec::ToolSpec;
+use haft_definition::check;
+use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 
 use super::layout;
 
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition,
 }
 
 /// Reads the text of a definition file as it stands; what it leaves out comes from the name of the file.
-pub(crate) fn parse(text: &str, form: FileForm, path: &str) -> Result<Reading, Vec<Problem>> {
+pub(crate) fn parse(text: &str, form: FileForm, path: &str) -> Result<ParsedDefinition, Vec<Problem>> {
     let (name, version) = layout::hints(path);
     let defaults = Defaults { name: Some(name.to_owned()), version: version.map(str::to_owned) };
     dialect::read(text, form, &defaults)

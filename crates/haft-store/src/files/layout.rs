@@ -33,7 +33,7 @@ pub(crate) fn form_of(file_name: &str) -> Option<FileForm> {
         return None;
     }
     let (stem, ending) = file_name.rsplit_once('.')?;
-    if stem.is_empty() { None } else { haft_core::dialect::form_of_extension(ending) }
+    if stem.is_empty() { None } else { haft_definition::dialect::form_of_extension(ending) }
 }
 
 /// Returns the file names to try for a new tool, best first.

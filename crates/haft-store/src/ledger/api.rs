@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::call::CallRecord;
 use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
@@ -24,15 +24,15 @@ impl Ledger for Store {
         self.inner.health.is_failing()
     }
 
-    fn probe(&self) -> Work<'_, Result<(), StoreError>> {
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(Arc::clone(&self.inner).probe())
     }
 
-    fn record(&self, call: Arc<CallRecord>) -> Work<'_, Result<(), StoreError>> {
+    fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.inner.health.note(self.inner.append(Row::new(&call)?).await) })
     }
 
-    fn reserve(&self, call: CallRecord) -> Work<'_, Result<Reservation, StoreError>> {
+    fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
         Box::pin(self.run(|inner| async move { inner.health.note(inner.reserve(call).await) }))
     }
 
@@ -40,11 +40,11 @@ impl Ledger for Store {
         &'a self,
         tenant: &'a TenantId,
         id: CallId,
-    ) -> Work<'a, Result<Option<CallRecord>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<CallRecord>, StoreError>> {
         Box::pin(self.inner.call(tenant, id))
     }
 
-    fn calls(&self, query: CallQuery) -> Work<'_, Result<CallPage, StoreError>> {
+    fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<CallPage, StoreError>> {
         Box::pin(self.inner.calls(query))
     }
 }

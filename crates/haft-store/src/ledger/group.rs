@@ -10,7 +10,7 @@ use super::record::Row;
 use crate::engine::Engine;
 
 /// More than this waits outside.
-const MOST_WAITING: usize = 10_000;
+const MAX_WAITING: usize = 10_000;
 
 const DOING: &str = "record a call";
 /// What the database says is for the log.
@@ -46,7 +46,7 @@ struct Waiting {
 
 impl Group {
     pub(crate) fn new() -> Self {
-        Self { shared: Arc::default(), places: Arc::new(Semaphore::new(MOST_WAITING)) }
+        Self { shared: Arc::default(), places: Arc::new(Semaphore::new(MAX_WAITING)) }
     }
 
     /// Stores a row together with all others that wait. The row is stored even if the caller stops waiting.

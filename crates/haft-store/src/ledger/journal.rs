@@ -19,7 +19,7 @@ use crate::files::lock;
 /// The folder of the journal.
 pub(crate) const FOLDER: &str = "journal";
 /// More than this waits in memory only while SQLite catches up.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// From here on, the folding is hurried.
 const MANY_ROWS: usize = 5000;
 /// How long a call waits for SQLite to catch up.
@@ -155,7 +155,7 @@ impl Journal {
 
     fn is_full(&self) -> bool {
         let kept = self.core.kept();
-        kept.waiting.bytes + kept.moving.bytes >= MOST_BYTES
+        kept.waiting.bytes + kept.moving.bytes >= MAX_BYTES
     }
 
     async fn wait_for_room(&self) -> Result<(), StoreError> {

@@ -12,7 +12,7 @@ use crate::files::write::sync_folder;
 /// A segment that came to less than this was not in a hurry: the next one gets no room.
 const LEAST_ROOM: u64 = 64 * 1024;
 /// The most room that is made in a segment before it is needed.
-const MOST_ROOM: u64 = 8 * 1024 * 1024;
+const MAX_ROOM: u64 = 8 * 1024 * 1024;
 
 /// More than a usual record, so that a success means something.
 const PROBE: usize = 16 * 1024;
@@ -150,7 +150,7 @@ impl Tail {
     /// Returns how much room the next segment wants: as much as this one needed, if many wait for the disk.
     pub(crate) fn room(&self) -> u64 {
         match self.durability {
-            Durability::Disk if self.length >= LEAST_ROOM => self.length.min(MOST_ROOM),
+            Durability::Disk if self.length >= LEAST_ROOM => self.length.min(MAX_ROOM),
             Durability::Disk | Durability::System => 0,
         }
     }

@@ -13,13 +13,13 @@ use haft_core::tool::Tool;
 use super::words::{Near, words};
 
 /// More words of a query say nothing.
-const MOST_WORDS: usize = 16;
+const MAX_WORDS: usize = 16;
 /// Only so much of a description is indexed.
-const MOST_TEXT: usize = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// A tool that fits a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The tool.
     pub id: ToolId,
     /// How well it fits; higher is better.
@@ -87,7 +87,7 @@ impl SearchIndex {
 
     /// Returns the tools that fit every word of the query, best first. `keep` decides which tools count:
     /// the caller knows who asks and what is enabled.
-    pub fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<Hit> {
+    pub fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         tables.search(query, limit, keep)
     }
@@ -108,7 +108,7 @@ impl Tables {
         add(&spec.display_name, Place::Title);
         spec.tags.iter().for_each(|tag| add(tag, Place::Tag));
         add(&spec.category, Place::Tag);
-        let end = spec.description.floor_char_boundary(MOST_TEXT);
+        let end = spec.description.floor_char_boundary(MAX_TEXT);
         add(spec.description.get(..end).unwrap_or_default(), Place::Description);
         let mut list = Vec::with_capacity(places.len());
         for (word, place) in places {
@@ -137,9 +137,9 @@ impl Tables {
         }
     }
 
-    fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<Hit> {
+    fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
         let mut total: Option<HashMap<ToolId, u32>> = None;
-        for word in words(query).take(MOST_WORDS) {
+        for word in words(query).take(MAX_WORDS) {
             let found = self.fits(&word);
             total = Some(match total {
                 None => found,
@@ -150,17 +150,17 @@ impl Tables {
             });
         }
         let whole = query.trim().to_lowercase();
-        let mut hits: Vec<(Hit, &Entry)> = total
+        let mut hits: Vec<(SearchHit, &Entry)> = total
             .unwrap_or_default()
             .into_iter()
             .filter(|(id, _)| keep(*id))
             .filter_map(|(id, score)| {
                 let entry = self.entries.get(&id)?;
-                Some((Hit { id, score: score + whole_query(entry, &whole) }, entry))
+                Some((SearchHit { id, score: score + whole_query(entry, &whole) }, entry))
             })
             .collect();
-        let order = |(a, x): &(Hit, &Entry), (b, y): &(Hit, &Entry)| {
-            let key = |hit: &Hit, entry: &Entry| (Reverse(hit.score), Reverse(entry.modified_at));
+        let order = |(a, x): &(SearchHit, &Entry), (b, y): &(SearchHit, &Entry)| {
+            let key = |hit: &SearchHit, entry: &Entry| (Reverse(hit.score), Reverse(entry.modified_at));
             key(a, x).cmp(&key(b, y)).then_with(|| x.name.cmp(&y.name)).then_with(|| a.id.cmp(&b.id))
         };
         // A common word fits thousands of tools, and only a page of them is wanted.

@@ -6,4 +6,4 @@
 mod index;
 mod words;
 
-pub use index::{Hit, SearchIndex};
+pub use index::{SearchHit, SearchIndex};

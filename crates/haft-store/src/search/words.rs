@@ -1,13 +1,13 @@
 //! Words of a text, and how far two words are apart.
 
 /// The longest word that is indexed; the rest of it is cut off.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// Splits a text to lower-case words of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
-        .map(|word| word.chars().flat_map(char::to_lowercase).take(LONGEST).collect())
+        .map(|word| word.chars().flat_map(char::to_lowercase).take(MAX_LENGTH).collect())
 }
 
 /// Returns how many mistakes a word of that many letters may have.
@@ -36,11 +36,11 @@ impl Near {
     pub(crate) fn new(word: &str) -> Option<Self> {
         let letters: Vec<char> = word.chars().collect();
         let limit = tolerance(letters.len());
-        let rows = || Vec::with_capacity(LONGEST + 1);
+        let rows = || Vec::with_capacity(MAX_LENGTH + 1);
         (limit > 0).then(|| Self {
             letters,
             limit,
-            other: Vec::with_capacity(LONGEST),
+            other: Vec::with_capacity(MAX_LENGTH),
             before_last: rows(),
             last: rows(),
             row: rows(),

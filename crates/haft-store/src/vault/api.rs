@@ -7,7 +7,7 @@ use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::problem::Problem;
 use haft_core::secret::{MASK, Secret, SecretError, SecretSource};
-use haft_core::{Timestamp, Work};
+use haft_core::{BoxFuture, Timestamp};
 use sqlx::Row as _;
 
 use super::key::{KeySource, Missing};
@@ -100,7 +100,7 @@ impl SecretSource for Store {
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
             let opened = self.inner.vault.open.read().unwrap_or_else(PoisonError::into_inner);
             let key = (tenant.clone(), name.to_owned());

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::name::TenantId;
-use haft_core::secret::{GrantId, RefreshTokens, RefreshTurn, Secret, SecretError};
+use haft_core::secret::{GrantId, RefreshLock, RefreshTokens, Secret, SecretError};
 use jiff::SignedDuration;
 use sqlx::{Any, Row as _, Transaction};
 use tokio::time::Instant;
@@ -27,11 +27,11 @@ const KEEP: SignedDuration = SignedDuration::from_hours(24 * 400);
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 impl RefreshTokens for Store {
-    fn read<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move { self.inner.kept_token(grant).await.map_err(named(grant)) })
     }
 
-    fn begin<'a>(&'a self, grant: &'a GrantId) -> Work<'a, Result<RefreshTurn, SecretError>> {
+    fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>> {
         Box::pin(async move { self.inner.begin_turn(grant).await.map_err(named(grant)) })
     }
 
@@ -40,7 +40,7 @@ impl RefreshTokens for Store {
         grant: &'a GrantId,
         turn: i64,
         token: Option<&'a Secret>,
-    ) -> Work<'a, Result<(), SecretError>> {
+    ) -> BoxFuture<'a, Result<(), SecretError>> {
         Box::pin(async move { self.inner.end_turn(grant, turn, token).await.map_err(named(grant)) })
     }
 }
@@ -55,7 +55,7 @@ fn bound(grant: &GrantId) -> String {
 }
 
 impl Inner {
-    async fn begin_turn(&self, grant: &GrantId) -> Result<RefreshTurn, Fault> {
+    async fn begin_turn(&self, grant: &GrantId) -> Result<RefreshLock, Fault> {
         let start = Instant::now();
         let number = loop {
             let now = self.now();
@@ -81,7 +81,7 @@ impl Inner {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         };
-        Ok(RefreshTurn { token: self.kept_token(grant).await?, number })
+        Ok(RefreshLock { token: self.kept_token(grant).await?, number })
     }
 
     async fn kept_token(&self, grant: &GrantId) -> Result<Option<Secret>, Fault> {

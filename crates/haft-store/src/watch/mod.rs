@@ -4,4 +4,4 @@ mod files;
 mod listen;
 mod tasks;
 
-pub use tasks::Watching;
+pub use tasks::WatchTasks;

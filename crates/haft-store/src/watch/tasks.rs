@@ -17,12 +17,12 @@ const FOLD_EVERY: Duration = Duration::from_millis(250);
 const REAP_EVERY: Duration = Duration::from_mins(10);
 
 /// The running tasks. Dropping it stops them too, without waiting.
-pub struct Watching {
+pub struct WatchTasks {
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
 
-impl Watching {
+impl WatchTasks {
     /// Stops the tasks and waits for them.
     pub async fn stop(mut self) {
         self.stop.cancel();
@@ -30,7 +30,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for WatchTasks {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -38,7 +38,7 @@ impl Drop for Watching {
 
 impl Store {
     /// Starts the tasks: the file watcher (or the listener of PostgreSQL), the mover of calls, the reaper.
-    pub fn watch(&self) -> Watching {
+    pub fn watch(&self) -> WatchTasks {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let inner = &self.inner;
@@ -52,7 +52,7 @@ impl Store {
             }
         }
         tasks.spawn(reap_often(Arc::clone(inner), stop.clone()));
-        Watching { stop, tasks }
+        WatchTasks { stop, tasks }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use haft_core::catalog::{AuthorText, Catalog as _, FileForm, NewTool, StoreError, ToolChange, Transition};
-use haft_core::dialect::{self, Defaults};
+use haft_core::catalog::{Catalog as _, FileForm, NewTool, SourceText, StoreError, ToolChange, Transition};
 use haft_core::name::Version;
 use haft_core::tool::Tool;
+use haft_definition::dialect::{self, Defaults};
 
 use crate::harness::{Harness, new_tool, spec};
 
@@ -15,7 +15,7 @@ const YAML: &str = "# Asked for by the pilots.\nname:   weather\ndescription: 'o
 /// Makes a tool of a text.
 fn new(text: &str, form: FileForm) -> NewTool {
     let reading = dialect::read(text, form, &Defaults::default()).unwrap();
-    let text = Some(AuthorText { form, text: text.to_owned() });
+    let text = Some(SourceText { form, text: text.to_owned() });
     NewTool { form, text, enabled: reading.enabled.unwrap_or(true), ..new_tool("web", reading.spec) }
 }
 

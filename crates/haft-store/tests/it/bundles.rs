@@ -1,9 +1,9 @@
 //! Bundles: putting, switching, deleting, reviving, reaping.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog as _, Put, PutBundle, StoreError, Transition};
+use haft_core::catalog::{Backup, Catalog as _, PutBundle, PutResult, StoreError, Transition};
 use haft_core::name::{BundleSlug, TenantId};
-use haft_store::Reaped;
+use haft_store::ReapReport;
 
 use crate::harness::{Harness, new_tool, on_both, spec};
 
@@ -29,18 +29,21 @@ fn put(slug: &str, display_name: &str) -> PutBundle {
 
 async fn a_bundle_is_created_replaced_and_revived(mut harness: Harness) {
     let (one, how) = harness.store.put_bundle(put("web", "Web")).await.unwrap();
-    assert_eq!((how, one.display_name.as_str()), (Put::Created, "Web"));
+    assert_eq!((how, one.display_name.as_str()), (PutResult::Created, "Web"));
     let off = harness.store.enable_bundle(one.id, false).await.unwrap();
     assert_eq!(off, Bundle { enabled: false, ..one.clone() });
     let (two, how) = harness.store.put_bundle(put("web", "Web tools")).await.unwrap();
-    assert_eq!((how, two.id, two.created_at, two.enabled), (Put::Replaced, one.id, one.created_at, true));
+    assert_eq!(
+        (how, two.id, two.created_at, two.enabled),
+        (PutResult::Replaced, one.id, one.created_at, true)
+    );
     assert!(two.modified_at > one.modified_at);
     harness.store.delete_bundle(one.id).await.unwrap();
     assert!(harness.mirror().bundles[&one.id].soft_deleted_at.is_some());
     assert!(matches!(harness.store.delete_bundle(one.id).await, Err(StoreError::NotFound { .. })));
     harness.restart().await;
     let (back, how) = harness.store.put_bundle(put("web", "Web tools")).await.unwrap();
-    assert_eq!((how, back.id, back.soft_deleted_at), (Put::Replaced, one.id, None));
+    assert_eq!((how, back.id, back.soft_deleted_at), (PutResult::Replaced, one.id, None));
     harness.assert_consistent().await;
 }
 
@@ -99,7 +102,7 @@ async fn a_deleted_bundle_is_reaped_after_48_hours_if_still_empty(mut harness: H
     harness.store.delete_bundle(bundle.id).await.unwrap();
     harness.store.delete_bundle(kept.id).await.unwrap();
     harness.clock.advance(47);
-    assert_eq!(harness.store.reap().await.unwrap(), Reaped::default());
+    assert_eq!(harness.store.reap().await.unwrap(), ReapReport::default());
     harness.store.put_bundle(put("kept", "Kept")).await.unwrap();
     harness.clock.advance(2);
     assert_eq!(harness.store.reap().await.unwrap().bundles, 1);

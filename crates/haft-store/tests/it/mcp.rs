@@ -1,10 +1,11 @@
 //! MCP servers, and what becomes of their lists.
 
 use haft_core::catalog::{Backup, Catalog as _, StoreError};
-use haft_core::mcp::{Import, Listed, McpServer, Stdio, Transport, import};
+use haft_core::mcp::{ListedTool, McpServer, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::Policy;
 use haft_core::tool::Source;
+use haft_definition::mcp_import::{McpImport, import};
 use serde_json::json;
 
 use crate::harness::{Harness, eventually, new_tool, on_both, spec, text};
@@ -23,17 +24,17 @@ fn server(id: &str) -> McpServer {
     McpServer::new(BundleSlug::new(id).unwrap(), TenantId::default_tenant(), transport)
 }
 
-fn listed(name: &str, description: &str) -> Listed {
-    Listed {
+fn listed(name: &str, description: &str) -> ListedTool {
+    ListedTool {
         name: name.into(),
         description: description.into(),
         input_schema: json!({"type": "object"}),
-        ..Listed::default()
+        ..ListedTool::default()
     }
 }
 
-async fn lists(harness: &Harness, server: &McpServer, tools: &[Listed]) {
-    let Import { tools, refused } = import(server, tools);
+async fn lists(harness: &Harness, server: &McpServer, tools: &[ListedTool]) {
+    let McpImport { tools, refused } = import(server, tools);
     assert_eq!(refused, []);
     harness.store.set_mcp_tools(server.clone(), tools).await.unwrap();
 }

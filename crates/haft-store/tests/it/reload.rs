@@ -5,11 +5,11 @@ use std::fs;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError, Transition};
 use haft_core::tool::{Status, Tool};
-use haft_store::Watching;
+use haft_store::WatchTasks;
 
 use crate::harness::{Harness, Mirror, eventually, spec, text};
 
-async fn watched() -> (Harness, Watching) {
+async fn watched() -> (Harness, WatchTasks) {
     let harness = Harness::sqlite().await;
     let watching = harness.store.watch();
     (harness, watching)

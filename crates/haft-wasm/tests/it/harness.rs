@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, CallEvent, EventSink, Executor, Prepared};
 use haft_core::id::CallId;
 use haft_core::implementation::{Implementation, Wasm};
@@ -21,7 +21,11 @@ use serde_json::{Value, json};
 struct Secrets;
 
 impl SecretSource for Secrets {
-    fn secret<'a>(&'a self, _: &'a TenantId, name: &'a str) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    fn secret<'a>(
+        &'a self,
+        _: &'a TenantId,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move { Ok((name == "API_KEY").then(|| Secret::new(format!("stored {name}")))) })
     }
 }

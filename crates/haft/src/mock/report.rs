@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::expected::{Arguments, Call, Expected, Script, Times};
 
 /// The most characters of a value that are shown.
-const MOST_CHARACTERS: usize = 200;
+const MAX_CHARACTERS: usize = 200;
 /// The most calls, and the most differences between two values, that are shown.
-const MOST_LINES: usize = 10;
+const MAX_LINES: usize = 10;
 
 /// Says which expectations were not met, and which calls came that nobody expected.
 pub(super) fn of(script: &Script) -> Option<String> {
@@ -31,7 +31,7 @@ pub(super) fn of(script: &Script) -> Option<String> {
     }
     if !unexpected.is_empty() {
         text.push_str("\nnot expected:\n");
-        for call in unexpected.iter().take(MOST_LINES) {
+        for call in unexpected.iter().take(MAX_LINES) {
             line(&mut text, 1, &format!("`{}` with {}", call.tool, short(&call.args)));
             text.push_str(&indented(&self::unexpected(script, call), 2));
         }
@@ -44,7 +44,7 @@ pub(super) fn of(script: &Script) -> Option<String> {
 pub(super) fn unexpected(script: &Script, call: &Call) -> String {
     let mut text = String::new();
     if let Some(refusal) = &call.refusal {
-        line(&mut text, 0, &format!("it was refused: {}", excerpt(refusal, MOST_CHARACTERS)));
+        line(&mut text, 0, &format!("it was refused: {}", excerpt(refusal, MAX_CHARACTERS)));
         return text;
     }
     let of_tool: Vec<&Expected> = script
@@ -67,13 +67,13 @@ pub(super) fn unexpected(script: &Script, call: &Call) -> String {
     match exact.min_by_key(|(_, found)| (Reverse(found.agreements), found.differences.len())) {
         Some((expected, Comparison { differences, .. })) => {
             line(&mut text, 0, &format!("nearest is {}", title(expected)));
-            for difference in differences.iter().take(MOST_LINES) {
+            for difference in differences.iter().take(MAX_LINES) {
                 line(&mut text, 1, difference);
             }
             more(&mut text, 1, differences.len());
         }
         None => {
-            for expected in of_tool.iter().take(MOST_LINES) {
+            for expected in of_tool.iter().take(MAX_LINES) {
                 line(&mut text, 0, &format!("does not fit {}", title(expected)));
             }
         }
@@ -111,7 +111,7 @@ fn calls_of(script: &Script, tool: &str) -> String {
         return format!("`{tool}` was not called at all");
     }
     let mut text = format!("calls of `{tool}`:\n");
-    for call in calls.iter().take(MOST_LINES) {
+    for call in calls.iter().take(MAX_LINES) {
         line(&mut text, 1, &short(&call.args));
     }
     more(&mut text, 1, calls.len());
@@ -157,7 +157,7 @@ impl Comparison {
 }
 
 fn short(value: &Value) -> String {
-    excerpt(&value.to_string(), MOST_CHARACTERS)
+    excerpt(&value.to_string(), MAX_CHARACTERS)
 }
 
 fn line(text: &mut String, level: usize, content: &str) {
@@ -173,7 +173,7 @@ fn indented(content: &str, level: usize) -> String {
 }
 
 fn more(text: &mut String, level: usize, count: usize) {
-    if count > MOST_LINES {
-        line(text, level, &format!("… and {} more", count - MOST_LINES));
+    if count > MAX_LINES {
+        line(text, level, &format!("… and {} more", count - MAX_LINES));
     }
 }

@@ -79,7 +79,7 @@ impl SecretSource for Vault {
         &'a self,
         _tenant: &'a haft::TenantId,
         name: &'a str,
-    ) -> haft::Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> haft::BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move { Ok((name == "TOKEN").then(|| Secret::new("from-the-vault".into()))) })
     }
 }

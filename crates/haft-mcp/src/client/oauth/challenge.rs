@@ -1,7 +1,7 @@
 //! What a server says when it wants a login: the header `WWW-Authenticate` (RFC 9110, 6750, 9728).
 
 /// The longest header that is looked at.
-const LONGEST: usize = 8 * 1024;
+const MAX_LENGTH: usize = 8 * 1024;
 
 /// What a server wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,7 +18,7 @@ impl Challenge {
     /// Reads the header. What is no challenge for bearer tokens says nothing.
     pub(in crate::client) fn parse(header: &str) -> Self {
         let mut found = Self::default();
-        let mut rest = header.get(..LONGEST).unwrap_or(header);
+        let mut rest = header.get(..MAX_LENGTH).unwrap_or(header);
         let mut bearer = false;
         while !rest.is_empty() {
             rest = rest.trim_start_matches([' ', '\t', ',']);

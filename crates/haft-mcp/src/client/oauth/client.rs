@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use haft_core::encode::percent_encode;
 use haft_core::secret::Secret;
-use haft_core::template::percent_encode;
 use haft_runtime::egress::Egress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use haft_core::problem::excerpt;
 use haft_core::secret::{Secret, scrub_text};
-use haft_runtime::egress::{Egress, Outgoing};
+use haft_runtime::egress::{Egress, OutgoingRequest};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::error::OAuthError;
 /// How long one answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
 /// The largest answer.
-const LARGEST: usize = 256 * 1024;
+const MAX_SIZE: usize = 256 * 1024;
 /// The most that is shown of a reason.
 const SHOWN: usize = 300;
 /// What only a page that was asked for may do.
@@ -41,7 +41,8 @@ pub(super) async fn document(egress: &Egress, url: &Url) -> Result<Option<Value>
         HeaderName::from_static("mcp-protocol-version"),
         HeaderValue::from_static(super::super::NEWEST_PROTOCOL),
     );
-    let request = Outgoing { method: Method::GET, url: url.clone(), headers, body: None, wanted: Vec::new() };
+    let request =
+        OutgoingRequest { method: Method::GET, url: url.clone(), headers, body: None, wanted: Vec::new() };
     let (status, body) = answer(egress, url, request).await?;
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (shown(url), status.as_u16());
@@ -66,7 +67,7 @@ pub(super) async fn send(egress: &Egress, sent: Sent<'_>) -> Result<Value, OAuth
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
-    let request = Outgoing {
+    let request = OutgoingRequest {
         method: Method::POST,
         url: sent.url.clone(),
         headers,
@@ -92,7 +93,11 @@ pub(super) async fn send(egress: &Egress, sent: Sent<'_>) -> Result<Value, OAuth
     Ok(value)
 }
 
-async fn answer(egress: &Egress, url: &Url, request: Outgoing) -> Result<(StatusCode, Vec<u8>), OAuthError> {
+async fn answer(
+    egress: &Egress,
+    url: &Url,
+    request: OutgoingRequest,
+) -> Result<(StatusCode, Vec<u8>), OAuthError> {
     let asked = async {
         let response = egress.send(request).await.map_err(|error| OAuthError::unsent(&shown(url), error))?;
         let status = response.status();
@@ -101,8 +106,8 @@ async fn answer(egress: &Egress, url: &Url, request: Outgoing) -> Result<(Status
         let mut stream = response.bytes_stream();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| unreachable("the answer broke off".to_owned()))?;
-            if body.len() + chunk.len() > LARGEST {
-                return Err(unreachable(format!("the answer has more than {LARGEST} bytes")));
+            if body.len() + chunk.len() > MAX_SIZE {
+                return Err(unreachable(format!("the answer has more than {MAX_SIZE} bytes")));
             }
             body.extend_from_slice(&chunk);
         }

@@ -23,7 +23,7 @@ use super::token::{Ask, Grant, ask};
 /// How long a person may take.
 const GOOD_FOR: Duration = Duration::from_mins(10);
 /// The most logins that are under way.
-const MOST: usize = 256;
+const MAX_COUNT: usize = 256;
 
 /// What comes back from a login.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ pub struct Callback {
 
 /// A login that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoggedIn {
+pub struct LoginResult {
     /// Whose server it is.
     pub tenant: TenantId,
     /// Which server it is.
@@ -73,7 +73,7 @@ impl Pending {
     fn put(&self, state: &str, start: Start) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, start| start.began.elapsed() < GOOD_FOR);
-        if all.len() >= MOST {
+        if all.len() >= MAX_COUNT {
             let oldest = all.iter().min_by_key(|(_, start)| start.began).map(|(key, _)| key.clone());
             oldest.and_then(|key| all.remove(&key));
         }

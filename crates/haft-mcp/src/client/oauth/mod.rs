@@ -20,6 +20,6 @@ mod token;
 pub(super) use auth::{Auth, Configured};
 pub(super) use challenge::Challenge;
 pub use error::OAuthError;
-pub use login::{Callback, LoggedIn};
+pub use login::{Callback, LoginResult};
 pub(super) use login::{Pending, begin, finish};
 pub(super) use stored::Kept;

@@ -14,7 +14,7 @@ use super::error::OAuthError;
 use super::fetch::{Sent, send, shown};
 
 /// The longest life of a token that is believed.
-const LONGEST_LIFE: i64 = 365 * 24 * 3600;
+const MAX_LIFE: i64 = 365 * 24 * 3600;
 
 /// What is handed in for a token.
 pub(super) enum Grant<'a> {
@@ -114,7 +114,7 @@ fn read(answer: &Value, now: i64) -> Result<Tokens, &'static str> {
     });
     // A little before its end: a tenth of its life, at most a minute.
     let renew_at = life.map(|life: i64| {
-        let life = life.clamp(0, LONGEST_LIFE);
+        let life = life.clamp(0, MAX_LIFE);
         now + life - (life / 10).min(60)
     });
     Ok(Tokens {

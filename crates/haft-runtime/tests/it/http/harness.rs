@@ -12,7 +12,7 @@ use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::{Execution, ToolSpec};
-use haft_core::{Clock, Timestamp, Work};
+use haft_core::{BoxFuture, Clock, Timestamp};
 use haft_runtime::egress::{Egress, EgressRules};
 use haft_runtime::http::HttpExecutor;
 pub(crate) use haft_testkit::upstream::{Upstream, axum};
@@ -34,7 +34,7 @@ impl SecretSource for Secrets {
         &'a self,
         _tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move { Ok(self.0.get(name).map(|text| Secret::new((*text).to_owned()))) })
     }
 }

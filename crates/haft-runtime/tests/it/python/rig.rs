@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_core::Work;
+use haft_core::BoxFuture;
 use haft_core::call::ProcessRecord;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::id::CallId;
@@ -15,7 +15,7 @@ use haft_core::outcome::Outcome;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_runtime::process::{ProcessSettings, Processes};
-use haft_runtime::python::{Interpreters, PythonExecutor};
+use haft_runtime::python::{PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use haft_sandbox::{EngineName, Sandbox, Settings};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl SecretSource for Secrets {
         &'a self,
         _tenant: &'a TenantId,
         name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let found = (name == "API_KEY").then(|| Secret::new(format!("secret {name}")));
         Box::pin(std::future::ready(Ok(found)))
     }
@@ -53,7 +53,7 @@ impl Rig {
         let mut processes = ProcessSettings::default();
         change(&mut processes);
         let processes = Processes::new(Sandbox::open(settings).unwrap(), processes);
-        let interpreters = Interpreters::new(processes.clone());
+        let interpreters = PythonPool::new(processes.clone());
         Self {
             scripts: ScriptExecutor::new(processes, interpreters.clone()),
             functions: PythonExecutor::new(interpreters, Some(home.path().to_owned())),

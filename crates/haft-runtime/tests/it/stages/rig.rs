@@ -14,11 +14,11 @@ use haft_core::runnable::Mode;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool, Usage};
-use haft_core::{Clock as _, Work};
+use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
-use haft_runtime::pipeline::{Caller, Parts, Pipeline, Request, Wanted};
+use haft_runtime::pipeline::{CallTarget, Caller, Pipeline, PipelineParts, Request};
 use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ impl Rig {
             soft_deleted_at: None,
         };
         registry.apply(vec![Change::Bundle(bundle.clone())]);
-        let pipeline = Arc::new(Pipeline::new(Parts {
+        let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: None,
             secrets: Arc::new(Nothing),
@@ -146,7 +146,7 @@ impl Rig {
             labels: None,
             events: None,
         };
-        let answer = self.pipeline.call(Wanted::Named(tool.parse().unwrap()), request).await?;
+        let answer = self.pipeline.call(CallTarget::Named(tool.parse().unwrap()), request).await?;
         answer.record.outcome().unwrap()
     }
 
@@ -165,7 +165,7 @@ pub(super) fn code(outcome: &Outcome) -> &'static str {
 }
 
 fn functions(seen: &Arc<Seen>) -> Functions {
-    let counted = |function: fn(Args, usize) -> Work<'static, Outcome>| {
+    let counted = |function: fn(Args, usize) -> BoxFuture<'static, Outcome>| {
         let seen = Arc::clone(seen);
         move |args: Args| {
             let run = seen.runs.fetch_add(1, Ordering::SeqCst) + 1;
@@ -230,7 +230,7 @@ impl SecretSource for Nothing {
         &'a self,
         _tenant: &'a TenantId,
         _name: &'a str,
-    ) -> Work<'a, Result<Option<Secret>, SecretError>> {
+    ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(ready(Ok(None)))
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use haft_core::outcome::ErrorCode;
-use haft_runtime::stages::{Audit, Audited, Logging, Stage, Timeout};
+use haft_runtime::stages::{Audit, AuditedCall, Logging, Stage, Timeout};
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -91,7 +91,7 @@ WARN a call was given up tool="user-created:slow@1.0.0" call=… duration_ms=…
 
 #[tokio::test(start_paused = true)]
 async fn an_audit_hears_of_every_call_exactly_once() {
-    let heard: Arc<Mutex<Vec<Audited>>> = Arc::default();
+    let heard: Arc<Mutex<Vec<AuditedCall>>> = Arc::default();
     let sink = Arc::clone(&heard);
     let audit = Audit::new(move |audited| sink.lock().unwrap().push(audited));
     let stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Timeout::new(secs(5)).unwrap()), Arc::new(audit)];

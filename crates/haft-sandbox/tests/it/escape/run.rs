@@ -3,7 +3,7 @@
 use std::process::Output;
 use std::sync::Arc;
 
-use haft_sandbox::{Command, Ending, EngineName, Level, Sandbox, Settings};
+use haft_sandbox::{Command, EngineName, ExitReason, Level, Sandbox, Settings};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -101,13 +101,13 @@ async fn confined(
     let finished = sandbox.run(command, &mut |_, _| {}).await.map_err(|error| error.to_string())?;
     let (out, err) = (finished.stdout.text(), finished.stderr.text());
     let refused = match (attempt.script, finished.ending) {
-        (_, Ending::Exited(0)) if out.contains(THROUGH) => false,
-        (Script::Python(_), Ending::Exited(0)) => out.starts_with(REFUSED),
+        (_, ExitReason::Exited(0)) if out.contains(THROUGH) => false,
+        (Script::Python(_), ExitReason::Exited(0)) => out.starts_with(REFUSED),
         // No such program: nothing was tried.
-        (Script::Bash(_), Ending::Exited(code)) => code != 127,
+        (Script::Bash(_), ExitReason::Exited(code)) => code != 127,
         // Stopped by the kernel or at a limit.
-        (_, Ending::Signalled(_) | Ending::Stopped(_)) => true,
-        (Script::Python(_), Ending::Exited(_)) => false,
+        (_, ExitReason::Signalled(_) | ExitReason::Stopped(_)) => true,
+        (Script::Python(_), ExitReason::Exited(_)) => false,
     };
     if refused { Ok(()) } else { Err(format!("{:?} {out} {err}", finished.ending)) }
 }

@@ -1,0 +1,243 @@
+//! What makes a request wrong before it is ever sent.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{CheckReport, MAX_STEPS};
+use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest};
+
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// The headers that the connection itself sets; `proxy-…` besides.
+const OWN_HEADERS: [&str; 7] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
+
+pub(super) const NOT_WEB: &str = "expected a URL that starts with `http://` or `https://`";
+
+pub(super) fn check(http: &Http, checked: &mut CheckReport) {
+    request(&http.request, "implementation", checked);
+    if http.steps.is_empty() && http.request.url.is_empty() {
+        checked.error("implementation.url", "missing_field", NOT_WEB);
+    }
+    if http.steps.len() > MAX_STEPS {
+        checked.error("implementation.steps", "too_large", format!("at most {MAX_STEPS} steps are allowed"));
+    }
+    let mut names = HashSet::new();
+    for (index, step) in http.steps.iter().enumerate() {
+        let path = format!("implementation.steps[{index}]");
+        if step.name.trim().is_empty() {
+            checked.error(
+                format!("{path}.name"),
+                "missing_field",
+                "is empty; later steps read its value by this name",
+            );
+        } else if step.name.contains(is_odd) {
+            checked.error(
+                format!("{path}.name"),
+                "invalid_name",
+                "later steps read its value by this name: no dots, braces, `$`, `|` and spaces",
+            );
+        } else if !names.insert(&step.name) {
+            checked.error(
+                format!("{path}.name"),
+                "duplicate_name",
+                format!("`{}` is the name of an earlier step", step.name),
+            );
+        }
+        if step.request.url.is_empty() && http.request.url.is_empty() {
+            checked.error(format!("{path}.url"), "missing_field", NOT_WEB);
+        }
+        request(&step.request, &path, checked);
+    }
+    if let Some(auth) = &http.auth {
+        self::auth(auth, checked);
+    }
+    // Steps take over what they do not say themselves.
+    if http.steps.is_empty() {
+        unused(&http.request, checked);
+    }
+}
+
+/// Warns of names in `text_styles` and `allow_reserved` that nothing in the request has.
+fn unused(request: &HttpRequest, checked: &mut CheckReport) {
+    for name in request.text_styles.keys() {
+        let named = |text: &String| text.contains(name.as_str());
+        if !named(&request.url) && !request.headers.values().any(named) {
+            let field = format!("implementation.text_styles.{}", haft_core::problem::excerpt(name, 60));
+            checked.warn(field, "without_use", "neither the URL nor a header has an argument of this name");
+        }
+    }
+    // The fields of a body that is one template are known only when it is filled in.
+    if request.body.as_ref().is_some_and(|body| !body.is_object()) {
+        return;
+    }
+    for (index, name) in request.allow_reserved.iter().enumerate() {
+        let is_field = request.body.as_ref().is_some_and(|body| body.get(name).is_some());
+        if !request.query.contains_key(name) && !is_field {
+            let shown = haft_core::problem::excerpt(name, 60);
+            checked.warn(
+                format!("implementation.allow_reserved[{index}]"),
+                "without_use",
+                format!("neither `query` nor the form has the name `{shown}`"),
+            );
+        }
+    }
+}
+
+fn is_odd(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || matches!(c, '.' | '{' | '}' | '$' | '|')
+}
+
+fn request(request: &HttpRequest, path: &str, checked: &mut CheckReport) {
+    if !request.url.is_empty() {
+        url(&request.url, &format!("{path}.url"), checked);
+    }
+    let method = request.method.to_ascii_uppercase();
+    if !method.is_empty() && !METHODS.contains(&method.as_str()) {
+        let message = format!("is not one of {}", METHODS.join(", "));
+        checked.error(format!("{path}.method"), "invalid_value", message);
+    }
+    if request.body.is_some() && matches!(method.as_str(), "" | "GET" | "HEAD") {
+        checked.warn(
+            format!("{path}.body"),
+            "body_without_use",
+            "most servers ignore the body of a GET or HEAD request; did you mean `method: POST`?",
+        );
+    }
+    headers(&request.headers, &format!("{path}.headers"), checked);
+    for (index, code) in
+        request.success_codes.iter().enumerate().filter(|(_, code)| !(100..=599).contains(*code))
+    {
+        checked.error(
+            format!("{path}.success_codes[{index}]"),
+            "invalid_value",
+            format!("{code} is no status code; they go from 100 to 599"),
+        );
+    }
+    if request.extract.as_deref().is_some_and(|extract| extract.trim().is_empty()) {
+        checked.error(
+            format!("{path}.extract"),
+            "invalid_value",
+            "is empty; expected a JSONPath such as `$.data` or a regular expression",
+        );
+    }
+}
+
+pub(super) fn headers(headers: &BTreeMap<String, String>, path: &str, checked: &mut CheckReport) {
+    let mut names = HashSet::new();
+    for (name, value) in headers {
+        let shown = haft_core::problem::excerpt(name, 60);
+        header_name(name, &format!("{path}.{shown}"), checked);
+        if !names.insert(name.to_ascii_lowercase()) {
+            checked.error(
+                format!("{path}.{shown}"),
+                "duplicate_name",
+                "is given twice; case does not matter",
+            );
+        }
+        if value.contains(['\r', '\n', '\0']) {
+            checked.error(format!("{path}.{shown}"), "invalid_header", "the value of a header is one line");
+        }
+    }
+}
+
+fn auth(auth: &Auth, checked: &mut CheckReport) {
+    let path = "implementation.auth";
+    match auth {
+        Auth::Bearer { token } => filled(token, "token", checked),
+        Auth::Basic { username, .. } => filled(username, "username", checked),
+        Auth::ApiKey { name, value, place } => {
+            match place {
+                // A parameter may have any name: it is percent-encoded.
+                ApiKeyLocation::Query => filled(name, "name", checked),
+                ApiKeyLocation::Header => header_name(name, &format!("{path}.name"), checked),
+            }
+            filled(value, "value", checked);
+        }
+        Auth::Hmac(hmac) => {
+            filled(&hmac.key, "key", checked);
+            one_of(&hmac.algorithm, &["sha256", "sha512"], "algorithm", checked);
+            one_of(&hmac.encoding, &["hex", "base64"], "encoding", checked);
+            for (field, name) in
+                [("header", Some(&hmac.header)), ("timestamp_header", hmac.timestamp_header.as_ref())]
+            {
+                if let Some(name) = name {
+                    header_name(name, &format!("{path}.{field}"), checked);
+                }
+            }
+        }
+        Auth::Oauth2(oauth) => {
+            filled(&oauth.client_id, "client_id", checked);
+            url(&oauth.token_url, &format!("{path}.token_url"), checked);
+        }
+    }
+}
+
+fn header_name(name: &str, field: &str, checked: &mut CheckReport) {
+    let plain = name.to_ascii_lowercase();
+    if !is_token(name) {
+        checked.error(field, "invalid_header", "is not the name of a header: letters, digits and `-`");
+    } else if OWN_HEADERS.contains(&plain.as_str()) || plain.starts_with("proxy-") {
+        checked.error(field, "invalid_header", "is set by the connection itself; leave it out");
+    }
+}
+
+fn url(text: &str, field: &str, checked: &mut CheckReport) {
+    if !is_web(text) {
+        checked.error(field, "invalid_url", NOT_WEB);
+    } else if text.trim_end().contains(char::is_control) {
+        checked.error(field, "invalid_url", "a URL has no line breaks and no other control characters");
+    } else if names_user(text) {
+        let message = if field.ends_with("token_url") {
+            "names a user before the host; use `client_id` and `client_secret`"
+        } else {
+            "names a user before the host; use `auth` with `type: basic`, `username` and `password`"
+        };
+        checked.error(field, "invalid_url", message);
+    }
+}
+
+/// Tells whether a user name or a password stands before the host, be it written out or left to a template.
+pub fn names_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // What a template is filled with is encoded, and ends nothing; its own letters do not count.
+    let mut depth = 0_usize;
+    for c in rest.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            '/' | '\\' | '?' | '#' if depth == 0 => return false,
+            '@' if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn filled(text: &str, field: &str, checked: &mut CheckReport) {
+    if text.is_empty() {
+        checked.error(format!("implementation.auth.{field}"), "missing_field", "is empty");
+    }
+}
+
+fn one_of(text: &str, words: &[&str], field: &str, checked: &mut CheckReport) {
+    if !words.contains(&text) {
+        checked.error(
+            format!("implementation.auth.{field}"),
+            "invalid_value",
+            format!("is not one of {}", words.join(", ")),
+        );
+    }
+}
+
+pub(super) fn is_web(url: &str) -> bool {
+    let start = url.get(..8).unwrap_or(url).to_ascii_lowercase();
+    let length = if start.starts_with("http://") { 7 } else { 8 };
+    let is_web = length == 7 || start.starts_with("https://");
+    // Without a host there is nobody to ask.
+    is_web && url.get(length..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+}
+
+/// Tells whether a text is a token of HTTP, as header names are.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}

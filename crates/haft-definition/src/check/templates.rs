@@ -1,0 +1,144 @@
+//! Whether arguments are named in the notation of their place.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::CheckReport;
+use haft_core::implementation::{Implementation, Kind, Notation};
+use haft_core::problem::excerpt;
+use haft_core::spec::ToolSpec;
+use haft_template::{Scope, overruled};
+
+/// Warns of what templates say otherwise than it is meant.
+pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
+    defaults(spec, checked);
+    notation(spec, checked);
+}
+
+/// Warns of a default in a template that is not the one that callers read in the schema.
+fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
+    let has_braces = match &spec.implementation {
+        Implementation::Http(http) => http.templates == Notation::Braces,
+        other => matches!(other.kind(), Kind::Exec | Kind::FileRead | Kind::FileWrite),
+    };
+    let Ok(implementation) = serde_json::to_value(&spec.implementation) else { return };
+    if !has_braces {
+        return;
+    }
+    let scope = Scope::of(&spec.input_schema);
+    let (mut texts, mut told) = (Vec::new(), HashSet::new());
+    collect(&implementation, &mut texts);
+    for (name, own, declared) in texts.into_iter().flat_map(|text| overruled(text, &scope)) {
+        let (own, declared) = (excerpt(&own.to_string(), 40), excerpt(&declared.to_string(), 40));
+        if told.insert((name.clone(), own.clone())) {
+            let message = format!(
+                "the default {own} of `{name}` in a template overrules the {declared} of `input_schema`, which callers \
+                 read; let them agree, or leave the one in the template out"
+            );
+            checked.warn("implementation", "default_overruled", message);
+        }
+    }
+}
+
+/// Collects all texts of a value; its depth is bounded where it was read.
+fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(map) => map.values().for_each(|item| collect(item, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Warns of arguments in the other notation: one would be taken for a secret, the other sent as it stands.
+fn notation(spec: &ToolSpec, checked: &mut CheckReport) {
+    let Implementation::Http(http) = &spec.implementation else { return };
+    let Ok(text) = serde_json::to_string(&spec.implementation) else { return };
+    for name in spec.declared_arguments() {
+        let (dollar, braces) = (format!("${{{name}}}"), format!("{{{{{name}}}}}"));
+        match http.templates {
+            Notation::Braces if text.contains(&dollar) => checked.warn(
+                "implementation",
+                "template_notation",
+                format!("`{dollar}` names a secret here; write `{braces}` for the argument"),
+            ),
+            Notation::Dollar if text.contains(&braces) => checked.warn(
+                "implementation",
+                "template_notation",
+                format!("`{braces}` is sent as it stands; write `{dollar}` for the argument"),
+            ),
+            Notation::Braces | Notation::Dollar => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_core::name::ToolName;
+    use haft_core::spec::ToolSpec;
+    use serde_json::json;
+
+    #[test]
+    fn a_default_that_overrules_the_schema_is_told() {
+        let told = "the default 10 of `n` in a template overrules the 5 of `input_schema`, which callers read; let them \
+                    agree, or leave the one in the template out";
+        for (implementation, default, expected) in [
+            (json!({"type": "http", "url": "https://a.example/{{n | default:10}}"}), json!(5), told),
+            (
+                json!({"type": "http", "url": "https://a.example", "body": {"a": ["{{n|default:10}}"]}}),
+                json!(5),
+                told,
+            ),
+            (json!({"type": "exec", "command": "seq {{n | default:10}} {{n | default:10}}"}), json!(5), told),
+            (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!(5), ""),
+            (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!("5"), ""),
+            (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!(null), ""),
+            (json!({"type": "http", "url": "https://a.example/{{n}}"}), json!(5), ""),
+            (json!({"type": "http", "url": "https://a.example/{{m | default:1}}"}), json!(5), ""),
+        ] {
+            let mut implementation = implementation;
+            if implementation["type"] == "http" {
+                implementation["templates"] = json!("braces");
+            }
+            let implementation = serde_json::from_value(implementation).unwrap();
+            let mut spec = ToolSpec::new(ToolName::new("t").unwrap(), implementation);
+            let mut n = json!({"type": "integer"});
+            if !default.is_null() {
+                n["default"] = default;
+            }
+            spec.input_schema = json!({"type": "object", "properties": {"n": n, "m": {}}});
+            let mut checked = super::CheckReport::default();
+            super::check(&spec, &mut checked);
+            let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();
+            assert_eq!(said.join(""), expected, "{:?}", spec.implementation);
+        }
+    }
+
+    #[test]
+    fn the_other_notation_is_told() {
+        for (templates, url, expected) in [
+            (
+                "braces",
+                "https://a.example/${city}",
+                "`${city}` names a secret here; write `{{city}}` for the argument",
+            ),
+            (
+                "dollar",
+                "https://a.example/{{city}}",
+                "`{{city}}` is sent as it stands; write `${city}` for the argument",
+            ),
+            ("braces", "https://a.example/{{city}}?key=${KEY}", ""),
+            ("dollar", "https://a.example/${city}", ""),
+        ] {
+            let implementation = json!({"type": "http", "url": url, "templates": templates});
+            let mut spec =
+                ToolSpec::new(ToolName::new("t").unwrap(), serde_json::from_value(implementation).unwrap());
+            spec.input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+            let mut checked = super::CheckReport::default();
+            super::check(&spec, &mut checked);
+            let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();
+            assert_eq!(said.join(""), expected, "{url}");
+        }
+    }
+}

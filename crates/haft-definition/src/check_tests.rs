@@ -1,0 +1,287 @@
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::dialect::{Defaults, read_value};
+
+/// Lists what is wrong (`!`) and what is doubtful (`?`), one per line.
+fn findings(definition: serde_json::Value) -> String {
+    let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+    let checked = definition_findings(&spec);
+    checked.join("\n")
+}
+
+fn definition_findings(spec: &ToolSpec) -> Vec<String> {
+    let CheckReport { errors, warnings } = definition(spec);
+    let errors = errors.iter().map(|p| format!("! {} [{}] {}", p.field, p.code, p.message));
+    let warnings = warnings.iter().map(|p| format!("? {} [{}] {}", p.field, p.code, p.message));
+    errors.chain(warnings).collect()
+}
+
+fn http(implementation: serde_json::Value) -> serde_json::Value {
+    let mut implementation = implementation;
+    implementation["type"] = json!("http");
+    json!({ "name": "weather-report", "description": "Current weather for a city", "implementation": implementation })
+}
+
+#[test]
+fn a_good_definition_has_no_findings() {
+    assert_eq!(findings(http(json!({ "url": "https://api.example.com/${city}" }))), "");
+    assert_eq!(findings(http(json!({ "url": "HTTPS://api.example.com", "method": "post", "body": {} }))), "");
+}
+
+#[test]
+fn requests_are_checked() {
+    insta::assert_snapshot!(findings(http(json!({
+        "url": "ftp://example.com",
+        "method": "FETCH",
+        "headers": { "X Bad": "1", "Ok": "a\r\nEvil: 1", "Host": "x", "ok": "" },
+        "success_codes": [200, 99, 600],
+        "timeout_ms": 0,
+        "steps": [{ "name": "a" }, { "name": "a", "url": "example.com" }],
+    }))), @r"
+! implementation.url [invalid_url] expected a URL that starts with `http://` or `https://`
+! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS
+! implementation.headers.Host [invalid_header] is set by the connection itself; leave it out
+! implementation.headers.Ok [invalid_header] the value of a header is one line
+! implementation.headers.X Bad [invalid_header] is not the name of a header: letters, digits and `-`
+! implementation.headers.ok [duplicate_name] is given twice; case does not matter
+! implementation.success_codes[1] [invalid_value] 99 is no status code; they go from 100 to 599
+! implementation.success_codes[2] [invalid_value] 600 is no status code; they go from 100 to 599
+! implementation.steps[1].name [duplicate_name] `a` is the name of an earlier step
+! implementation.steps[1].url [invalid_url] expected a URL that starts with `http://` or `https://`
+! implementation.timeout_ms [invalid_value] is no time at all; leave it out for the default
+");
+}
+
+#[test]
+fn names_that_the_request_does_not_have_are_doubtful() {
+    assert_eq!(
+        findings(http(json!({
+            "url": "https://a.example/${path}",
+            "method": "POST",
+            "headers": { "X-Ids": "${ids}" },
+            "query": { "q": "${q}" },
+            "body": { "field": "${f}" },
+            "text_styles": { "ids": "comma", "path": "dot", "other": "comma" },
+            "allow_reserved": ["q", "field", "r"],
+        }))),
+        "? implementation.text_styles.other [without_use] neither the URL nor a header has an argument of this name\n\
+         ? implementation.allow_reserved[2] [without_use] neither `query` nor the form has the name `r`"
+    );
+}
+
+#[test]
+fn a_required_text_that_is_null_is_one_fault() {
+    let definition = http(json!({ "url": "https://a.example", "auth": { "type": "bearer", "token": null } }));
+    let faults = read_value(definition, &Defaults::default()).unwrap_err();
+    let told: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
+    assert_eq!(told, ["missing_field"]);
+}
+
+#[test]
+fn a_url_names_no_user() {
+    let users = "! implementation.url [invalid_url] names a user before the host; use `auth` with `type: basic`, \
+                 `username` and `password`";
+    for (url, expected) in [
+        ("http://u:p@example.com/", users),
+        ("http://u:${x}@example.com/", users),
+        ("https://${user}@example.com", users),
+        ("https://{{user}}:{{a/b}}@example.com", users),
+        ("https://@example.com", users),
+        ("https://example.com/@me", ""),
+        ("https://example.com?at=a@b", ""),
+        ("https://example.com#a@b", ""),
+        ("https://${host}/users/${mail}@example.com", ""),
+    ] {
+        let found = findings(http(json!({ "url": url })));
+        let errors: Vec<_> = found.lines().filter(|line| line.contains("invalid_url")).collect();
+        assert_eq!(errors.join("\n"), expected, "{url}");
+    }
+}
+
+#[test]
+fn auth_is_checked() {
+    for (auth, expected) in [
+        (json!({ "type": "bearer", "token": "" }), "! implementation.auth.token [missing_field] is empty"),
+        (
+            json!({ "type": "hmac", "key": "k", "algorithm": "md5" }),
+            "! implementation.auth.algorithm [invalid_value] is not one of sha256, sha512",
+        ),
+        (
+            json!({ "type": "oauth2", "token_url": "x", "client_id": "c" }),
+            "! implementation.auth.token_url [invalid_url] expected a URL that starts with `http://` or `https://`",
+        ),
+        (
+            json!({ "type": "oauth2", "token_url": "https://u:p@x.example", "client_id": "c" }),
+            "! implementation.auth.token_url [invalid_url] names a user before the host; use `client_id` and \
+             `client_secret`",
+        ),
+        (
+            json!({ "type": "api_key", "name": "a b", "value": "v" }),
+            "! implementation.auth.name [invalid_header] is not the name of a header: letters, digits and `-`",
+        ),
+        (json!({ "type": "api_key", "name": "a b", "value": "v", "in": "query" }), ""),
+        (
+            json!({ "type": "api_key", "name": "", "value": "v", "in": "query" }),
+            "! implementation.auth.name [missing_field] is empty",
+        ),
+        (json!({ "type": "basic", "username": "u", "password": "" }), ""),
+    ] {
+        assert_eq!(findings(http(json!({ "url": "https://a.example", "auth": auth }))), expected);
+    }
+}
+
+#[test]
+fn every_kind_names_what_it_lacks() {
+    for (implementation, expected) in [
+        (json!({ "type": "function", "function": " " }), "implementation.function"),
+        (json!({ "type": "script", "runtime": "bash", "body": "" }), "implementation.body"),
+        (json!({ "type": "wasm" }), "implementation.file"),
+        (json!({ "type": "wasm", "file": "f", "env": { "A B": "1" } }), "implementation.env.A B"),
+        (json!({ "type": "wasm", "file": "f", "env": { "A": "{{nothing}}" } }), "implementation.env.A"),
+        (json!({ "type": "exec", "command": "ls", "env": { "A B": "1" } }), "implementation.env.A B"),
+        (json!({ "type": "file_read", "path": "" }), "implementation.path"),
+        (json!({ "type": "file_write", "path": "p", "content": "", "mode": 99999 }), "implementation.mode"),
+        (json!({ "type": "python", "entrypoint": "run" }), "implementation.entrypoint"),
+        (json!({ "type": "mcp", "tool_name": "t" }), "implementation.server_url"),
+        (json!({ "type": "mcp", "tool_name": "t", "server_url": "x" }), "implementation.server_url"),
+        (json!({ "type": "artifact", "artifact_id": "" }), "implementation.artifact_id"),
+        (json!({ "type": "agent_call" }), "implementation.target_agent_slug"),
+        (json!({ "type": "rag_retrieval", "pipeline_id": "p" }), "input_schema.required"),
+        (json!({ "type": "http" }), "implementation.url"),
+    ] {
+        let definition = json!({
+            "name": "weather-report", "description": "Current weather for a city", "implementation": implementation
+        });
+        let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+        let fields: Vec<String> = super::definition(&spec).errors.into_iter().map(|p| p.field).collect();
+        assert_eq!(fields, [expected]);
+    }
+}
+
+#[test]
+fn vague_names_and_descriptions_are_questioned() {
+    let check = |name: &str, description: &str| {
+        let definition = json!({ "name": name, "description": description,
+            "implementation": { "type": "function", "function": "f" } });
+        let spec = read_value(definition, &Defaults::default()).unwrap().spec;
+        super::definition(&spec).warnings.into_iter().map(|p| p.code).collect::<Vec<_>>().join(" ")
+    };
+    let good = "Create an issue on GitHub";
+    for name in ["tool1", "test", "do_stuff", "my-tool", "foo", "x", "123", "new-tool-2"] {
+        assert_eq!(check(name, good), "vague_name", "{name}");
+    }
+    for name in ["create_github_issue", "weather", "test_connection", "天気"] {
+        assert_eq!(check(name, good), "", "{name}");
+    }
+    for (description, expected) in [
+        ("", "missing_description"),
+        (" \n", "missing_description"),
+        ("A tool", "vague_description"),
+        ("This is a function that does stuff", "vague_description"),
+        ("Create GitHub issue", "vague_description"),
+    ] {
+        assert_eq!(check("create_github_issue", description), expected, "{description}");
+    }
+}
+
+#[test]
+fn bounds_hold() {
+    let mut spec =
+        read_value(http(json!({ "url": "https://a.example" })), &Defaults::default()).unwrap().spec;
+    spec.description = "d".repeat(MAX_DESCRIPTION + 1);
+    spec.tags = vec!["t".to_owned(); 33];
+    spec.display_name = "n".repeat(129);
+    spec.category = "a\nb".to_owned();
+    spec.execution.timeout_ms = Some(3_600_001);
+    spec.execution.max_concurrency = 0;
+    spec.execution.rate_limit = Some(haft_core::spec::RateLimit { calls: 0, per: "often".to_owned() });
+    spec.execution.retry = Some(haft_core::spec::Retry { attempts: 11, backoff_ms: 0 });
+    insta::assert_snapshot!(definition_findings(&spec).join("\n"), @r"
+! description [too_large] has 8193 bytes; at most 8192 are allowed
+! display_name [too_large] has 129 characters; at most 128 are allowed
+! category [invalid_value] contains a control character; it is one line of text
+! tags [too_large] has 33 entries; at most 32 are allowed
+! execution.timeout_ms [invalid_value] at most 1h are allowed
+! execution.max_concurrency [invalid_value] is 0, so no call could ever run; use 1 or more
+! execution.retry.attempts [invalid_value] at most 10 are allowed
+! execution.rate_limit.calls [invalid_value] is 0, so no call could ever run; use 1 or more
+! execution.rate_limit.per [invalid_value] `often` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+");
+
+    let mut headers = BTreeMap::new();
+    headers.insert("X-Long".to_owned(), "h".repeat(MAX_SPEC));
+    let Implementation::Http(http) = &mut spec.implementation else { panic!("an http tool") };
+    http.request.headers = headers;
+    assert!(definition(&spec).errors.iter().any(|p| p.field.is_empty() && p.code == "too_large"));
+}
+
+#[test]
+fn required_arguments_are_declared() {
+    let mut definition = http(json!({ "url": "https://a.example" }));
+    definition["input_schema"] =
+        json!({ "type": "object", "properties": { "a": {} }, "required": ["a", "b"] });
+    insta::assert_snapshot!(findings(definition.clone()), @r"! input_schema.required [undeclared_argument] `b` is required but not declared in `properties`");
+    definition["input_schema"] = json!({ "type": "array" });
+    insta::assert_snapshot!(findings(definition), @r"! input_schema.type [invalid_value] arguments are always a map; the schema's `type` is `object`");
+}
+
+#[test]
+fn the_dot_of_go_is_noticed() {
+    let definition = json!({
+        "name": "weather-report", "description": "Current weather for a city", "params": [],
+        "implementation": { "type": "http", "method": "POST", "url": "https://a.example/{{.city}}",
+            "body": { "a": ["{{ .b.c }}", "{{b.c}}", "1.{{x}}.y"] } }
+    });
+    insta::assert_snapshot!(findings(definition), @r"
+! implementation.url [go_template] write `{{city}}` instead of `{{.city}}`
+! implementation.body.a[0] [go_template] write `{{b.c}}` instead of `{{.b.c}}`
+");
+    // With `${name}` two braces mean nothing.
+    assert_eq!(findings(http(json!({ "url": "https://a.example/{{.city}}" }))), "");
+}
+
+#[test]
+fn commands_and_scripts_are_compiled() {
+    let check = |implementation: serde_json::Value| {
+        findings(json!({
+            "name": "weather-report", "description": "Current weather for a city", "implementation": implementation,
+            "input_schema": { "type": "object", "properties": { "city": {}, "PATH": {} } },
+        }))
+    };
+    let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
+    assert_eq!(exec("set -o pipefail; curl -s '{{city}}' | jq ."), "");
+    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` is not supported in a command template that has values; write a script");
+    insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
+    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] `${API_KEY}` stands in single quotes, where the shell does not fill it in; use double quotes");
+    let script = |body: &str| check(json!({ "type": "script", "runtime": "python", "body": body }));
+    insta::assert_snapshot!(script("t = \"${city}\"; u = ${city}"), @r#"
+! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"
+? input_schema.properties.PATH [reserved_argument] `PATH` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name
+"#);
+}
+
+#[test]
+fn values_of_a_schema_have_to_fit_it() {
+    insta::assert_snapshot!(findings(json!({
+        "name": "weather-report", "description": "Current weather for a city",
+        "input_schema": {
+            "type": "object",
+            "$defs": {"unit": {"enum": ["C", "F"]}},
+            "properties": {
+                "days": {"type": "integer", "maximum": 7, "default": 9},
+                "unit": {"$ref": "#/$defs/unit", "default": "K"},
+                "size": {"type": "integer", "enum": [1, "two"]},
+                "fine": {"type": "string", "enum": ["a", "b"], "default": "b"},
+                "none": {"type": "string", "default": null},
+            },
+        },
+        "implementation": {"type": "function", "function": "weather"},
+    })), @r#"
+    ? input_schema.properties.days.default [unfitting_value] the default does not fit the argument's own schema: 9 is greater than the maximum of 7
+    ? input_schema.properties.unit.default [unfitting_value] the default does not fit the argument's own schema: "K" is not one of "C" or "F"
+    ? input_schema.properties.size.enum [unfitting_value] a listed value does not fit the argument's own schema: "two" is not of type "integer"
+    "#);
+}

@@ -1,0 +1,353 @@
+//! Reads an object key by key: collects every fault with its path, and names what nobody asked for.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use haft_core::duration;
+use haft_core::problem::{Problem, excerpt, nearest};
+
+/// More than these help nobody, and a hostile document could have millions.
+const MAX_PROBLEMS: usize = 50;
+
+/// What was found wrong, and what was found doubtful.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    errors: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
+}
+
+impl Report {
+    pub(super) fn error(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+        push(&self.errors, field.into(), code, message.into());
+    }
+
+    pub(super) fn warn(&self, field: impl Into<String>, code: &str, message: impl Into<String>) {
+        push(&self.warnings, field.into(), code, message.into());
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Problem>, Vec<Problem>) {
+        (self.errors.into_inner(), self.warnings.into_inner())
+    }
+}
+
+fn push(list: &RefCell<Vec<Problem>>, field: String, code: &str, message: String) {
+    let mut list = list.borrow_mut();
+    if list.len() < MAX_PROBLEMS {
+        list.push(Problem::new(field, code, message));
+    }
+}
+
+/// The keys of one object. Whatever was not taken when it goes is reported as unknown.
+pub(super) struct Fields<'r> {
+    path: String,
+    map: Map<String, Value>,
+    asked: Vec<&'static str>,
+    report: &'r Report,
+}
+
+impl<'r> Fields<'r> {
+    pub(super) fn new(path: impl Into<String>, map: Map<String, Value>, report: &'r Report) -> Self {
+        Self { path: path.into(), map, asked: Vec::new(), report }
+    }
+
+    pub(super) fn report(&self) -> &'r Report {
+        self.report
+    }
+
+    /// Returns the dotted path of a key.
+    pub(super) fn path(&self, key: &str) -> String {
+        join(&self.path, key)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// Looks at a value without taking it.
+    pub(super) fn peek(&self, key: &str) -> Option<&Value> {
+        self.map.get(key)
+    }
+
+    /// Returns the keys that are still there, in their order.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.map.keys().cloned().collect()
+    }
+
+    pub(super) fn error(&self, key: &str, code: &str, message: impl Into<String>) {
+        self.report.error(self.path(key), code, message);
+    }
+
+    pub(super) fn warn(&self, key: &str, code: &str, message: impl Into<String>) {
+        self.report.warn(self.path(key), code, message);
+    }
+
+    pub(super) fn missing(&self, key: &str, expected: &str) {
+        self.error(key, "missing_field", format!("is missing; expected {expected}"));
+    }
+
+    fn wrong(&self, key: &str, expected: &str, found: &Value) {
+        self.error(key, "wrong_type", format!("expected {expected}, found {}", describe(found)));
+    }
+
+    /// Takes a value as it is, `null` included.
+    pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
+        self.asked.push(key);
+        self.map.shift_remove(key)
+    }
+
+    /// Takes a value; `null` is the same as none.
+    pub(super) fn value(&mut self, key: &'static str) -> Option<Value> {
+        self.raw(key).filter(|value| !value.is_null())
+    }
+
+    /// Returns which of several spellings of one field is there; two at once are a fault.
+    pub(super) fn spelling(&mut self, keys: &[&'static str]) -> Option<&'static str> {
+        self.asked.extend(keys);
+        for key in keys {
+            if self.map.get(*key).is_some_and(Value::is_null) {
+                self.map.shift_remove(*key);
+            }
+        }
+        let mut present = keys.iter().copied().filter(|key| self.has(key));
+        let first = present.next()?;
+        if let Some(second) = present.next() {
+            self.error(
+                second,
+                "conflicting_fields",
+                format!("says the same as `{}`; keep one of them", self.path(first)),
+            );
+        }
+        for key in keys.iter().filter(|key| **key != first) {
+            self.map.shift_remove(*key);
+        }
+        Some(first)
+    }
+
+    /// Forgets keys that are known and mean nothing here.
+    pub(super) fn ignore(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            self.map.shift_remove(*key);
+        }
+    }
+
+    /// Adds a value from elsewhere, unless the key has one.
+    pub(super) fn put(&mut self, key: &str, text: String) {
+        self.map.entry(key).or_insert(Value::String(text));
+    }
+
+    /// Takes everything that nobody asked for.
+    pub(super) fn rest(&mut self) -> Map<String, Value> {
+        std::mem::take(&mut self.map)
+    }
+
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        match self.value(key)? {
+            Value::String(text) => Some(text),
+            other => {
+                let hint = if other.is_number() || other.is_boolean() { "; put it in quotes" } else { "" };
+                self.error(key, "wrong_type", format!("expected a text, found {}{hint}", describe(&other)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn required_text(&mut self, key: &'static str, expected: &str) -> Option<String> {
+        if !self.has(key) {
+            self.asked.push(key);
+            self.missing(key, expected);
+            // A `null` is no unknown key besides.
+            self.map.remove(key);
+            return None;
+        }
+        self.text(key)
+    }
+
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        match self.value(key)? {
+            Value::Bool(flag) => Some(flag),
+            other => {
+                self.wrong(key, "`true` or `false`", &other);
+                None
+            }
+        }
+    }
+
+    pub(super) fn integer<T: TryFrom<i128>>(&mut self, key: &'static str, expected: &str) -> Option<T> {
+        let value = self.value(key)?;
+        let number = whole(&value).and_then(|number| T::try_from(number).ok());
+        if number.is_none() {
+            let found = if value.is_number() { value.to_string() } else { describe(&value).to_owned() };
+            self.error(key, "wrong_type", format!("expected {expected}, found {found}"));
+        }
+        number
+    }
+
+    pub(super) fn object(&mut self, key: &'static str) -> Option<Map<String, Value>> {
+        match self.value(key)? {
+            Value::Object(map) => Some(map),
+            other => {
+                self.wrong(key, "a map", &other);
+                None
+            }
+        }
+    }
+
+    pub(super) fn list(&mut self, key: &'static str) -> Option<Vec<Value>> {
+        match self.value(key)? {
+            Value::Array(items) => Some(items),
+            other => {
+                self.wrong(key, "a list", &other);
+                None
+            }
+        }
+    }
+
+    /// Takes an object whose keys are read in the same way.
+    pub(super) fn nested(&mut self, key: &'static str) -> Option<Fields<'r>> {
+        let map = self.object(key)?;
+        Some(Fields::new(self.path(key), map, self.report))
+    }
+
+    /// Takes a list of objects whose keys are read in the same way.
+    pub(super) fn nested_list(&mut self, key: &'static str) -> Option<Vec<Fields<'r>>> {
+        let items = self.list(key)?;
+        let mut all = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let path = join(&self.path(key), &index.to_string());
+            match item {
+                Value::Object(map) => all.push(Fields::new(path, map, self.report)),
+                other => self.report.error(
+                    path,
+                    "wrong_type",
+                    format!("expected a map, found {}", describe(&other)),
+                ),
+            }
+        }
+        Some(all)
+    }
+
+    pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let items = self.list(key)?;
+        let path = self.path(key);
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            match item {
+                Value::String(text) => texts.push(text),
+                other => self.report.error(
+                    join(&path, &index.to_string()),
+                    "wrong_type",
+                    format!("expected a text, found {}", describe(&other)),
+                ),
+            }
+        }
+        Some(texts)
+    }
+
+    /// Takes a map of texts; numbers and booleans become their spelling.
+    pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
+        let map = self.object(key)?;
+        let path = self.path(key);
+        let mut texts = BTreeMap::new();
+        for (name, item) in map {
+            match item {
+                Value::String(text) => drop(texts.insert(name, text)),
+                Value::Number(number) => drop(texts.insert(name, number.to_string())),
+                Value::Bool(flag) => drop(texts.insert(name, flag.to_string())),
+                other => self.report.error(
+                    join(&path, &excerpt(&name, 60)),
+                    "wrong_type",
+                    format!("expected a text, found {}", describe(&other)),
+                ),
+            }
+        }
+        Some(texts)
+    }
+
+    /// Takes one of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text(key)?;
+        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+        if found.is_none() {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            self.error(key, "invalid_value", not_one_of(&text, &words));
+        }
+        found
+    }
+
+    /// Takes a duration in milliseconds: a text such as `30s`, or a bare number that counts in `unit`.
+    pub(super) fn duration(&mut self, key: &'static str, unit: Duration) -> Option<u64> {
+        let value = self.value(key)?;
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            other => {
+                self.wrong(key, "a duration such as `30s`", other);
+                return None;
+            }
+        };
+        match duration::parse(&text, unit) {
+            Ok(duration) => u64::try_from(duration.as_millis()).ok(),
+            Err(error) => {
+                self.error(key, "invalid_value", error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Fields<'_> {
+    fn drop(&mut self) {
+        for key in self.map.keys().take(MAX_PROBLEMS) {
+            let shown = excerpt(key, 60);
+            let path = join(&self.path, &shown);
+            if key.starts_with("{{") {
+                self.report.error(
+                    path,
+                    "misplaced_control",
+                    format!("`{shown}` has no effect here; control lines work inside `body` and `query`"),
+                );
+                continue;
+            }
+            let hint = nearest(key, self.asked.iter().copied())
+                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            self.report.warn(path, "unknown_field", format!("is not a known key and is ignored{hint}"));
+        }
+    }
+}
+
+/// Joins a path and a key.
+pub(super) fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Says what a value is without showing it: it may be a secret.
+pub(super) fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// Says that a word is not one of the known ones, and which is the nearest.
+pub(super) fn not_one_of(text: &str, words: &[&str]) -> String {
+    let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    let hint = nearest(text, words.iter().copied())
+        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("`{}` is not one of {}{hint}", excerpt(text, 40), list.join(", "))
+}
+
+/// Returns the whole number that a value is; `30.0` is one too.
+fn whole(value: &Value) -> Option<i128> {
+    let number = value.as_number()?;
+    if let Some(n) = number.as_u64() {
+        return Some(n.into());
+    }
+    number.as_i64().map(i128::from)
+}

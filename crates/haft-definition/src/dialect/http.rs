@@ -1,0 +1,166 @@
+//! Reads HTTP implementations, in the spelling of every dialect.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fields::{Fields, not_one_of};
+use super::implementation::SECOND;
+use haft_core::implementation::{
+    ApiKeyLocation, Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, Notation, OAuth2, ParamStyle,
+    ResponseEncoding, TextStyle,
+};
+use haft_core::problem::excerpt;
+
+/// Reads everything but the type.
+pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
+    let request = request(fields);
+    let mut steps = Vec::new();
+    for mut step in fields.nested_list("steps").unwrap_or_default() {
+        let name = step.required_text("name", "the name under which later steps read its value");
+        let request = self::request(&mut step);
+        steps.extend(name.map(|name| HttpStep { name, request }));
+    }
+    let modes = [("fail", ErrorMode::Fail), ("empty", ErrorMode::Empty)];
+    let notations = [("dollar", Notation::Dollar), ("braces", Notation::Braces)];
+    Http {
+        request,
+        steps,
+        timeout_ms: timeout(fields),
+        error_mode: fields
+            .spelling(&["error_mode", "errorMode"])
+            .and_then(|key| fields.choice(key, &modes))
+            .unwrap_or_default(),
+        auth: auth(fields),
+        templates: fields.choice("templates", &notations).unwrap_or(notation),
+    }
+}
+
+fn timeout(fields: &mut Fields<'_>) -> Option<u64> {
+    match fields.spelling(&["timeout_ms", "timeout", "timeoutMs"])? {
+        "timeout" => fields.duration("timeout", SECOND),
+        key => fields.integer(key, "a number of milliseconds"),
+    }
+}
+
+fn request(fields: &mut Fields<'_>) -> HttpRequest {
+    let encodings = [("json", ResponseEncoding::Json), ("text", ResponseEncoding::Text)];
+    HttpRequest {
+        method: fields.text("method").unwrap_or_default(),
+        url: fields
+            .spelling(&["url", "urlTemplate", "url_template"])
+            .and_then(|key| fields.text(key))
+            .unwrap_or_default(),
+        query: fields.object("query").unwrap_or_default(),
+        styles: styles(fields, "styles", &ParamStyle::ALL.map(|style| (style.as_str(), style))),
+        text_styles: styles(fields, "text_styles", &TextStyle::ALL.map(|style| (style.as_str(), style))),
+        allow_reserved: fields.texts("allow_reserved").unwrap_or_default(),
+        headers: fields.text_map("headers").unwrap_or_default(),
+        body: body(fields),
+        optional_body: fields.flag("optional_body").unwrap_or_default(),
+        success_codes: success_codes(fields),
+        response: fields
+            .spelling(&["response", "responseEncoding"])
+            .and_then(|key| fields.choice(key, &encodings)),
+        extract: fields.spelling(&["extract", "extractExpr"]).and_then(|key| fields.text(key)),
+    }
+}
+
+fn styles<T: Copy>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    known: &[(&'static str, T)],
+) -> BTreeMap<String, T> {
+    let mut styles = BTreeMap::new();
+    for (name, text) in fields.text_map(key).unwrap_or_default() {
+        if let Some((_, style)) = known.iter().find(|(word, _)| *word == text) {
+            styles.insert(name, *style);
+        } else {
+            let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+            fields.error(
+                &format!("{key}.{}", excerpt(&name, 60)),
+                "invalid_value",
+                not_one_of(&text, &words),
+            );
+        }
+    }
+    styles
+}
+
+fn body(fields: &mut Fields<'_>) -> Option<Value> {
+    if fields.has("bodyTemplate") {
+        fields.spelling(&["bodyTemplate", "body"]);
+        // An empty template is how that form says "no body".
+        return fields.text("bodyTemplate").filter(|text| !text.is_empty()).map(Value::String);
+    }
+    fields.ignore(&["bodyTemplate"]);
+    fields.value("body")
+}
+
+fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
+    let Some(key) = fields.spelling(&["success_codes", "successCodes"]) else { return Vec::new() };
+    let mut codes = Vec::new();
+    for (index, code) in fields.list(key).unwrap_or_default().into_iter().enumerate() {
+        match code.as_u64().and_then(|code| u16::try_from(code).ok()) {
+            Some(code) => codes.push(code),
+            None => {
+                fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200");
+            }
+        }
+    }
+    codes
+}
+
+fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
+    let mut auth = fields.nested("auth")?;
+    let kinds = [("bearer", 0), ("basic", 1), ("api_key", 2), ("hmac", 3), ("oauth2", 4)];
+    if !auth.has("type") {
+        auth.missing("type", "`bearer`, `basic`, `api_key`, `hmac` or `oauth2`");
+    }
+    let Some(kind) = auth.choice("type", &kinds) else {
+        auth.rest();
+        return None;
+    };
+    match kind {
+        0 => Some(Auth::Bearer { token: auth.required_text("token", "the token, such as `${API_TOKEN}`")? }),
+        1 => {
+            let username = auth.required_text("username", "the user name");
+            let password = auth.required_text("password", "the password, such as `${PASSWORD}`");
+            Some(Auth::Basic { username: username?, password: password? })
+        }
+        2 => {
+            let name = auth.required_text("name", "the name of the header or query parameter");
+            let value = auth.required_text("value", "the key, such as `${API_KEY}`");
+            let places = [("header", ApiKeyLocation::Header), ("query", ApiKeyLocation::Query)];
+            let place = auth.choice("in", &places).unwrap_or_default();
+            Some(Auth::ApiKey { name: name?, value: value?, place })
+        }
+        3 => hmac(&mut auth).map(Auth::Hmac),
+        _ => oauth2(&mut auth).map(Auth::Oauth2),
+    }
+}
+
+fn hmac(auth: &mut Fields<'_>) -> Option<HmacAuth> {
+    let key = auth.required_text("key", "the key, such as `${SIGNING_KEY}`");
+    let mut or = |name, default: &str| auth.text(name).unwrap_or_else(|| default.to_owned());
+    let algorithm = or("algorithm", "sha256");
+    let header = or("header", "X-Signature");
+    let prefix = or("prefix", "");
+    let encoding = or("encoding", "hex");
+    let sign = or("sign", "{body}");
+    let timestamp_header = auth.text("timestamp_header");
+    Some(HmacAuth { key: key?, algorithm, header, prefix, encoding, sign, timestamp_header })
+}
+
+fn oauth2(auth: &mut Fields<'_>) -> Option<OAuth2> {
+    let token_url = auth.required_text("token_url", "the address that gives tokens");
+    let client_id = auth.required_text("client_id", "the client id");
+    Some(OAuth2 {
+        client_secret: auth.text("client_secret").unwrap_or_default(),
+        refresh_token: auth.text("refresh_token"),
+        scopes: auth.texts("scopes").unwrap_or_default(),
+        audience: auth.text("audience"),
+        token_url: token_url?,
+        client_id: client_id?,
+    })
+}

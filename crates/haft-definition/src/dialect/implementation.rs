@@ -1,0 +1,239 @@
+//! Reads the implementation of a tool: the part that all dialects spell nearly alike.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::execution::{self, retry};
+use super::fields::{Fields, not_one_of};
+use super::http;
+use haft_core::implementation::{
+    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
+    Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+};
+use haft_core::problem::excerpt;
+use haft_core::spec::Retry;
+
+/// An implementation, and what stands in its block although it belongs to the execution.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    pub(super) implementation: Option<Implementation>,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) retry: Option<Retry>,
+}
+
+/// How a dialect reads an implementation block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reader {
+    /// The notation of templates where the block names none.
+    pub(super) notation: Notation,
+    /// Whether keys that are not known are settings of the artifact or the pipeline.
+    pub(super) inline_config: bool,
+}
+
+impl Reader {
+    pub(super) const fn with(notation: Notation) -> Self {
+        Self { notation, inline_config: false }
+    }
+
+    /// Reads a block whose `type` says what it is.
+    pub(super) fn tagged(self, fields: &mut Fields<'_>) -> Block {
+        let Some(word) = fields.required_text("type", &format!("one of {}", kinds())) else {
+            fields.rest();
+            return Block::default();
+        };
+        match kind(&word) {
+            Ok(kind) => self.read(fields, kind),
+            Err(message) => {
+                fields.error("type", "unknown_type", message);
+                fields.rest();
+                Block::default()
+            }
+        }
+    }
+
+    /// Reads a block of a known kind.
+    pub(super) fn read(self, fields: &mut Fields<'_>, kind: Kind) -> Block {
+        let implementation = match kind {
+            Kind::Http => Some(Implementation::Http(Box::new(http::read(fields, self.notation)))),
+            Kind::Function => function(fields),
+            Kind::Script => script(fields),
+            Kind::Wasm => {
+                let (file, base64) = (fields.text("file"), fields.text("base64"));
+                Some(Implementation::Wasm(wasm(fields, file, base64)))
+            }
+            Kind::Exec => exec(fields),
+            Kind::FileRead => file_read(fields),
+            Kind::FileWrite => file_write(fields),
+            Kind::Python => fields
+                .required_text("entrypoint", "`module:function`")
+                .map(|entrypoint| Implementation::Python(Python { entrypoint })),
+            Kind::Mcp => mcp(fields),
+            Kind::Artifact => artifact(fields),
+            Kind::AgentCall => Some(Implementation::AgentCall(AgentCall {
+                target_agent_id: fields.text("target_agent_id"),
+                target_agent_slug: fields.text("target_agent_slug"),
+            })),
+            Kind::RagRetrieval => rag(fields),
+        };
+        let timeout_ms = if kind == Kind::Http { None } else { execution::timeout(fields) };
+        let retry = retry(fields);
+        let mut block = Block { implementation, timeout_ms, retry };
+        if self.inline_config {
+            block.inline(fields.rest());
+        }
+        block
+    }
+}
+
+impl Block {
+    fn inline(&mut self, rest: Map<String, Value>) {
+        match &mut self.implementation {
+            Some(Implementation::Artifact(artifact)) => artifact.config.extend(rest),
+            Some(Implementation::RagRetrieval(rag)) => rag.config.extend(rest),
+            _ => {}
+        }
+    }
+}
+
+/// Reads the name of an implementation type.
+pub(super) fn kind(word: &str) -> Result<Kind, String> {
+    Kind::parse(word).ok_or_else(|| not_one_of(word, &words()))
+}
+
+fn kinds() -> String {
+    words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of all types; a function has also the one that definitions know it by.
+fn words() -> Vec<&'static str> {
+    let mut words = vec!["builtin"];
+    words.extend(Kind::ALL.map(Kind::as_str));
+    words
+}
+
+/// Settings of functions that may stand outside `config`.
+const FUNCTION_SETTINGS: [&str; 3] = ["api_key", "credentials_ref", "provider"];
+
+fn function(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let Some(key) = fields.spelling(&["function", "function_name", "goFunc"]) else {
+        fields.missing("function", "the name under which the function is registered");
+        return None;
+    };
+    let function = fields.text(key);
+    let mut config = fields.object("config").unwrap_or_default();
+    // The registry writes them beside the name.
+    for key in FUNCTION_SETTINGS {
+        if let Some(value) = fields.value(key) {
+            config.insert(key.to_owned(), value);
+        }
+    }
+    Some(Implementation::Function(Function { function: function?, config }))
+}
+
+fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let runtimes = [("bash", ScriptRuntime::Bash), ("python", ScriptRuntime::Python)];
+    if !fields.has("runtime") {
+        fields.missing("runtime", "`bash` or `python`");
+    }
+    let runtime = fields.choice("runtime", &runtimes);
+    let body = fields.required_text("body", "the text of the script");
+    Some(Implementation::Script(Script { runtime: runtime?, body: body? }))
+}
+
+/// Reads what a module is given, wherever its bytes are.
+pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option<String>) -> Wasm {
+    let accesses = [("read", FileAccess::Read), ("write", FileAccess::Write)];
+    let mut files = BTreeMap::new();
+    for (name, word) in fields.text_map("files").unwrap_or_default() {
+        if let Some((_, access)) = accesses.iter().find(|(known, _)| *known == word) {
+            files.insert(name, *access);
+        } else {
+            let message = format!("`{}`: {}", excerpt(&name, 60), not_one_of(&word, &["read", "write"]));
+            fields.error("files", "invalid_value", message);
+        }
+    }
+    let env = fields.text_map("env").unwrap_or_default();
+    Wasm { file, base64, function: fields.text("function"), env, files }
+}
+
+fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let command = fields.required_text("command", "the shell command");
+    let env = fields.text_map("env").unwrap_or_default();
+    Some(Implementation::Exec(Exec { command: command?, env }))
+}
+
+fn encoding(fields: &mut Fields<'_>) -> Encoding {
+    let encodings = [("utf-8", Encoding::Utf8), ("base64", Encoding::Base64), ("binary", Encoding::Binary)];
+    fields.choice("encoding", &encodings).unwrap_or_default()
+}
+
+fn file_read(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let path = fields.required_text("path", "the path of the file, relative to its root");
+    let encoding = encoding(fields);
+    let root = fields.text("root");
+    Some(Implementation::FileRead(FileRead { path: path?, encoding, root }))
+}
+
+fn file_write(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let path = fields.required_text("path", "the path of the file, relative to its root");
+    let content = fields.required_text("content", "the text to write");
+    let encoding = encoding(fields);
+    let mode = mode(fields);
+    let mkdir = fields.flag("mkdir").unwrap_or_default();
+    let root = fields.text("root");
+    Some(Implementation::FileWrite(FileWrite { path: path?, content: content?, encoding, mode, mkdir, root }))
+}
+
+/// Reads permission bits: `0644` and `"0644"` are octal as everywhere else, 420 is the plain number.
+fn mode(fields: &mut Fields<'_>) -> Option<u32> {
+    const EXPECTED: &str = "permission bits such as `0644`";
+    match fields.value("mode")? {
+        Value::String(text) => {
+            let digits = text.strip_prefix("0o").unwrap_or(&text);
+            let bits = u32::from_str_radix(digits, 8).ok().filter(|_| !digits.starts_with('+'));
+            if bits.is_none() {
+                fields.error("mode", "invalid_value", format!("expected {EXPECTED}"));
+            }
+            bits
+        }
+        number => {
+            let bits = number.as_u64().and_then(|bits| u32::try_from(bits).ok());
+            match bits {
+                None => fields.error("mode", "wrong_type", format!("expected {EXPECTED}")),
+                Some(bits) if bits > 0o777 => fields.warn(
+                    "mode",
+                    "decimal_mode",
+                    format!("{bits} without a leading zero is decimal and means 0{bits:o}; did you mean `0{bits}`?"),
+                ),
+                Some(_) => {}
+            }
+            bits
+        }
+    }
+}
+
+fn artifact(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let artifact_id = fields.required_text("artifact_id", "the id of the artifact");
+    let artifact_version = fields.text("artifact_version");
+    let config = fields.object("config").unwrap_or_default();
+    Some(Implementation::Artifact(Artifact { artifact_id: artifact_id?, artifact_version, config }))
+}
+
+fn rag(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let pipeline_id = fields.required_text("pipeline_id", "the id of the retrieval pipeline");
+    let config = fields.object("config").unwrap_or_default();
+    Some(Implementation::RagRetrieval(RagRetrieval { pipeline_id: pipeline_id?, config }))
+}
+
+fn mcp(fields: &mut Fields<'_>) -> Option<Implementation> {
+    let server = fields.text("server");
+    let server_url = fields.text("server_url");
+    let tool_name = fields.required_text("tool_name", "the name of the tool on that server");
+    let headers = fields.text_map("headers").unwrap_or_default();
+    Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers }))
+}
+
+/// One second: the unit of bare numbers in `timeout`.
+pub(super) const SECOND: Duration = Duration::from_secs(1);

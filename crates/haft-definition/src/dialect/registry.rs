@@ -1,0 +1,201 @@
+//! The registry form: `implementation_type`, `implementation_config`, `execution_config`.
+
+use serde_json::{Map, Value, json};
+
+use super::draft::{self, Draft, Finished};
+use super::execution;
+use super::fields::{Fields, not_one_of};
+use super::implementation::Reader;
+use super::reading::Defaults;
+use haft_core::implementation::{Kind, Notation};
+use haft_core::name::ToolName;
+
+/// The types that this form names; any other type of haft is taken too.
+const TYPES: [&str; 8] =
+    ["internal", "http", "rag_retrieval", "agent_call", "function", "custom", "artifact", "mcp"];
+
+pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
+    let mut draft = Draft::default();
+    names(&mut fields, &mut draft, defaults);
+    draft.enabled = fields.flag("is_active");
+    schemas(&mut fields, &mut draft);
+    let mut blocks = blocks(&mut fields);
+    let kind = kind(&mut fields, &mut blocks.implementation);
+    top_level_settings(&mut fields, &mut blocks.implementation);
+    if let Some(kind) = kind {
+        let reader = Reader {
+            notation: Notation::Dollar,
+            inline_config: matches!(kind, Kind::Artifact | Kind::RagRetrieval),
+        };
+        required(&blocks.implementation, kind);
+        draft.take(reader.read(&mut blocks.implementation, kind));
+        if kind == Kind::RagRetrieval {
+            draft.input_schema = Some(with_query(draft.input_schema.take()));
+        }
+    } else {
+        blocks.implementation.rest();
+    }
+    draft.execution = blocks.execution.map(|mut block| execution::read(&mut block));
+    drop(blocks.implementation);
+    fields.ignore(&["builtin_template_id", "is_builtin_template", "is_system"]);
+    draft.finish(fields, defaults)
+}
+
+/// The slug is the identifier and the name is for people; a name alone has to serve as both.
+fn names(fields: &mut Fields<'_>, draft: &mut Draft, defaults: &Defaults) {
+    if fields.has("slug") || !fields.has("name") {
+        draft.name = draft::name(fields, "slug", defaults);
+        draft.display_name = fields.text("name").unwrap_or_default();
+        if draft.name.as_ref().is_some_and(|name| name.as_str() == draft.display_name) {
+            draft.display_name.clear();
+        }
+        return;
+    }
+    fields.ignore(&["slug"]);
+    let Some(name) = fields.text("name") else { return };
+    draft.name = ToolName::new(&name).ok();
+    if let Err(error) = ToolName::new(&name) {
+        let message = format!("{error}; keep it as the name for people and add a `slug` as the identifier");
+        fields.error("name", "invalid_name", message);
+    }
+}
+
+/// `schema` holds both schemas, or is the schema of the input itself.
+fn schemas(fields: &mut Fields<'_>, draft: &mut Draft) {
+    draft.input_schema = draft::schema(fields, "input_schema");
+    draft.output_schema = draft::schema(fields, "output_schema");
+    let Some(map) = fields.object("schema") else { return };
+    let both = map.contains_key("input") || map.contains_key("output");
+    if (draft.input_schema.is_some() && (!both || map.contains_key("input")))
+        || (draft.output_schema.is_some() && map.contains_key("output"))
+    {
+        fields.error(
+            "schema",
+            "conflicting_fields",
+            "says the same as `input_schema` or `output_schema`; keep one",
+        );
+        return;
+    }
+    if !both {
+        if !map.is_empty() {
+            draft.input_schema = Some(Value::Object(map));
+        }
+        return;
+    }
+    let mut schema = Fields::new("schema", map, fields.report());
+    if let Some(input) = draft::schema(&mut schema, "input") {
+        draft.input_schema = Some(input);
+    }
+    if let Some(output) = draft::schema(&mut schema, "output") {
+        draft.output_schema = Some(output);
+    }
+}
+
+struct Blocks<'r> {
+    implementation: Fields<'r>,
+    execution: Option<Fields<'r>>,
+}
+
+/// Finds the two blocks: on the top level, or inside `config_schema` as the registry stores them.
+fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
+    let report = fields.report();
+    let mut implementation = fields.nested("implementation_config");
+    let mut execution = fields.nested("execution_config");
+    if let Some(mut stored) = fields.nested("config_schema") {
+        for (key, slot) in [("implementation", &mut implementation), ("execution", &mut execution)] {
+            let Some(block) = stored.nested(key) else { continue };
+            if slot.is_some() {
+                stored.error(
+                    key,
+                    "conflicting_fields",
+                    format!("says the same as `{key}_config`; keep one of them"),
+                );
+            }
+            *slot = Some(block);
+        }
+    }
+    let implementation =
+        implementation.unwrap_or_else(|| Fields::new("implementation_config", Map::new(), report));
+    Blocks { implementation, execution }
+}
+
+/// `implementation_type` wins; the `type` of the configuration is the fallback, also for `custom`.
+fn kind(fields: &mut Fields<'_>, config: &mut Fields<'_>) -> Option<Kind> {
+    let outer = fields.text("implementation_type");
+    let inner = config.text("type");
+    let (word, place) = match (outer.as_deref(), inner) {
+        (Some("custom"), Some(inner)) if inner != "custom" => (inner, "implementation_config.type"),
+        (Some(outer), _) => (outer.to_owned(), "implementation_type"),
+        (None, Some(inner)) => (inner, "implementation_config.type"),
+        (None, None) if fields.has("artifact_id") => return Some(Kind::Artifact),
+        (None, None) if fields.has("builtin_key") => return Some(Kind::Function),
+        (None, None) => {
+            fields.missing("implementation_type", &format!("one of {}", TYPES.join(", ")));
+            return None;
+        }
+    };
+    if word == "custom" {
+        let message = "`custom` does not say how the tool runs; name a `type` in `implementation_config`";
+        fields.error("implementation_type", "missing_field", message);
+        return None;
+    }
+    let kind = Kind::parse(&word);
+    if kind.is_none() {
+        fields.report().error(place, "unknown_type", not_one_of(&word, &TYPES));
+    }
+    kind
+}
+
+/// The registry keeps some settings beside the configuration.
+fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>) {
+    for key in ["artifact_id", "artifact_version"] {
+        if let Some(text) = fields.text(key) {
+            config.put(key, text);
+        }
+    }
+    if let Some(text) = fields.text("builtin_key") {
+        config.put("function", text);
+    }
+}
+
+/// Says what is missing where a type of this form demands more than the canonical one does.
+fn required(config: &Fields<'_>, kind: Kind) {
+    let lacks = |keys: &[&str]| keys.iter().all(|key| !config.has(key));
+    match kind {
+        Kind::Mcp if lacks(&["server_url", "server"]) => {
+            config.missing("server_url", "the address of the MCP server");
+        }
+        Kind::AgentCall if lacks(&["target_agent_slug", "target_agent_id"]) => {
+            config.missing("target_agent_slug", "the agent, by `target_agent_slug` or `target_agent_id`");
+        }
+        Kind::Http if lacks(&["url", "urlTemplate", "url_template", "steps"]) => {
+            config.missing("url", "a URL that starts with `http://` or `https://`");
+        }
+        _ => {}
+    }
+}
+
+/// A retrieval tool always has a required `query`.
+fn with_query(schema: Option<Value>) -> Value {
+    let Some(Value::Object(mut schema)) = schema else {
+        return with_query(Some(json!({ "type": "object" })));
+    };
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        properties
+            .entry("query")
+            .or_insert_with(|| json!({ "type": "string", "description": "What to look for" }));
+    }
+    let required = schema.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required
+        && !required.iter().any(|name| name == "query")
+    {
+        required.push(json!("query"));
+    }
+    schema.entry("type").or_insert_with(|| json!("object"));
+    Value::Object(schema)
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

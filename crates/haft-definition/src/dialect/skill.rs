@@ -1,0 +1,98 @@
+//! `.skill`: front matter and a body; as JSON the body is a key.
+
+use super::canonical;
+use super::draft::{self, Draft, Finished};
+use super::execution;
+use super::fields::Fields;
+use super::implementation;
+use super::reading::Defaults;
+use haft_core::implementation::{Implementation, Notation, Script, ScriptRuntime};
+
+#[derive(Clone, Copy)]
+enum Runtime {
+    Script(ScriptRuntime),
+    Wasm,
+}
+
+pub(super) fn read(mut fields: Fields<'_>, body: Option<String>, defaults: &Defaults) -> Option<Finished> {
+    let mut draft = Draft { name: draft::name(&mut fields, "name", defaults), ..Draft::default() };
+    if let Some(key) = fields.spelling(&["parameters", "input_schema"]) {
+        draft.input_schema = draft::schema(&mut fields, key);
+    }
+    draft.output_schema = draft::schema(&mut fields, "output_schema");
+    if fields.has("implementation") {
+        other_implementation(&mut fields, &mut draft, body.as_deref());
+    } else {
+        draft.implementation = script(&mut fields, body);
+    }
+    if let Some(timeout) = execution::timeout(&mut fields) {
+        if draft.timeout_ms.is_some() {
+            fields.error("timeout", "conflicting_fields", "is given in `implementation` too; keep one");
+        }
+        draft.timeout_ms = Some(timeout);
+    }
+    draft.finish(fields, defaults)
+}
+
+/// A `.skill` may hold any implementation; then there is nothing for a body to say.
+fn other_implementation(fields: &mut Fields<'_>, draft: &mut Draft, body: Option<&str>) {
+    canonical::implementation(fields, draft, Notation::Dollar);
+    if body.is_some_and(|body| !body.trim().is_empty()) {
+        fields.error(
+            "implementation",
+            "conflicting_fields",
+            "there is a script after the second `---` too; keep one, or say `runtime` instead",
+        );
+    }
+    fields.ignore(&["runtime", "implementation_type"]);
+}
+
+fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementation> {
+    let runtimes = [
+        ("bash", Runtime::Script(ScriptRuntime::Bash)),
+        ("python", Runtime::Script(ScriptRuntime::Python)),
+        ("wasm", Runtime::Wasm),
+    ];
+    if !fields.has("runtime") {
+        fields.missing("runtime", "`bash`, `python` or `wasm`");
+    }
+    let runtime = fields.choice("runtime", &runtimes);
+    let body = match (fields.has("body"), text) {
+        (true, Some(text)) if !text.trim().is_empty() => {
+            fields.error(
+                "body",
+                "conflicting_fields",
+                "there is a script after the second `---` too; keep one",
+            );
+            return None;
+        }
+        (true, _) => Some(fields.text("body")?),
+        (false, text) => text,
+    };
+    fields.ignore(&["body"]);
+    match runtime? {
+        Runtime::Script(runtime) => {
+            if body.is_none() {
+                fields.missing("body", "the text of the script");
+            }
+            body.map(|body| Implementation::Script(Script { runtime, body }))
+        }
+        Runtime::Wasm => wasm(fields, body.as_deref().unwrap_or_default()),
+    }
+}
+
+/// A module is a file of the bundle, or its bytes in base64 as the body.
+fn wasm(fields: &mut Fields<'_>, body: &str) -> Option<Implementation> {
+    let file = fields.text("file");
+    let base64: String = body.split_whitespace().collect();
+    let base64 = (!base64.is_empty()).then_some(base64);
+    if file.is_none() && base64.is_none() {
+        fields.missing("file", "the module's file, or its bytes in base64 as the body");
+        return None;
+    }
+    Some(Implementation::Wasm(implementation::wasm(fields, file, base64)))
+}
+
+#[cfg(test)]
+#[path = "skill_tests.rs"]
+mod tests;

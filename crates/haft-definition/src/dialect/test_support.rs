@@ -1,0 +1,30 @@
+//! What the tests of the dialects share.
+
+use super::{Defaults, ParsedDefinition, read, read_value};
+use haft_core::catalog::FileForm;
+
+/// Reads a text that must be right and raise no doubt.
+pub(super) fn good(text: &str, form: FileForm) -> ParsedDefinition {
+    let reading = read(text, form, &Defaults::default()).unwrap();
+    assert_eq!(reading.warnings, [], "{text}");
+    reading
+}
+
+/// Returns the canonical JSON of what a text defines.
+pub(super) fn canonical(text: &str, form: FileForm) -> String {
+    serde_json::to_string_pretty(&good(text, form).spec).unwrap()
+}
+
+/// Returns everything that is wrong with a text, or else doubtful, one per line.
+pub(super) fn findings(text: &str, form: FileForm) -> String {
+    let problems = match read(text, form, &Defaults::default()) {
+        Ok(reading) => reading.warnings,
+        Err(problems) => problems,
+    };
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads a request body that must be right.
+pub(super) fn body(value: serde_json::Value) -> ParsedDefinition {
+    read_value(value, &Defaults::default()).unwrap()
+}

@@ -1,0 +1,239 @@
+//! One definition, in the form of a model's API.
+
+use serde_json::{Map, Value, json};
+
+use super::root::plain_root;
+use super::tokens::estimate_tokens;
+use super::{gemini, strict};
+use haft_core::problem::Problem;
+use haft_core::spec::ToolSpec;
+
+/// In whose form a definition is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For OpenAI's chat completions: `{"type":"function","function":{…}}`.
+    OpenAi,
+    /// The same in strict mode, where the schema allows that.
+    OpenAiStrict,
+    /// For OpenAI's responses: `{"type":"function","name",…}`.
+    OpenAiResponses,
+    /// The same in strict mode, where the schema allows that.
+    OpenAiResponsesStrict,
+    /// `{"name","description","input_schema"}`.
+    Anthropic,
+    /// An entry of `functionDeclarations`: `{"name","description","parametersJsonSchema"}`.
+    Gemini,
+    /// An entry of `tools/list`: `{"name","description","inputSchema"}`, with `outputSchema` and `annotations`.
+    Mcp,
+}
+
+impl Format {
+    /// The names that [`Format::parse`] reads, for messages.
+    pub const NAMES: &'static str = "`openai`, `openai-responses`, `anthropic`, `gemini`, `mcp`";
+
+    /// Reads the name used in a query.
+    pub fn parse(text: &str) -> Option<Format> {
+        match text {
+            "openai" => Some(Format::OpenAi),
+            "openai-responses" => Some(Format::OpenAiResponses),
+            "anthropic" => Some(Format::Anthropic),
+            "gemini" => Some(Format::Gemini),
+            "mcp" => Some(Format::Mcp),
+            _ => None,
+        }
+    }
+
+    /// Returns the strict form, where there is one.
+    #[must_use]
+    pub fn strict(self) -> Option<Format> {
+        match self {
+            Format::OpenAi | Format::OpenAiStrict => Some(Format::OpenAiStrict),
+            Format::OpenAiResponses | Format::OpenAiResponsesStrict => Some(Format::OpenAiResponsesStrict),
+            Format::Anthropic | Format::Gemini | Format::Mcp => None,
+        }
+    }
+}
+
+/// A definition as it is handed to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    /// What the model's API takes.
+    pub value: Value,
+    /// About how many tokens of the model's context it takes: words are counted, no vocabulary is asked.
+    pub tokens: usize,
+    /// What could not be said as the tool's own schema says it.
+    pub warnings: Vec<Problem>,
+}
+
+/// Writes one definition under the name that the model will use.
+pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Definition {
+    let (value, warnings) = match format {
+        Format::Mcp => (mcp(spec, model_name), Vec::new()),
+        _ => for_model(spec, model_name, format),
+    };
+    Definition { tokens: estimate_tokens(&value), value, warnings }
+}
+
+fn for_model(spec: &ToolSpec, model_name: &str, format: Format) -> (Value, Vec<Problem>) {
+    let (schema, mut warnings) = plain_root(&spec.input_schema);
+    let description = &spec.description;
+    let value = match format {
+        Format::Anthropic => json!({"name": model_name, "description": description, "input_schema": schema}),
+        Format::Gemini => {
+            let schema = gemini::rewrite(schema);
+            json!({"name": model_name, "description": description, "parametersJsonSchema": schema})
+        }
+        Format::OpenAi => {
+            json!({"type": "function", "function":
+                {"name": model_name, "description": description, "parameters": schema}})
+        }
+        Format::OpenAiStrict => {
+            let (schema, strict) = strictly(schema, &mut warnings);
+            json!({"type": "function", "function":
+                {"name": model_name, "description": description, "parameters": schema, "strict": strict}})
+        }
+        // This API takes what says nothing for strict.
+        Format::OpenAiResponses | Format::OpenAiResponsesStrict => {
+            let (schema, strict) = match format {
+                Format::OpenAiResponsesStrict => strictly(schema, &mut warnings),
+                _ => (Value::Object(schema), false),
+            };
+            json!({"type": "function", "name": model_name, "description": description,
+                   "parameters": schema, "strict": strict})
+        }
+        Format::Mcp => mcp(spec, model_name),
+    };
+    (value, warnings)
+}
+
+/// Rewrites a schema for strict mode; one that cannot be said there is given as it is.
+fn strictly(schema: Map<String, Value>, warnings: &mut Vec<Problem>) -> (Value, bool) {
+    match strict::rewrite(schema.clone()) {
+        Ok(schema) => (schema, true),
+        Err(problems) => {
+            warnings.extend(problems);
+            (Value::Object(schema), false)
+        }
+    }
+}
+
+/// What the protocol lists of a tool, as far as there is something to say.
+fn mcp(spec: &ToolSpec, model_name: &str) -> Value {
+    let mut tool = Map::new();
+    let mut set = |key: &str, value: Value| drop(tool.insert(key.to_owned(), value));
+    set("name", model_name.into());
+    if !spec.display_name.is_empty() {
+        set("title", spec.display_name.as_str().into());
+    }
+    set("description", spec.description.as_str().into());
+    set("inputSchema", object_schema(&spec.input_schema));
+    // The protocol takes the schema of an object only.
+    if spec.output_schema.get("type").is_some_and(|kind| kind == "object") {
+        set("outputSchema", spec.output_schema.clone());
+    }
+    if spec.execution.is_pure {
+        set("annotations", json!({"readOnlyHint": true, "idempotentHint": true}));
+    }
+    Value::Object(tool)
+}
+
+/// Clients insist on an object with properties, also where a tool takes no arguments.
+fn object_schema(schema: &Value) -> Value {
+    let mut map = schema.as_object().cloned().unwrap_or_default();
+    if !map.contains_key("type") {
+        map.shift_insert(0, "type".to_owned(), Value::from("object"));
+    }
+    map.entry("properties").or_insert_with(|| json!({}));
+    Value::Object(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_core::implementation::{Function, Implementation};
+    use haft_core::name::ToolName;
+
+    #[test]
+    fn the_two_forms() {
+        let mut spec = ToolSpec::new(
+            ToolName::new("weather-check").unwrap(),
+            Implementation::Function(Function::new("f")),
+        );
+        spec.description = "Check current weather for a location".into();
+        spec.input_schema =
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        assert_eq!(
+            definition(&spec, "weather-check", Format::OpenAi).value,
+            json!({"type": "function", "function": {
+                "name": "weather-check",
+                "description": "Check current weather for a location",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            }})
+        );
+        spec.input_schema = json!({});
+        assert_eq!(
+            definition(&spec, "w", Format::Anthropic).value,
+            json!({"name": "w", "description": "Check current weather for a location",
+                   "input_schema": {"type": "object", "properties": {}}})
+        );
+    }
+
+    #[test]
+    fn the_forms_of_gemini_and_mcp() {
+        let function = Function::new("f");
+        let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
+        spec.description = "Adds".into();
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        spec.input_schema = schema.clone();
+        let check = |spec: &ToolSpec, format: &str, expected: Value| {
+            assert_eq!(definition(spec, "sum", Format::parse(format).unwrap()).value, expected);
+        };
+        check(&spec, "gemini", json!({"name": "sum", "description": "Adds", "parametersJsonSchema": schema}));
+        check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
+        spec.output_schema = json!({"type": "integer"});
+        check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
+        spec.output_schema = schema.clone();
+        spec.execution.is_pure = true;
+        spec.display_name = "Sum".into();
+        check(
+            &spec,
+            "mcp",
+            json!({"name": "sum", "description": "Adds", "inputSchema": schema, "title": "Sum",
+                   "outputSchema": schema, "annotations": {"readOnlyHint": true, "idempotentHint": true}}),
+        );
+    }
+
+    #[test]
+    fn both_apis_of_openai_loosely_and_strictly() {
+        let function = Function::new("f");
+        let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
+        spec.description = "Adds".into();
+        spec.input_schema = json!({"properties": {"a": {"type": "integer"}}});
+        let loose = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        let strict = json!({"type": "object", "properties": {"a": {"type": ["integer", "null"]}},
+                            "required": ["a"], "additionalProperties": false});
+        let responses = |schema: &Value, strict: bool| json!({"type": "function", "name": "sum", "description": "Adds", "parameters": schema, "strict": strict});
+        let chat = |schema: &Value, strict: bool| {
+            json!({"type": "function", "function":
+                {"name": "sum", "description": "Adds", "parameters": schema, "strict": strict}})
+        };
+        let format = |text: &str| Format::parse(text).unwrap();
+        let written = |spec: &ToolSpec, format: Format| definition(spec, "sum", format);
+        let strictly = |text: &str| format(text).strict().unwrap();
+        assert_eq!(written(&spec, format("openai-responses")).value, responses(&loose, false));
+        assert_eq!(written(&spec, strictly("openai-responses")).value, responses(&strict, true));
+        assert_eq!(written(&spec, strictly("openai")).value, chat(&strict, true));
+        assert_eq!(format("anthropic").strict(), None);
+
+        spec.input_schema = json!({"properties": {"a": {"type": "object"}}});
+        let loose = json!({"type": "object", "properties": {"a": {"type": "object"}}});
+        let made = written(&spec, strictly("openai"));
+        assert_eq!(made.value, chat(&loose, false));
+        assert_eq!(
+            made.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                "`input_schema.a`: an object with keys of its own cannot be said in strict mode: declare its properties"
+            ]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! The part of JSON Schema that Gemini knows. What else a schema says goes into descriptions; a call is checked against
+//! the definition anyway.
+
+use serde_json::{Map, Value, json};
+
+use super::parts::{branches, definition_name, description, has_type, joined};
+
+/// The keywords that Gemini documents.
+const KEPT: [&str; 15] = [
+    "type",
+    "format",
+    "title",
+    "enum",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "properties",
+    "additionalProperties",
+    "required",
+    "anyOf",
+    "$defs",
+];
+/// How deep a schema is followed; what is stored goes no deeper.
+const MAX_DEPTH: usize = 64;
+
+/// Rewrites a schema.
+pub(super) fn rewrite(schema: Map<String, Value>) -> Value {
+    let root = Value::Object(schema);
+    subschema(&root, &root, MAX_DEPTH)
+}
+
+fn subschema(root: &Value, schema: &Value, depth: usize) -> Value {
+    let Value::Object(own) = schema else { return json!({}) };
+    let Some(depth) = depth.checked_sub(1) else { return json!({}) };
+    if let Some(Value::String(reference)) = own.get("$ref") {
+        return refer(own, reference);
+    }
+    let all = joined(root, own);
+    let own = all.as_ref().unwrap_or(own);
+    let mut made = Map::new();
+    for (key, value) in own {
+        if KEPT.contains(&key.as_str()) {
+            made.insert(key.clone(), keyword(root, key, value, depth));
+        }
+    }
+    if let Some(choice) = branches(own) {
+        made.insert("anyOf".to_owned(), choice.iter().map(|one| subschema(root, one, depth)).collect());
+    }
+    if let Some(Value::Object(older)) = own.get("definitions") {
+        let entry = made.entry("$defs").or_insert_with(|| json!({}));
+        for (name, schema) in older {
+            if let Value::Object(all) = entry {
+                all.entry(name.as_str()).or_insert_with(|| subschema(root, schema, depth));
+            }
+        }
+    }
+    values(own, &mut made);
+    if let Some(text) = description(own, |key| KEPT.contains(&key)) {
+        made.insert("description".to_owned(), text.into());
+    }
+    Value::Object(made)
+}
+
+fn keyword(root: &Value, key: &str, value: &Value, depth: usize) -> Value {
+    match (key, value) {
+        ("properties" | "$defs", Value::Object(map)) => {
+            map.iter().map(|(name, schema)| (name.clone(), subschema(root, schema, depth))).collect()
+        }
+        ("prefixItems", Value::Array(list)) => list.iter().map(|one| subschema(root, one, depth)).collect(),
+        ("items" | "additionalProperties", Value::Object(_)) => subschema(root, value, depth),
+        _ => value.clone(),
+    }
+}
+
+/// A reference stands alone.
+fn refer(own: &Map<String, Value>, reference: &str) -> Value {
+    let place = definition_name(reference).map_or_else(
+        || reference.to_owned(),
+        |name| format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1")),
+    );
+    let mut made = match description(own, |_| false) {
+        Some(text) => json!({"anyOf": [{"$ref": place}], "description": text}),
+        None => json!({"$ref": place}),
+    };
+    // At the top the definitions stand beside it.
+    if let (Some(defs), Value::Object(made)) = (own.get("$defs"), &mut made) {
+        made.insert("$defs".to_owned(), defs.clone());
+    }
+    made
+}
+
+/// Only strings and numbers are listed; a constant is a list of one.
+fn values(own: &Map<String, Value>, made: &mut Map<String, Value>) {
+    let constant = own.get("const").map(|only| vec![only.clone()]);
+    let Some(mut list) = constant.or_else(|| own.get("enum").and_then(Value::as_array).cloned()) else {
+        return;
+    };
+    let had_null = list.contains(&Value::Null);
+    list.retain(|value| value.is_string() || value.is_number());
+    made.shift_remove("enum");
+    if had_null
+        && !list.is_empty()
+        && !has_type(own, "null")
+        && let Some(kind) = made.get_mut("type")
+    {
+        *kind = json!([kind.clone(), "null"]);
+    }
+    if !list.is_empty() {
+        made.insert("enum".to_owned(), Value::Array(list));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gemini_does_not_know_is_said_in_words() {
+        let check = |schema: Value, expected: Value| {
+            assert_eq!(rewrite(schema.as_object().unwrap().clone()), expected, "{schema}");
+        };
+        check(
+            json!({"$schema": "x", "type": "object", "properties": {
+                "n": {"type": "integer", "exclusiveMinimum": 0, "maximum": 9, "description": "How many"},
+                "s": {"type": "string", "minLength": 1, "pattern": "^a", "x-mine": 1},
+                "c": {"const": "on"}, "b": {"type": "boolean", "const": true}, "any": true,
+                "e": {"type": "string", "enum": ["a", null]},
+                "r": {"$ref": "#/definitions/t", "description": "A tree"},
+                "o": {"oneOf": [{"type": "string"}, {"$ref": "#/definitions/t"}]},
+                "l": {"allOf": [{"type": "array"}, {"items": {"type": "string", "uniqueItems": true}}]},
+            }, "required": ["n"], "definitions": {"t": {"type": "object", "additionalProperties": {"$ref": "#"}}}}),
+            json!({"type": "object", "properties": {
+                "n": {"type": "integer", "maximum": 9, "description": "How many (exclusiveMinimum: 0)"},
+                "s": {"type": "string", "description": "pattern: \"^a\", minLength: 1"},
+                "c": {"enum": ["on"]}, "b": {"type": "boolean"}, "any": {},
+                "e": {"type": ["string", "null"], "enum": ["a"]},
+                "r": {"anyOf": [{"$ref": "#/$defs/t"}], "description": "A tree"},
+                "o": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/t"}]},
+                "l": {"type": "array", "items": {"type": "string", "description": "uniqueItems: true"}},
+            }, "required": ["n"], "$defs": {"t": {"type": "object", "additionalProperties": {"$ref": "#"}}}}),
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! From the arguments that a model sends back to those that the definition means.
+//!
+//! Strict mode makes a model send every property, and null for one that it would leave out; and some arguments are told
+//! under other names. Neither pass changes arguments that fit their schema as they are.
+
+use serde_json::{Map, Value};
+
+use super::names::told_argument;
+use super::parts::target;
+
+/// How many schemas of one value are looked at, and how deep.
+const MAX_SCHEMAS: usize = 200;
+const MAX_DEPTH: usize = 64;
+/// How many alternatives are tried, each with arguments of its own.
+const MAX_ALTERNATIVES: usize = 32;
+
+/// The arguments of a schema that models are told under other names, found once for all calls.
+#[derive(Debug, Default)]
+pub struct ArgumentAliases(Vec<ToldName>);
+
+#[derive(Debug)]
+struct ToldName {
+    told: String,
+    own: String,
+}
+
+impl ArgumentAliases {
+    /// Finds them.
+    pub fn of(schema: &Value) -> Self {
+        let Some(Value::Object(declared)) = schema.get("properties") else { return Self::default() };
+        let told =
+            declared.keys().filter_map(|own| Some(ToldName { told: told_argument(own)?, own: own.clone() }));
+        Self(told.filter(|name| !declared.contains_key(&name.told)).collect())
+    }
+
+    /// Gives arguments their own names back.
+    pub fn restore(&self, args: &mut Value) {
+        let Value::Object(args) = args else { return };
+        for ToldName { told, own } in &self.0 {
+            if !args.contains_key(own)
+                && let Some(value) = args.shift_remove(told)
+            {
+                args.insert(own.clone(), value);
+            }
+        }
+    }
+}
+
+/// Leaves out every null that stands for a property which may be left out and may not be null; tells whether there
+/// was one.
+pub fn drop_nulls(schema: &Value, args: &mut Value) -> bool {
+    let mut dropping = Dropping { root: schema, dropped: false };
+    dropping.value(&[schema], args, MAX_DEPTH);
+    dropping.dropped
+}
+
+/// Returns the arguments as each alternative at the top of a schema would have them: without the nulls of what it does
+/// not declare. Strict mode has one object for all alternatives, with the properties of every one.
+pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator<Item = Value> + 'a {
+    let all = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+    let args = args.as_object().filter(|args| args.values().any(Value::is_null));
+    all.take(MAX_ALTERNATIVES).filter_map(move |alternative| {
+        let alternative = match alternative.get("$ref").and_then(Value::as_str) {
+            Some(place) => target(schema, place)?,
+            None => alternative,
+        };
+        let declares = |name: &str| {
+            [schema, alternative]
+                .iter()
+                .any(|one| one.get("properties").is_some_and(|all| all.get(name).is_some()))
+        };
+        let mut own = args?.clone();
+        own.retain(|name, value| !value.is_null() || declares(name));
+        let mut own = Value::Object(own);
+        drop_nulls(alternative, &mut own);
+        Some(own)
+    })
+}
+
+struct Dropping<'a> {
+    root: &'a Value,
+    dropped: bool,
+}
+
+impl<'a> Dropping<'a> {
+    fn value(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        match value {
+            Value::Object(map) => {
+                let schemas = self.same_value(schemas);
+                self.object(&schemas, map, depth);
+            }
+            Value::Array(items) => {
+                let of_items: Vec<&Value> =
+                    self.same_value(schemas).into_iter().filter_map(|schema| schema.get("items")).collect();
+                for item in items {
+                    self.value(&of_items, item, depth);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn object(&mut self, schemas: &[&'a Map<String, Value>], map: &mut Map<String, Value>, depth: usize) {
+        map.retain(|name, value| {
+            let declaring = schemas.iter().filter(|schema| property(schema, name).is_some());
+            let leave_out = value.is_null()
+                && declaring.clone().any(|schema| !requires(schema, name))
+                && !declaring
+                    .clone()
+                    .filter_map(|schema| property(schema, name))
+                    .any(|one| self.takes_null(one, MAX_DEPTH));
+            self.dropped |= leave_out;
+            !leave_out
+        });
+        for (name, value) in map {
+            let inner: Vec<&Value> = schemas.iter().filter_map(|schema| property(schema, name)).collect();
+            self.value(&inner, value, depth);
+        }
+    }
+
+    /// Returns all schemas that may judge the same value, references followed.
+    fn same_value(&self, schemas: &[&'a Value]) -> Vec<&'a Map<String, Value>> {
+        let mut pending: Vec<&Value> = schemas.to_vec();
+        let mut found = Vec::new();
+        while let Some(schema) = pending.pop() {
+            let Value::Object(map) = schema else { continue };
+            if found.len() >= MAX_SCHEMAS {
+                break;
+            }
+            found.push(map);
+            pending
+                .extend(map.get("$ref").and_then(Value::as_str).and_then(|place| target(self.root, place)));
+            for key in ["allOf", "anyOf", "oneOf"] {
+                pending.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Tells whether a schema lets a value be null, as far as that can be told without judging one.
+    fn takes_null(&self, schema: &Value, depth: usize) -> bool {
+        let Value::Object(map) = schema else { return *schema == Value::Bool(true) };
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        let is_null = |value: &Value| value == "null";
+        let of = |key: &str, test: &dyn Fn(&Value) -> bool| map.get(key).is_none_or(test);
+        of("type", &|kind| is_null(kind) || kind.as_array().is_some_and(|all| all.iter().any(is_null)))
+            && of("enum", &|list| list.as_array().is_some_and(|list| list.contains(&Value::Null)))
+            && of("const", &Value::is_null)
+            && of("$ref", &|place| {
+                let found = place.as_str().and_then(|place| target(self.root, place));
+                found.is_none_or(|schema| self.takes_null(schema, depth))
+            })
+            && of("allOf", &|all| {
+                all.as_array().is_none_or(|all| all.iter().all(|one| self.takes_null(one, depth)))
+            })
+            && ["anyOf", "oneOf"].iter().all(|key| {
+                of(key, &|any| {
+                    any.as_array().is_none_or(|any| any.iter().any(|one| self.takes_null(one, depth)))
+                })
+            })
+    }
+}
+
+fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+fn requires(schema: &Map<String, Value>, name: &str) -> bool {
+    schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_null_is_left_out_where_the_property_may_be_left_out_and_not_be_null() {
+        let schema = json!({
+            "properties": {
+                "city": {"type": "string"}, "unit": {"type": "string", "enum": ["C", "F"]},
+                "days": {"type": ["integer", "null"]}, "any": {}, "tree": {"$ref": "#/$defs/tree"},
+                "list": {"type": "array", "items": {"properties": {"a": {"const": 1}, "b": {"anyOf": [{"type": "null"}]}}}},
+                "shape": {"oneOf": [
+                    {"properties": {"kind": {}, "size": {"type": "integer"}}, "required": ["kind"]},
+                    {"properties": {"kind": {}, "size": {"type": "string"}}, "required": ["kind", "size"]},
+                ]},
+            },
+            "required": ["city"],
+            "$defs": {"tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/tree"}}}},
+        });
+        let check = |args: Value, expected: Value| {
+            let mut made = args.clone();
+            assert_eq!(drop_nulls(&schema, &mut made), made != args, "{args}");
+            assert_eq!(made, expected, "{args}");
+        };
+        check(json!({"city": null, "unit": null}), json!({"city": null}));
+        check(
+            json!({"days": null, "any": null, "other": null}),
+            json!({"days": null, "any": null, "other": null}),
+        );
+        check(json!({"tree": {"left": {"left": null}}}), json!({"tree": {"left": {}}}));
+        check(json!({"tree": null}), json!({}));
+        check(json!({"list": [{"a": null, "b": null}, null]}), json!({"list": [{"b": null}, null]}));
+        check(json!({"shape": {"kind": 1, "size": null}}), json!({"shape": {"kind": 1}}));
+        check(json!("no object"), json!("no object"));
+    }
+
+    #[test]
+    fn each_alternative_is_without_the_nulls_of_the_others() {
+        let schema = json!({"oneOf": [
+            {"properties": {"action": {"const": "add"}, "text": {"type": "string"}, "note": {"type": ["string", "null"]}},
+             "required": ["action", "text"]},
+            {"$ref": "#/$defs/remove"},
+        ], "$defs": {"remove": {"properties": {"action": {"const": "remove"}, "number": {"type": "integer"}}}}});
+        let args = json!({"action": "remove", "text": null, "note": null, "number": 1, "stray": 2});
+        assert_eq!(
+            for_alternatives(&schema, &args).collect::<Vec<_>>(),
+            [
+                json!({"action": "remove", "text": null, "note": null, "number": 1, "stray": 2}),
+                json!({"action": "remove", "number": 1, "stray": 2}),
+            ]
+        );
+        assert_eq!(for_alternatives(&json!({}), &args).count(), 0);
+    }
+
+    #[test]
+    fn arguments_get_their_own_names_back() {
+        let schema = json!({"properties": {"$top": {}, "b": {}}});
+        let told = told_argument("$top").unwrap();
+        let check = |args: Value, expected: Value| {
+            let mut made = args.clone();
+            ArgumentAliases::of(&schema).restore(&mut made);
+            assert_eq!(made, expected, "{args}");
+        };
+        check(json!({&told: 1, "b": 2}), json!({"b": 2, "$top": 1}));
+        check(json!({&told: 1, "$top": 2}), json!({&told: 1, "$top": 2}));
+        check(json!({"x": 1}), json!({"x": 1}));
+    }
+}

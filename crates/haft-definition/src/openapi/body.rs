@@ -1,0 +1,233 @@
+//! Request bodies.
+
+use serde_json::{Map, Value, json};
+
+use super::arguments::Place;
+use super::document::{Document, Operation};
+use super::operation::{Draft, SkipError};
+use super::parameters::{Spelling, of_style};
+use haft_core::problem::excerpt;
+
+/// How deep `allOf` may nest in a body whose fields become arguments.
+const MAX_DEPTH: usize = 8;
+
+/// A body with more fields than these is one argument.
+const MAX_FIELDS: usize = 300;
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoded {
+    Json,
+    Form,
+    Text,
+}
+
+/// The fields of a body that is a plain map.
+#[derive(Default)]
+struct Fields<'d> {
+    properties: Vec<(&'d str, &'d Value)>,
+    required: Vec<&'d str>,
+}
+
+/// Reads the body of an operation into the draft of its tool.
+pub(super) fn read<'d>(
+    document: &'d Document,
+    operation: &Operation<'d>,
+    draft: &mut Draft<'d>,
+) -> Result<(), SkipError> {
+    let Some(body) = operation.value.get("requestBody") else { return Ok(()) };
+    let body = document.follow(body).map_err(|error| SkipError::Body(error.to_string()))?;
+    let required = body.get("required") == Some(&Value::Bool(true));
+    // Few authors say that a body is required; one that needs fields is optional only where they say so.
+    let needs_fields = body.get("required") != Some(&Value::Bool(false));
+    let content = body.get("content").and_then(Value::as_object);
+    let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(()) };
+    let Some((media, form, value)) = choose(content) else {
+        return unsupported(content, required, draft);
+    };
+    let schema = value.get("schema");
+    let fields =
+        schema.and_then(|schema| fields(document, schema, MAX_DEPTH)).filter(|f| !f.properties.is_empty());
+    match (form, fields) {
+        (Encoded::Json, Some(fields)) => {
+            draft.request.body = Some(flat(&fields, needs_fields, draft));
+            if media != "application/json" {
+                draft.content_type(media);
+            }
+        }
+        (Encoded::Form, Some(fields)) => {
+            styles(document, value, &fields, draft);
+            draft.request.body = Some(flat(&fields, needs_fields, draft));
+            draft.content_type(media);
+        }
+        (Encoded::Form, None) => return unsupported(content, required, draft),
+        (Encoded::Json | Encoded::Text, _) => whole(body, media, schema, form, draft),
+    }
+    draft.request.optional_body = !required && draft.request.body.is_some();
+    Ok(())
+}
+
+/// Takes the form that an `http` tool writes best.
+fn choose(content: &Map<String, Value>) -> Option<(&str, Encoded, &Value)> {
+    let plain = |media: &str| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let form = |media: &str| -> Option<(u8, Encoded, &'static str)> {
+        match plain(media).as_str() {
+            "application/json" => Some((0, Encoded::Json, "application/json")),
+            "*/*" | "application/*" => Some((2, Encoded::Json, "application/json")),
+            other if other.starts_with("multipart/") => None,
+            other if other.ends_with("+json") || other.contains("/json") => Some((1, Encoded::Json, "")),
+            "application/x-www-form-urlencoded" => Some((3, Encoded::Form, "")),
+            other if other.starts_with("text/") && !other.contains("xml") => Some((4, Encoded::Text, "")),
+            _ => None,
+        }
+    };
+    let known = content.iter().filter_map(|(media, value)| Some((form(media)?, media, value)));
+    let ((_, form, name), media, value) = known.min_by_key(|((rank, ..), ..)| *rank)?;
+    let media = if name.is_empty() { media.as_str() } else { name };
+    is_media(media).then_some((media, form, value))
+}
+
+/// Tells whether a text can stand in a header as a content type.
+pub(super) fn is_media(media: &str) -> bool {
+    media.len() <= 120 && media.bytes().all(|b| b.is_ascii_alphanumeric() || b"/.+-;= _*".contains(&b))
+}
+
+fn unsupported(content: &Map<String, Value>, required: bool, draft: &mut Draft<'_>) -> Result<(), SkipError> {
+    let media: Vec<String> =
+        content.keys().take(3).map(|media| format!("`{}`", excerpt(media, 60))).collect();
+    let media = media.join(", ");
+    if required {
+        return Err(SkipError::Media(media));
+    }
+    draft.doubt("unsupported_body", format!("the optional body is left out: {media} cannot be sent"));
+    Ok(())
+}
+
+/// Returns the fields of a map that says nothing else; `None` for whatever has to be sent as one piece.
+fn fields<'d>(document: &'d Document, schema: &'d Value, left: usize) -> Option<Fields<'d>> {
+    let left = left.checked_sub(1)?;
+    let map = document.follow(schema).ok()?.as_object()?;
+    let known = |key: &str| {
+        matches!(
+            key,
+            "type"
+                | "properties"
+                | "required"
+                | "description"
+                | "title"
+                | "example"
+                | "examples"
+                | "default"
+                | "minProperties"
+                | "maxProperties"
+                | "externalDocs"
+                | "xml"
+                | "deprecated"
+                | "allOf"
+                | "additionalProperties"
+                | "nullable"
+        ) || key.starts_with("x-")
+    };
+    let object = map.get("type").is_none_or(|kind| kind == "object");
+    let closed = map.get("additionalProperties").is_none_or(|more| *more == Value::Bool(false));
+    if !object || !closed || !map.keys().all(|key| known(key)) {
+        return None;
+    }
+    let mut found = Fields::default();
+    for part in map.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        let part = fields(document, part, left)?;
+        part.properties.into_iter().for_each(|(name, schema)| found.put(name, schema));
+        found.required.extend(part.required);
+    }
+    let properties = map.get("properties").and_then(Value::as_object);
+    if found.properties.len() + properties.map_or(0, Map::len) > MAX_FIELDS {
+        return None;
+    }
+    for (name, schema) in properties.into_iter().flatten() {
+        found.put(name, schema);
+    }
+    let required = map.get("required").and_then(Value::as_array).into_iter().flatten();
+    found.required.extend(required.filter_map(Value::as_str));
+    Some(found)
+}
+
+impl<'d> Fields<'d> {
+    fn put(&mut self, name: &'d str, schema: &'d Value) {
+        match self.properties.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = schema,
+            None => self.properties.push((name, schema)),
+        }
+    }
+}
+
+/// Makes every field an argument of its own. Where the body is optional, none of them is required.
+fn flat<'d>(fields: &Fields<'d>, required: bool, draft: &mut Draft<'d>) -> Value {
+    let mut body = Map::new();
+    for (name, schema) in &fields.properties {
+        let field = format!("body.{}", excerpt(name, 60));
+        let converted = draft.converter.convert(schema, &field);
+        if converted.get("readOnly") == Some(&Value::Bool(true)) {
+            continue;
+        }
+        let needed = required && fields.required.contains(name);
+        let template = draft.arguments.add(Place::Body, name, converted, needed);
+        body.insert((*name).to_owned(), json!(template));
+    }
+    Value::Object(body)
+}
+
+fn styles<'d>(document: &'d Document, value: &'d Value, fields: &Fields<'d>, draft: &mut Draft<'d>) {
+    for (name, encoding) in value.get("encoding").and_then(Value::as_object).into_iter().flatten() {
+        let schema = fields.properties.iter().find(|(field, _)| field == name).map(|(_, schema)| *schema);
+        let Some(schema) = schema.and_then(|schema| document.follow(schema).ok()) else { continue };
+        let is_map = schema.get("type").is_some_and(|kind| kind == "object");
+        if encoding.get("allowReserved") == Some(&Value::Bool(true)) {
+            draft.request.allow_reserved.push(name.clone());
+        }
+        if !is_map && schema.get("type").is_some_and(|kind| kind != "array") {
+            continue;
+        }
+        let style = encoding.get("style").and_then(Value::as_str).unwrap_or_default();
+        let explode = encoding.get("explode").and_then(Value::as_bool);
+        if style.is_empty() && explode.is_none() {
+            continue;
+        }
+        match of_style(style, explode, is_map) {
+            Some(Spelling::As(style)) => drop(draft.request.styles.insert(name.clone(), style)),
+            Some(Spelling::Repeated) => {}
+            None => {
+                let message = format!(
+                    "the style of the field `{}` is not known; lists are repeated",
+                    excerpt(name, 60)
+                );
+                draft.doubt("unsupported_style", message);
+            }
+        }
+    }
+}
+
+/// Makes the whole body one argument.
+fn whole<'d>(body: &'d Value, media: &str, schema: Option<&'d Value>, form: Encoded, draft: &mut Draft<'d>) {
+    let converted = match (form, schema) {
+        (Encoded::Text, _) => json!({"type": "string"}),
+        (_, Some(schema)) => draft.converter.convert(schema, "body"),
+        (_, None) => json!({}),
+    };
+    let mut map = match converted {
+        Value::Object(map) if map.contains_key("$ref") => {
+            Map::from_iter([("allOf".to_owned(), json!([map]))])
+        }
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    let words = super::text::clean(body.get("description").and_then(Value::as_str).unwrap_or_default(), 1000);
+    if !map.contains_key("description") {
+        let words = if words.is_empty() { "The body of the request".to_owned() } else { words };
+        map.insert("description".to_owned(), json!(words));
+    }
+    let required = body.get("required") == Some(&Value::Bool(true));
+    let template = draft.arguments.add(Place::Body, "body", Value::Object(map), required);
+    draft.request.body = Some(json!(template));
+    // With the type named, the template is the JSON value itself and not a text.
+    draft.content_type(media);
+}

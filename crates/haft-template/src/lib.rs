@@ -1,0 +1,49 @@
+//! Templates: one evaluator for the notations of the design, compiled once, never expanded twice.
+//!
+//! A text ([`Template`]) or a structure whose strings are texts ([`ValueTemplate`]) is parsed against a
+//! [`Scope`], which knows the declared arguments and the earlier steps. Rendering is pure: the caller fetches
+//! the secrets that [`Template::secrets`] names, and says by a [`EscapeContext`] where the result goes. The place alone
+//! decides how values are escaped; what a value contains is never read as template or as syntax of the place.
+//!
+//! | notation | means |
+//! | --- | --- |
+//! | `${name}`, `${a.b}` ([`Notation::Dollar`]) | a declared argument, else a secret; `${version}` last |
+//! | `${steps.NAME.path}` | the value of an earlier step |
+//! | `{{name}}`, `{{a.b}}`, `{{x \| default:10}}` ([`Notation::Braces`]) | a declared argument |
+//! | `{{if x}}…{{else}}…{{end}}` (`Braces`) | a choice, in text and as a key of a map or list item |
+//! | `${NAME}` (`Braces`) | a secret |
+//! | `$${` and `{{"{{"}}` | a literal `${` and `{{` |
+//!
+//! A missing required value is an error that names it. A missing optional one takes the default of the
+//! template, then the default of the schema, and otherwise is empty in text and left out of a structure.
+
+mod command;
+mod error;
+mod json_text;
+mod parse;
+mod place;
+mod python;
+mod reference;
+mod scripts;
+mod structure;
+mod text;
+mod url_text;
+mod variables;
+mod xml_text;
+
+pub use command::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
+pub use error::{RenderError, SyntaxError};
+pub use haft_core::implementation::Notation;
+pub use parse::overruled;
+pub use place::EscapeContext;
+pub use python::PythonTemplate;
+pub use reference::{Scope, Values};
+pub use scripts::script_secrets;
+pub use structure::{FieldError, ValueTemplate};
+pub use text::{Rendered, Template};
+pub use variables::{SecretName, is_variable, reserved_variable};
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod template_tests;
