@@ -55,6 +55,7 @@ const MEMBERS: &[Member] = &[
         "catalog, ledger, search, secrets, blobs; the only SQL",
         &["haft-core", "haft-definition"],
     ),
+    member("haft-search", "ranking tools for a query: BM25F and a static embedding; no I/O", &["haft-core"]),
     member("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
     member("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
     member(
@@ -71,6 +72,7 @@ const MEMBERS: &[Member] = &[
             "haft-wasm",
             "haft-mcp",
             "haft-store",
+            "haft-search",
             "haft-workspace",
             "haft-agent",
         ],
@@ -84,6 +86,7 @@ const MEMBERS: &[Member] = &[
             "haft-definition",
             "haft-macros",
             "haft-runtime",
+            "haft-search",
             "haft-builtins",
             "haft-wasm",
             "haft-mcp",
