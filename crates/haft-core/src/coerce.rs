@@ -15,6 +15,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::schema::walk::{includes_type, visit_declared};
+
 /// What is understood as `query`.
 const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
 /// How deep declared objects and arrays are looked into.
@@ -30,8 +32,15 @@ pub fn coerce(schema: &Value, args: Value) -> Value {
         other => return other,
     };
     rename(schema, &mut args);
-    properties(schema, &mut args, MAX_DEPTH);
-    Value::Object(args)
+    let mut args = Value::Object(args);
+    visit_declared(schema, &mut args, MAX_DEPTH, &|schema, value| {
+        if let Value::String(text) = &*value
+            && let Some(parsed) = parse_declared(schema, text)
+        {
+            *value = parsed;
+        }
+    });
+    args
 }
 
 /// Makes an object of arguments that are none.
@@ -78,64 +87,48 @@ fn only_required(schema: &Value) -> Option<&str> {
     }
 }
 
-fn properties(schema: &Value, args: &mut Map<String, Value>, depth: usize) {
-    let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
-    for (name, value) in args {
-        if let Some(schema) = declared.get(name) {
-            shape(schema, value, depth);
-        }
-    }
-}
-
-fn shape(schema: &Value, value: &mut Value, depth: usize) {
-    if let Value::String(text) = &*value
-        && let Some(meant) = spelled(schema, text)
-    {
-        *value = meant;
-    }
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Object(inner) => properties(schema, inner, depth),
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                for item in items {
-                    shape(schema, item, depth);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns what a string spells, where the schema wants that and no string.
-fn spelled(schema: &Value, text: &str) -> Option<Value> {
-    let wants = |kind: &str| wants(schema, kind);
-    if wants("string") {
+/// Parses a string as the type that the schema declares; `None` if the schema accepts strings or the text is not of
+/// that type.
+fn parse_declared(schema: &Value, text: &str) -> Option<Value> {
+    let accepts = |kind: &str| includes_type(schema.get("type"), kind);
+    if accepts("string") {
         return None;
     }
     let text = text.trim();
-    if wants("boolean") {
-        for (word, meant) in [("true", true), ("false", false)] {
+    if accepts("boolean") {
+        for (word, value) in [("true", true), ("false", false)] {
             if text.eq_ignore_ascii_case(word) {
-                return Some(Value::Bool(meant));
+                return Some(Value::Bool(value));
             }
         }
     }
-    let meant: Value = serde_json::from_str(text).ok()?;
-    let fits = match &meant {
-        Value::Object(_) => wants("object"),
-        Value::Array(_) => wants("array"),
-        Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
+    let parsed: Value = serde_json::from_str(text).ok()?;
+    let fits = match &parsed {
+        Value::Object(_) => accepts("object"),
+        Value::Array(_) => accepts("array"),
+        Value::Number(number) => accepts("number") || (accepts("integer") && !number.is_f64()),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     };
-    fits.then_some(meant)
+    fits.then_some(parsed)
 }
 
-/// Spells whole numbers as such where the schema declares integers: 5.0 is one to JSON Schema, and none to most
-/// functions. Arguments without a fraction cost a look.
-pub fn whole_numbers(schema: &Value, args: &mut Value) {
+/// Rewrites floats without a fraction as integers where the schema declares an integer: `5.0` is an integer to JSON
+/// Schema but not to most functions.
+pub fn normalize_integers(schema: &Value, args: &mut Value) {
     if has_float(args, MAX_DEPTH) {
-        spell_whole(schema, args, MAX_DEPTH);
+        visit_declared(schema, args, MAX_DEPTH, &|schema, value| {
+            let accepts = |kind: &str| includes_type(schema.get("type"), kind);
+            if value.is_f64()
+                && accepts("integer")
+                && !accepts("number")
+                && let Some(float) = value.as_f64().filter(|float| float.fract() == 0.0)
+                && float.abs() <= MAX_EXACT
+                // Formatting and parsing avoids a lossy cast.
+                && let Ok(integer) = format!("{float:.0}").parse::<i64>()
+            {
+                *value = integer.into();
+            }
+        });
     }
 }
 
@@ -151,46 +144,6 @@ fn has_float(value: &Value, depth: usize) -> bool {
         Value::Array(items) => items.iter().any(within),
         Value::Object(map) => map.values().any(within),
         _ => within(value),
-    }
-}
-
-fn spell_whole(schema: &Value, value: &mut Value, depth: usize) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Number(number) if wants(schema, "integer") && !wants(schema, "number") => {
-            if let Some(whole) = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)
-                && whole.abs() <= MAX_EXACT
-                // Its own text is the shortest way from one kind of number to the other.
-                && let Ok(whole) = format!("{whole:.0}").parse::<i64>()
-            {
-                *value = whole.into();
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                for item in items {
-                    spell_whole(schema, item, depth);
-                }
-            }
-        }
-        Value::Object(map) => {
-            let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
-            for (name, value) in map {
-                if let Some(schema) = declared.get(name) {
-                    spell_whole(schema, value, depth);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Tells whether a schema names a type.
-fn wants(schema: &Value, kind: &str) -> bool {
-    match schema.get("type") {
-        Some(Value::String(only)) => only == kind,
-        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
-        _ => false,
     }
 }
 
@@ -213,12 +166,12 @@ mod tests {
         }});
         let args = json!({"a": 5.0, "b": -1e3, "c": 5.0, "d": [1.0, 2], "e": {"f": 0.0}, "other": 5.0});
         let mut made = args.clone();
-        whole_numbers(&schema, &mut made);
+        normalize_integers(&schema, &mut made);
         let expected = json!({"a": 5, "b": -1000, "c": 5.0, "d": [1, 2], "e": {"f": 0}, "other": 5.0});
         assert_eq!(made.to_string(), expected.to_string());
         for untouched in [json!({"a": 5.5}), json!({"a": 1e300}), json!({"a": "5.0"}), json!({"a": 5})] {
             let mut made = untouched.clone();
-            whole_numbers(&schema, &mut made);
+            normalize_integers(&schema, &mut made);
             assert_eq!(made.to_string(), untouched.to_string());
         }
     }

@@ -1,18 +1,17 @@
 //! Turns the tools that an MCP server lists into definitions.
 
-mod normalize_schema;
-
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use self::normalize_schema::normalize_schema;
 use crate::export::distinct_name;
 use haft_core::implementation::{Implementation, Mcp};
 use haft_core::mcp::{ListedTool, MAX_TOOLS, McpServer};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, excerpt};
 use haft_core::schema::Schema;
+use haft_core::schema::normalize::normalize;
+use haft_core::schema::walk::includes_type;
 use haft_core::spec::{ToolSpec, empty_schema};
 
 /// The tag of tools of which their server says that they change nothing.
@@ -93,9 +92,8 @@ fn spec(server: &McpServer, tool: &ListedTool, name: ToolName) -> Result<ToolSpe
     }
     spec.policy = server.policy;
     spec.input_schema = schema("input_schema", &tool.input_schema)?;
-    let is_map =
-        |kind: &Value| kind == "object" || kind.as_array().is_some_and(|all| all.contains(&"object".into()));
-    if !spec.input_schema.get("type").is_none_or(is_map) {
+    let kind = spec.input_schema.get("type");
+    if kind.is_some() && !includes_type(kind, "object") {
         let message =
             "arguments are always a map, so no call could fit; the schema's `type` has to be `object`";
         return Err(Problem::new("input_schema.type", "invalid_value", message));
@@ -116,7 +114,7 @@ fn schema(field: &str, schema: &Value) -> Result<Value, Problem> {
         Value::Object(_) => match Schema::compile(field, schema) {
             Ok(_) => Ok(schema.clone()),
             Err(mut problems) => {
-                let softer = normalize_schema(schema);
+                let softer = normalize(schema);
                 if Schema::compile(field, &softer).is_ok() {
                     return Ok(softer);
                 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use haft_core::problem::Problem;
-use haft_core::schema::Schema;
+use haft_core::schema::{Schema, walk};
 use serde_json::{Map, Value};
 
 /// How deep schemas are compared.
@@ -157,8 +157,8 @@ fn constants(schema: &Value) -> Option<Vec<&Value>> {
 /// Follows `$ref` to a definition of the same document.
 fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MAX_DEPTH {
-        let target = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
-        match target.and_then(|pointer| root.pointer(pointer)) {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        match reference.and_then(|reference| walk::resolve(root, reference)) {
             Some(found) => schema = found,
             None => break,
         }

@@ -4,21 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::walk::{MAX_DEPTH, any_value, child_values, combined, resolve};
 use crate::problem::{Problem, excerpt};
 
 /// The most values (objects, arrays, scalars) in a schema.
 const MAX_NODES: usize = 20_000;
-/// The deepest nesting.
-const MAX_DEPTH: usize = 64;
 
 /// The most schemas that may judge one and the same value, references followed: `allOf` of references to `allOf`
 /// doubles with every level, so a small text can stand for millions of rules.
 const MAX_WEIGHT: u64 = 100_000;
-
-/// Keywords whose subschemas judge the same value as the schema that holds them.
-const SAME_VALUE_ONE: [&str; 4] = ["not", "if", "then", "else"];
-const SAME_VALUE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const SAME_VALUE_MAP: [&str; 1] = ["dependentSchemas"];
 
 /// Returns how many schemas judge one value at most, or everything that rules the schema out.
 pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
@@ -102,22 +96,7 @@ fn is_ambiguous(root: &Value) -> bool {
         ["$ref", "$dynamicRef"].iter().any(|key| value.get(key).is_some_and(Value::is_string))
     };
     let embedded = |value: &Value| value.get("$id").is_some_and(Value::is_string);
-    children(root).any(|child| any(child, &embedded)) && any(root, &refers)
-}
-
-fn any(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {
-    test(value) || children(value).any(|child| any(child, test))
-}
-
-fn children(value: &Value) -> impl Iterator<Item = &Value> {
-    let items = value.as_array().into_iter().flatten();
-    items.chain(value.as_object().into_iter().flat_map(|map| map.values()))
-}
-
-fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
-    let pointer = target.strip_prefix('#')?;
-    let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?;
-    root.pointer(&decoded)
+    child_values(root).any(|child| any_value(child, &embedded)) && any_value(root, &refers)
 }
 
 /// Weighs every schema within the root; returns the highest weight, or the code and message of what is wrong.
@@ -128,7 +107,7 @@ fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
     while let Some(schema) = pending.pop() {
         weigh(root, schema, &mut known)?;
         heaviest = heaviest.max(weight_of(&known, schema));
-        pending.extend(children(schema));
+        pending.extend(child_values(schema));
     }
     if heaviest > MAX_WEIGHT {
         let message = format!(
@@ -166,7 +145,7 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
     while let Some(step) = stack.pop() {
         match step {
             Step::Leave(schema) => {
-                let below = same_value(root, schema).into_iter().map(|next| weight_of(known, next));
+                let below = in_place(root, schema).into_iter().map(|next| weight_of(known, next));
                 let weight = below.fold(1_u64, u64::saturating_add);
                 known.insert(std::ptr::from_ref(schema), Visit::Done(weight));
             }
@@ -179,7 +158,7 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
                 None => {
                     known.insert(std::ptr::from_ref(schema), Visit::Open);
                     stack.push(Step::Leave(schema));
-                    stack.extend(same_value(root, schema).into_iter().map(Step::Enter));
+                    stack.extend(in_place(root, schema).into_iter().map(Step::Enter));
                 }
             },
         }
@@ -187,22 +166,16 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
     Ok(())
 }
 
-fn same_value<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
-    let Value::Object(map) = schema else { return Vec::new() };
-    let mut next = Vec::new();
-    for key in ["$ref", "$dynamicRef"] {
-        if let Some(Value::String(target)) = map.get(key) {
-            next.extend(resolve(root, target));
-        }
-    }
-    next.extend(SAME_VALUE_ONE.iter().filter_map(|key| map.get(*key)));
-    for key in SAME_VALUE_LIST {
-        next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-    }
-    for key in SAME_VALUE_MAP {
-        next.extend(map.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.values()));
-    }
-    next
+/// Returns the schemas that apply to the same value as this one, references followed.
+fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    let dynamic = schema.get("$dynamicRef").and_then(Value::as_str);
+    let single = ["not", "if", "then", "else"].into_iter().filter_map(|key| schema.get(key));
+    let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
+    combined(root, schema)
+        .chain(dynamic.and_then(|reference| resolve(root, reference)))
+        .chain(single)
+        .chain(dependent.into_iter().flat_map(|map| map.values()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The arguments that a schema declares, wherever at its top it does.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::Value;
 
-/// The most schemas that are looked at: references may multiply.
-const MAX_COUNT: usize = 200;
+use super::walk::combined;
+
+/// The maximum number of schemas that are visited, because references can multiply.
+const MAX_SCHEMAS: usize = 200;
 
 /// Returns the properties that a schema of arguments declares, each once: its own, and those of its alternatives and
 /// parts (`allOf`, `anyOf`, `oneOf`), references followed.
@@ -16,30 +18,19 @@ pub fn declared(root: &Value) -> Vec<(&str, &Value)> {
         return found;
     }
     let mut names: HashSet<&str> = found.iter().map(|(name, _)| *name).collect();
-    let (mut pending, mut looked) = (parts(root, root), 0);
-    pending.reverse();
-    while let Some(schema) = pending.pop() {
-        looked += 1;
-        if looked > MAX_COUNT {
-            break;
-        }
+    let mut pending = VecDeque::from_iter(combined(root, root));
+    for _ in 0..MAX_SCHEMAS {
+        let Some(schema) = pending.pop_front() else { break };
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             if names.insert(name) {
                 found.push((name, property));
             }
         }
-        pending.extend(parts(root, schema).into_iter().rev());
+        for part in combined(root, schema).collect::<Vec<_>>().into_iter().rev() {
+            pending.push_front(part);
+        }
     }
     found
-}
-
-/// Returns the schemas that judge the same value as this one.
-fn parts<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
-    let place = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
-    let referred = place.and_then(|pointer| root.pointer(pointer));
-    let listed =
-        ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
-    referred.into_iter().chain(listed).collect()
 }
 
 #[cfg(test)]

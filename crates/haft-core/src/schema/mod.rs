@@ -5,8 +5,9 @@
 mod bounds;
 mod declared;
 mod message;
-mod quick;
+pub mod normalize;
 mod validate;
+pub mod walk;
 
 pub use declared::declared;
 pub use validate::{Schema, Violation};

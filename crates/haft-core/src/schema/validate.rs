@@ -8,9 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::problem::Problem;
-use crate::schema::bounds;
+use crate::schema::{bounds, walk};
 use crate::schema::message::{message, unexpected};
-use crate::schema::quick::Quick;
 
 /// The most violations that are listed of one value.
 const MAX_VIOLATIONS: usize = 20;
@@ -29,12 +28,10 @@ const MAX_JUDGEMENTS_TO_FIRST: u64 = 20_000_000;
 pub struct Schema {
     /// `None` for the schema that accepts everything.
     validator: Option<Validator>,
-    /// For most values of plain schemas.
-    quick: Option<Quick>,
     /// How many schemas judge one value at most.
     weight: u64,
     /// Whether it has an `anyOf` or `oneOf`.
-    chooses: bool,
+    has_choices: bool,
 }
 
 impl fmt::Debug for Schema {
@@ -61,7 +58,7 @@ impl Schema {
     pub fn compile(field: &str, schema: &Value) -> Result<Self, Vec<Problem>> {
         let weight = bounds::check(field, schema)?;
         if accepts_everything(schema) {
-            return Ok(Self { validator: None, quick: None, weight, chooses: false });
+            return Ok(Self { validator: None, weight, has_choices: false });
         }
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -76,14 +73,14 @@ impl Schema {
                 let message = format!("not a valid JSON Schema: {}", message(&error));
                 vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
             })?;
-        Ok(Self { validator: Some(validator), quick: Quick::of(schema), weight, chooses: chooses(schema) })
+        Ok(Self { validator: Some(validator), weight, has_choices: has_choices(schema) })
     }
 
     /// Checks a value; returns the violations, bounded in number and length.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let Some(validator) = &self.validator else { return Ok(()) };
         // Nearly every value is valid, and to know that takes no memory.
-        if self.quick.as_ref().is_some_and(|quick| quick.accepts(value)) || validator.is_valid(value) {
+        if validator.is_valid(value) {
             return Ok(());
         }
         let (nodes, depth) = measure(value);
@@ -94,7 +91,7 @@ impl Schema {
             violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
             return if violations.is_empty() { Ok(()) } else { Err(violations) };
         }
-        let most = if self.chooses { MAX_JUDGEMENTS } else { MAX_JUDGEMENTS_TO_FIRST };
+        let most = if self.has_choices { MAX_JUDGEMENTS } else { MAX_JUDGEMENTS_TO_FIRST };
         if judgements <= most {
             return validator.validate(value).map_err(|error| vec![violation(value, &error)]);
         }
@@ -103,14 +100,6 @@ impl Schema {
             code: "schema".to_owned(),
             message: "does not fit the schema; it is too large to say where".to_owned(),
         }])
-    }
-}
-
-#[cfg(test)]
-impl Schema {
-    /// Tells whether a value fits, without the quick look.
-    pub(super) fn fits_exactly(&self, value: &Value) -> bool {
-        self.validator.as_ref().is_none_or(|validator| validator.is_valid(value))
     }
 }
 
@@ -130,14 +119,8 @@ fn measure(value: &Value) -> (u64, u32) {
     (nodes, deepest)
 }
 
-fn chooses(schema: &Value) -> bool {
-    match schema {
-        Value::Array(items) => items.iter().any(chooses),
-        Value::Object(map) => {
-            map.contains_key("anyOf") || map.contains_key("oneOf") || map.values().any(chooses)
-        }
-        _ => false,
-    }
+fn has_choices(schema: &Value) -> bool {
+    walk::any_value(schema, &|value| value.get("anyOf").is_some() || value.get("oneOf").is_some())
 }
 
 fn accepts_everything(schema: &Value) -> bool {

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{branches, definition_name, description, has_type, joined};
+use super::parts::{branches, definition_name, description, joined};
+use haft_core::schema::walk::{MAX_DEPTH, includes_type, map_keyword};
 
 /// The keywords that Gemini documents.
 const KEPT: [&str; 15] = [
@@ -23,8 +24,6 @@ const KEPT: [&str; 15] = [
     "anyOf",
     "$defs",
 ];
-/// How deep a schema is followed; what is stored goes no deeper.
-const MAX_DEPTH: usize = 64;
 
 /// Rewrites a schema.
 pub(super) fn rewrite(schema: Map<String, Value>) -> Value {
@@ -43,7 +42,9 @@ fn subschema(root: &Value, schema: &Value, depth: usize) -> Value {
     let mut made = Map::new();
     for (key, value) in own {
         if KEPT.contains(&key.as_str()) {
-            made.insert(key.clone(), keyword(root, key, value, depth));
+            let is_closed = matches!(key.as_str(), "items" | "additionalProperties") && value.is_boolean();
+            let inner = |one: &Value| if is_closed { one.clone() } else { subschema(root, one, depth) };
+            made.insert(key.clone(), map_keyword(key, value, inner));
         }
     }
     if let Some(choice) = branches(own) {
@@ -62,17 +63,6 @@ fn subschema(root: &Value, schema: &Value, depth: usize) -> Value {
         made.insert("description".to_owned(), text.into());
     }
     Value::Object(made)
-}
-
-fn keyword(root: &Value, key: &str, value: &Value, depth: usize) -> Value {
-    match (key, value) {
-        ("properties" | "$defs", Value::Object(map)) => {
-            map.iter().map(|(name, schema)| (name.clone(), subschema(root, schema, depth))).collect()
-        }
-        ("prefixItems", Value::Array(list)) => list.iter().map(|one| subschema(root, one, depth)).collect(),
-        ("items" | "additionalProperties", Value::Object(_)) => subschema(root, value, depth),
-        _ => value.clone(),
-    }
 }
 
 /// A reference stands alone.
@@ -103,7 +93,7 @@ fn values(own: &Map<String, Value>, made: &mut Map<String, Value>) {
     made.shift_remove("enum");
     if had_null
         && !list.is_empty()
-        && !has_type(own, "null")
+        && !includes_type(own.get("type"), "null")
         && let Some(kind) = made.get_mut("type")
     {
         *kind = json!([kind.clone(), "null"]);

@@ -1,6 +1,7 @@
 //! What the parts of JSON Schema that models know have in common: references, `allOf`, and what becomes of keywords
 //! that they do not know.
 
+use haft_core::schema::walk::resolve;
 use serde_json::{Map, Value};
 
 /// The most schemas that are joined into one.
@@ -27,12 +28,6 @@ const REMARKS: [&str; 16] = [
     "maxProperties",
     "contentEncoding",
 ];
-
-/// Follows a reference within a schema.
-pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = reference.strip_prefix('#')?;
-    root.pointer(&percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?)
-}
 
 /// Returns the definition that a reference names: `#/$defs/NAME`, or `definitions` of older drafts.
 pub(super) fn definition_name(reference: &str) -> Option<String> {
@@ -80,7 +75,7 @@ impl Joining<'_> {
     }
 
     fn add_target(&mut self, reference: &str) -> bool {
-        target(self.root, reference).is_some_and(|schema| self.add(schema))
+        resolve(self.root, reference).is_some_and(|schema| self.add(schema))
     }
 
     fn properties(&mut self, properties: &Map<String, Value>) -> bool {
@@ -130,15 +125,6 @@ pub(super) fn branches(schema: &Map<String, Value>) -> Option<&Vec<Value>> {
 /// Tells whether a schema says which properties there are.
 pub(super) fn declares(schema: &Map<String, Value>) -> bool {
     schema.get("properties").and_then(Value::as_object).is_some_and(|properties| !properties.is_empty())
-}
-
-/// Tells whether a `type` has this word.
-pub(super) fn has_type(schema: &Map<String, Value>, wanted: &str) -> bool {
-    match schema.get("type") {
-        Some(Value::String(only)) => only == wanted,
-        Some(Value::Array(several)) => several.iter().any(|one| one == wanted),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

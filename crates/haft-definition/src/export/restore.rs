@@ -6,11 +6,10 @@
 use serde_json::{Map, Value};
 
 use super::names::told_argument;
-use super::parts::target;
+use haft_core::schema::walk::{MAX_DEPTH, combined, includes_type, lists_name, resolve};
 
 /// How many schemas of one value are looked at, and how deep.
 const MAX_SCHEMAS: usize = 200;
-const MAX_DEPTH: usize = 64;
 /// How many alternatives are tried, each with arguments of its own.
 const MAX_ALTERNATIVES: usize = 32;
 
@@ -61,7 +60,7 @@ pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator
     let args = args.as_object().filter(|args| args.values().any(Value::is_null));
     all.take(MAX_ALTERNATIVES).filter_map(move |alternative| {
         let alternative = match alternative.get("$ref").and_then(Value::as_str) {
-            Some(place) => target(schema, place)?,
+            Some(reference) => resolve(schema, reference)?,
             None => alternative,
         };
         let declares = |name: &str| {
@@ -105,7 +104,7 @@ impl<'a> Dropping<'a> {
         map.retain(|name, value| {
             let declaring = schemas.iter().filter(|schema| property(schema, name).is_some());
             let leave_out = value.is_null()
-                && declaring.clone().any(|schema| !requires(schema, name))
+                && declaring.clone().any(|schema| !lists_name(schema.get("required"), name))
                 && !declaring
                     .clone()
                     .filter_map(|schema| property(schema, name))
@@ -129,11 +128,7 @@ impl<'a> Dropping<'a> {
                 break;
             }
             found.push(map);
-            pending
-                .extend(map.get("$ref").and_then(Value::as_str).and_then(|place| target(self.root, place)));
-            for key in ["allOf", "anyOf", "oneOf"] {
-                pending.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-            }
+            pending.extend(combined(self.root, schema));
         }
         found
     }
@@ -142,13 +137,12 @@ impl<'a> Dropping<'a> {
     fn takes_null(&self, schema: &Value, depth: usize) -> bool {
         let Value::Object(map) = schema else { return *schema == Value::Bool(true) };
         let Some(depth) = depth.checked_sub(1) else { return true };
-        let is_null = |value: &Value| value == "null";
         let of = |key: &str, test: &dyn Fn(&Value) -> bool| map.get(key).is_none_or(test);
-        of("type", &|kind| is_null(kind) || kind.as_array().is_some_and(|all| all.iter().any(is_null)))
+        of("type", &|kind| includes_type(Some(kind), "null"))
             && of("enum", &|list| list.as_array().is_some_and(|list| list.contains(&Value::Null)))
             && of("const", &Value::is_null)
-            && of("$ref", &|place| {
-                let found = place.as_str().and_then(|place| target(self.root, place));
+            && of("$ref", &|reference| {
+                let found = reference.as_str().and_then(|reference| resolve(self.root, reference));
                 found.is_none_or(|schema| self.takes_null(schema, depth))
             })
             && of("allOf", &|all| {
@@ -164,10 +158,6 @@ impl<'a> Dropping<'a> {
 
 fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     schema.get("properties")?.get(name)
-}
-
-fn requires(schema: &Map<String, Value>, name: &str) -> bool {
-    schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 #[cfg(test)]

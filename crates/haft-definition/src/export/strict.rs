@@ -9,8 +9,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{branches, declares, definition, definition_name, description, has_type, joined};
+use super::parts::{branches, declares, definition, definition_name, description, joined};
 use haft_core::problem::{Problem, excerpt};
+use haft_core::schema::normalize::allow_null;
+use haft_core::schema::walk::{MAX_DEPTH, includes_type, lists_name};
 
 /// What OpenAI documents as the limits of one schema.
 const MAX_PROPERTIES: usize = 5000;
@@ -37,8 +39,6 @@ const KEPT: [&str; 10] = [
 ];
 /// The most places that are told.
 const MAX_PROBLEMS: usize = 5;
-/// How deep a schema is followed; what is stored goes no deeper.
-const MAX_DEPTH: usize = 64;
 
 /// Rewrites a schema, or tells what strict mode cannot say.
 pub(super) fn rewrite(schema: Map<String, Value>) -> Result<Value, Vec<Problem>> {
@@ -110,11 +110,11 @@ impl<'a> Rewriting<'a> {
             return self
                 .impossible(place, "this `allOf` cannot be said by one schema, which strict mode asks for");
         };
-        let simple = !has_type(&own, "object") && own.contains_key("type");
+        let simple = !includes_type(own.get("type"), "object") && own.contains_key("type");
         match branches(&own) {
             // Beside a type, or properties of its own, a choice only narrows.
             Some(choice) if !simple && !declares(&own) => self.choice(place, &own, choice, depth),
-            _ if has_type(&own, "object") || own.contains_key("properties") => {
+            _ if includes_type(own.get("type"), "object") || own.contains_key("properties") => {
                 Value::Object(self.object_of(place, &own, depth))
             }
             _ => self.plain(place, &own, depth),
@@ -160,9 +160,7 @@ impl<'a> Rewriting<'a> {
                 "an object with keys of its own cannot be said in strict mode: declare its properties",
             );
         }
-        let required = |name: &str| {
-            own.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
-        };
+        let required = |name: &str| lists_name(own.get("required"), name);
         let mut properties = Map::new();
         for (name, schema) in own.get("properties").and_then(Value::as_object).into_iter().flatten() {
             self.properties += 1;
@@ -192,7 +190,7 @@ impl<'a> Rewriting<'a> {
                 );
             }
         }
-        if has_type(&made, "array") {
+        if includes_type(made.get("type"), "array") {
             let Some(items) = own.get("items").filter(|_| !own.contains_key("prefixItems")) else {
                 let message = "strict mode takes lists of one kind of items only: say which by `items`";
                 return self.impossible(place, message);
@@ -315,37 +313,12 @@ fn types_of(own: &Map<String, Value>) -> Option<Value> {
     }
 }
 
-/// Lets a value be null, too.
+/// Makes a schema accept null, too.
 fn nullable(schema: Value) -> Value {
-    let Value::Object(mut own) = schema else { return schema };
-    let nothing = json!({"type": "null"});
-    if let Some(Value::Array(choice)) = own.get_mut("anyOf") {
-        if !choice.contains(&nothing) {
-            choice.push(nothing);
-        }
-        return Value::Object(own);
+    match schema {
+        Value::Object(map) => allow_null(map),
+        other => other,
     }
-    if own.contains_key("const") || own.contains_key("$ref") {
-        let text = own.shift_remove("description");
-        let mut made = json!({"anyOf": [own, nothing]});
-        if let (Some(text), Value::Object(made)) = (text, &mut made) {
-            made.insert("description".to_owned(), text);
-        }
-        return made;
-    }
-    match own.get_mut("type") {
-        Some(Value::Array(several)) if !several.iter().any(|one| one == "null") => {
-            several.push(json!("null"));
-        }
-        Some(kind @ Value::String(_)) if *kind != "null" => *kind = json!([kind.clone(), "null"]),
-        _ => {}
-    }
-    if let Some(Value::Array(list)) = own.get_mut("enum")
-        && !list.contains(&Value::Null)
-    {
-        list.push(Value::Null);
-    }
-    Value::Object(own)
 }
 
 #[cfg(test)]

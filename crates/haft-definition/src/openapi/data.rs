@@ -1,5 +1,6 @@
 //! Values that a schema quotes: examples, defaults, choices.
 
+use haft_core::schema::walk::any_value;
 use serde_json::Value;
 
 /// Returns how many values there are in a value and how many bytes their texts have; stops counting at a bound.
@@ -32,12 +33,5 @@ pub(super) fn is_quotable(value: &Value) -> bool {
 
 /// Tells whether a reader of the schema would take something in a value for a reference.
 pub(super) fn refers(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(refers),
-        Value::Object(map) => {
-            map.keys().any(|key| matches!(key.as_str(), "$ref" | "$dynamicRef" | "$id"))
-                || map.values().any(refers)
-        }
-        _ => false,
-    }
+    any_value(value, &|value| ["$ref", "$dynamicRef", "$id"].iter().any(|key| value.get(key).is_some()))
 }

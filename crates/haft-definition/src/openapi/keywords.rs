@@ -1,16 +1,13 @@
 //! The keywords of schemas: what each holds, so that only what is well-formed is taken over.
 
+use haft_core::schema::walk::{self, Subschemas};
 use serde_json::Value;
 
 /// What stands behind a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// A schema.
-    Schema,
-    /// A list of schemas.
-    Schemas,
-    /// A map of schemas.
-    SchemaMap,
+    /// Schemas.
+    Subschemas(Subschemas),
     /// Any value.
     Data,
     /// A list of values, not empty.
@@ -25,18 +22,11 @@ pub(super) enum Holds {
 
 /// Returns what a keyword holds; `None` for one that means nothing to JSON Schema 2020-12, or that is handled apart.
 pub(super) fn holds(keyword: &str) -> Option<Holds> {
+    if let Some(subschemas) = walk::subschemas(keyword) {
+        // Definitions are written where references need them.
+        return Some(Holds::Subschemas(subschemas)).filter(|_| !matches!(keyword, "$defs" | "definitions"));
+    }
     Some(match keyword {
-        "not"
-        | "additionalProperties"
-        | "contains"
-        | "propertyNames"
-        | "if"
-        | "then"
-        | "else"
-        | "unevaluatedItems"
-        | "unevaluatedProperties" => Holds::Schema,
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::Schemas,
-        "properties" | "patternProperties" | "dependentSchemas" => Holds::SchemaMap,
         "const" | "default" => Holds::Data,
         "enum" => Holds::Choices,
         "minimum" | "maximum" | "multipleOf" => Holds::Number,
@@ -61,7 +51,7 @@ pub(super) fn fits(holds: Holds, keyword: &str, value: &Value) -> bool {
         Holds::Choices => value.as_array().is_some_and(|list| !list.is_empty()),
         Holds::Names => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
         Holds::Data => true,
-        Holds::Schema | Holds::Schemas | Holds::SchemaMap => false,
+        Holds::Subschemas(_) => false,
     }
 }
 

@@ -13,7 +13,8 @@ use super::document::{Document, Edition, RefError, target};
 use super::keywords::{Holds, fits, holds, types};
 use super::text::clean;
 use haft_core::problem::Problem;
-use haft_core::schema::Schema;
+use haft_core::schema::normalize::{is_supported_pattern, normalize_keywords};
+use haft_core::schema::walk::Subschemas;
 
 /// The most bytes of a description within a schema.
 const MAX_DESCRIPTION: usize = 1000;
@@ -186,7 +187,7 @@ impl<'d> Converter<'d> {
             )
         });
         let has_rules =
-            rules.iter().any(|(key, _)| holds(key).is_some() || matches!(key.as_str(), "type" | "items"));
+            rules.iter().any(|(key, _)| *key == "type" || holds(key).is_some());
         let mut out = match target {
             Value::Object(target) if !has_rules && !target.contains_key("$ref") => target,
             target => {
@@ -201,7 +202,7 @@ impl<'d> Converter<'d> {
         for (key, value) in words {
             self.keyword(key, value, at, &mut out);
         }
-        Value::Object(out)
+        normalize_keywords(out)
     }
 
     /// Returns the name under which a reference stands in `$defs`.
@@ -229,12 +230,8 @@ impl<'d> Converter<'d> {
             }
             self.keyword(key, value, at, &mut out);
         }
-        exclusive(map, &mut out);
         drop_read_only(&mut out);
-        if map.get("nullable") == Some(&Value::Bool(true)) {
-            return nullable(out);
-        }
-        Value::Object(out)
+        normalize_keywords(out)
     }
 
     fn keyword(&mut self, key: &str, value: &'d Value, at: At<'_>, out: &mut Map<String, Value>) {
@@ -250,15 +247,11 @@ impl<'d> Converter<'d> {
                 }
                 known
             }
-            "items" => match value {
-                Value::Array(_) => {
-                    let items = self.list(value, at);
-                    out.extend(items.map(|items| ("prefixItems".to_owned(), items)));
-                    None
-                }
-                schema => Some(self.schema(schema, at.down(1))),
-            },
-            "exclusiveMinimum" | "exclusiveMaximum" => Some(value.clone()).filter(Value::is_number),
+            "items" if value.is_array() => self.list(value, at),
+            "nullable" => Some(value.clone()).filter(Value::is_boolean),
+            "exclusiveMinimum" | "exclusiveMaximum" => {
+                Some(value.clone()).filter(|value| value.is_number() || value.is_boolean())
+            }
             "example" if is_quotable(value) => {
                 out.insert("examples".to_owned(), json!([value]));
                 None
@@ -274,9 +267,9 @@ impl<'d> Converter<'d> {
     fn plain(&mut self, key: &str, value: &'d Value, at: At<'_>) -> Option<Value> {
         let kind = holds(key)?;
         match kind {
-            Holds::Schema => Some(self.schema(value, at.down(1))),
-            Holds::Schemas => self.list(value, at),
-            Holds::SchemaMap => self.map(key, value, at),
+            Holds::Subschemas(Subschemas::One) => Some(self.schema(value, at.down(1))),
+            Holds::Subschemas(Subschemas::List) => self.list(value, at),
+            Holds::Subschemas(Subschemas::Map) => self.map(key, value, at),
             _ if !fits(kind, key, value) => None,
             Holds::Text => {
                 let text = clean(value.as_str().unwrap_or_default(), MAX_DESCRIPTION);
@@ -346,20 +339,9 @@ impl<'d> Converter<'d> {
         if let Some(known) = self.patterns.borrow().get(pattern) {
             return *known;
         }
-        let compiles = Schema::compile("", &json!({"pattern": pattern})).is_ok();
+        let compiles = is_supported_pattern(pattern);
         self.patterns.borrow_mut().insert(pattern.to_owned(), compiles);
         compiles
-    }
-}
-
-/// `exclusiveMinimum: true` makes `minimum` exclusive, in 3.0.
-fn exclusive(map: &Map<String, Value>, out: &mut Map<String, Value>) {
-    for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        if map.get(flag) == Some(&Value::Bool(true))
-            && let Some(limit) = out.shift_remove(bound)
-        {
-            out.insert(flag.to_owned(), limit);
-        }
     }
 }
 
@@ -375,33 +357,4 @@ fn drop_read_only(out: &mut Map<String, Value>) {
     if let Some(Value::Array(required)) = out.get_mut("required") {
         required.retain(|name| !gone.iter().any(|gone| name == gone));
     }
-}
-
-/// `nullable: true` says that `null` is accepted too.
-fn nullable(mut out: Map<String, Value>) -> Value {
-    let null = || Value::from("null");
-    if out.is_empty() {
-        return Value::Object(out);
-    }
-    match out.get_mut("type") {
-        Some(Value::Array(types)) => {
-            if !types.contains(&null()) {
-                types.push(null());
-            }
-        }
-        Some(kind) => *kind = json!([kind.take(), "null"]),
-        None => {
-            let description = out.shift_remove("description");
-            let mut outer = Map::new();
-            outer.extend(description.map(|text| ("description".to_owned(), text)));
-            outer.insert("anyOf".to_owned(), json!([out, {"type": "null"}]));
-            return Value::Object(outer);
-        }
-    }
-    if let Some(Value::Array(choices)) = out.get_mut("enum")
-        && !choices.contains(&Value::Null)
-    {
-        choices.push(Value::Null);
-    }
-    Value::Object(out)
 }

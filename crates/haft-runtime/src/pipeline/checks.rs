@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::catalog::StoreError;
-use haft_core::coerce::{coerce, whole_numbers};
+use haft_core::coerce::{coerce, normalize_integers};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_core::spec::Validation;
@@ -53,7 +53,7 @@ pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), Call
         fitting.map(|own| *args = own).ok_or(violations)
     });
     if checked.is_ok() {
-        whole_numbers(&plan.spec.input_schema, args);
+        normalize_integers(&plan.spec.input_schema, args);
     }
     checked.map_err(|violations| {
         let list: Vec<_> = violations
