@@ -120,7 +120,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         workspace: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
-    let caller = Caller { elevated: true, ..Caller::nobody() };
+    let caller = Caller { elevated: true, ..Caller::anonymous() };
     let request = Request {
         principal: pipeline.principal(TenantId::default_tenant(), caller),
         args: args(),

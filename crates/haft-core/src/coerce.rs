@@ -1,37 +1,37 @@
-//! One pass that brings arguments a model has misspelled to the shape that their schema declares.
+//! Coercion of arguments: fixes common mistakes of models so that the arguments match their schema.
 //!
-//! It is pure and does no more than this, in this order:
+//! It applies these steps in this order:
 //!
-//! 1. arguments that are JSON in a string are that JSON;
-//! 2. arguments that are no object are the value of the only required property;
-//! 3. where a property `query` is declared and left out, the first of `q`, `search`, `search_query`, `question`,
-//!    `text` and `input` that the schema does not declare is taken for it; where a single undeclared scalar stands in
-//!    place of the only required property, it is taken for that;
-//! 4. in every declared property, and in the items of arrays: a string where the schema wants no string becomes the
-//!    object, array, number or boolean that it spells, if it spells one of the wanted type.
+//! 1. arguments that are a string with a JSON object become that object;
+//! 2. other arguments that are not an object become the value of the only required property;
+//! 3. if a declared property `query` is missing, the first of `q`, `search`, `search_query`, `question`, `text` and
+//!    `input` that is present and not declared is renamed to it; if the only required property is missing and there is
+//!    a single undeclared scalar, that is renamed to it;
+//! 4. a string in a declared property or array item whose schema does not accept strings is parsed as the declared
+//!    object, array, number or boolean, if possible.
 //!
-//! Whatever it does not understand stays as it is, for the check against the schema to name. It reads `type`,
-//! `properties`, `required` and `items` where they stand; it follows no `$ref` and no `anyOf`.
+//! Everything else stays as it is and is reported by validation. Only `type`, `properties`, `required` and `items` are
+//! read; `$ref` and `anyOf` are not followed.
 
 use serde_json::{Map, Value};
 
 use crate::schema::walk::{includes_type, visit_declared};
 
-/// What is understood as `query`.
-const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
-/// How deep declared objects and arrays are looked into.
+/// Aliases of `query`.
+const QUERY_ALIASES: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
+/// The maximum depth of coercion.
 const MAX_DEPTH: usize = 16;
 
-/// The largest whole number that a float tells apart from its neighbours.
-const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
+/// The largest integer that a float represents exactly.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Brings arguments to the shape that a schema declares, as far as that is plain.
+/// Coerces arguments to their schema.
 pub fn coerce(schema: &Value, args: Value) -> Value {
-    let mut args = match whole(schema, args) {
+    let mut args = match to_object(schema, args) {
         Value::Object(args) => args,
         other => return other,
     };
-    rename(schema, &mut args);
+    rename_aliases(schema, &mut args);
     let mut args = Value::Object(args);
     visit_declared(schema, &mut args, MAX_DEPTH, &|schema, value| {
         if let Value::String(text) = &*value
@@ -43,8 +43,8 @@ pub fn coerce(schema: &Value, args: Value) -> Value {
     args
 }
 
-/// Makes an object of arguments that are none.
-fn whole(schema: &Value, args: Value) -> Value {
+/// Converts arguments that are not an object.
+fn to_object(schema: &Value, args: Value) -> Value {
     let args = match args {
         Value::Object(_) => return args,
         Value::String(text) => match serde_json::from_str(&text) {
@@ -59,15 +59,15 @@ fn whole(schema: &Value, args: Value) -> Value {
     }
 }
 
-fn rename(schema: &Value, args: &mut Map<String, Value>) {
+fn rename_aliases(schema: &Value, args: &mut Map<String, Value>) {
     let declares = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
     if declares("query") && !args.contains_key("query") {
-        let alias = QUERY.into_iter().find(|alias| !declares(alias) && args.contains_key(*alias));
+        let alias = QUERY_ALIASES.into_iter().find(|alias| !declares(alias) && args.contains_key(*alias));
         if let Some(value) = alias.and_then(|alias| args.remove(alias)) {
             args.insert("query".to_owned(), value);
         }
     }
-    let Some(wanted) = only_required(schema).filter(|name| !args.contains_key(*name)) else { return };
+    let Some(required) = only_required(schema).filter(|name| !args.contains_key(*name)) else { return };
     let mut strays = args.iter().filter(|(name, _)| !declares(name));
     if let (Some((stray, value)), None) = (strays.next(), strays.next())
         && !value.is_object()
@@ -75,7 +75,7 @@ fn rename(schema: &Value, args: &mut Map<String, Value>) {
     {
         let stray = stray.clone();
         if let Some(value) = args.remove(&stray) {
-            args.insert(wanted.to_owned(), value);
+            args.insert(required.to_owned(), value);
         }
     }
 }
@@ -122,7 +122,7 @@ pub fn normalize_integers(schema: &Value, args: &mut Value) {
                 && accepts("integer")
                 && !accepts("number")
                 && let Some(float) = value.as_f64().filter(|float| float.fract() == 0.0)
-                && float.abs() <= MAX_EXACT
+                && float.abs() <= MAX_SAFE_INTEGER
                 // Formatting and parsing avoids a lossy cast.
                 && let Ok(integer) = format!("{float:.0}").parse::<i64>()
             {
@@ -134,7 +134,6 @@ pub fn normalize_integers(schema: &Value, args: &mut Value) {
 
 fn has_float(value: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
-    // Most values are plain; of those nothing is called.
     let within = |value: &Value| match value {
         Value::Number(number) => number.is_f64(),
         Value::Array(_) | Value::Object(_) => has_float(value, depth),
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_spelled_as_such_where_integers_are_declared() {
+    fn floats_without_fraction_become_declared_integers() {
         let schema = json!({"properties": {
             "a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {"type": "number"},
             "d": {"type": "array", "items": {"type": "integer"}}, "e": {"properties": {"f": {"type": "integer"}}},
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn values_take_the_type_that_is_declared() {
+    fn strings_are_parsed_as_the_declared_type() {
         let typed = |kind: Value| json!({"type": "object", "properties": {"a": {"type": kind}}});
         for (kind, given, expected) in [
             (json!("integer"), json!("3"), json!(3)),
@@ -193,7 +192,7 @@ mod tests {
         ] {
             check(&typed(kind), &json!({"a": given}), &json!({"a": expected}));
         }
-        // What does not spell the wanted type, or is wanted as it is, stays.
+        // Values that cannot be parsed, or that already match, are not changed.
         for (kind, given) in [
             (json!("integer"), json!("2.5")),
             (json!("integer"), json!("three")),
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_parts_are_looked_into() {
+    fn nested_properties_are_coerced() {
         let schema = json!({"properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
         }});
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_become_one() {
+    fn arguments_that_are_not_an_object_are_wrapped() {
         let one = json!({"properties": {"city": {"type": "string"}, "days": {}}, "required": ["city"]});
         check(&one, &json!("Oslo"), &json!({"city": "Oslo"}));
         check(&one, &json!("{\"city\": \"Oslo\"}"), &json!({"city": "Oslo"}));
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_and_the_only_required_property_are_found_under_other_names() {
+    fn aliases_of_query_and_of_the_only_required_property_are_renamed() {
         let search = json!({"properties": {"query": {"type": "string"}, "text": {}}, "required": ["query"]});
         check(&search, &json!({"q": "cats"}), &json!({"query": "cats"}));
         check(&search, &json!({"input": "cats", "text": "x"}), &json!({"query": "cats", "text": "x"}));
@@ -287,7 +286,7 @@ mod tests {
     proptest! {
         /// Whatever comes, it neither fails nor changes what already fits.
         #[test]
-        fn arguments_that_fit_stay(schema in any_json(), args in any_json()) {
+        fn valid_arguments_are_not_changed(schema in any_json(), args in any_json()) {
             let _ = coerce(&schema, args.clone());
             if let Ok(compiled) = crate::schema::Schema::compile("", &schema)
                 && args.is_object()

@@ -68,7 +68,7 @@ fn form_of(body: &Body) -> Result<FileForm, ApiError> {
 pub(crate) fn author_text(body: &Body, reading: &ParsedDefinition) -> Option<SourceText> {
     let (form, text) = (form_of(body).ok()?, body.text().ok()?);
     let laid_out = form != FileForm::Json || text.trim().contains('\n');
-    (laid_out && !reading.answered).then(|| SourceText { form, text: text.to_owned() })
+    (laid_out && !reading.from_api).then(|| SourceText { form, text: text.to_owned() })
 }
 
 /// Reads a text of a known form.
@@ -101,7 +101,7 @@ pub(crate) async fn check(
     }));
     let placed = |problems: &mut Vec<Problem>| {
         if let Some(SourceText { form, text }) = text.filter(|_| !problems.is_empty()) {
-            dialect::place(text, *form, problems);
+            dialect::locate(text, *form, problems);
         }
     };
     if !verdict.errors.is_empty() {

@@ -188,10 +188,10 @@ impl From<StoreError> for ApiError {
             StoreError::Conflict(message) => Self::new(ErrorCode::Conflict, message),
             StoreError::ReadOnly(message) => Self::new(ErrorCode::ReadOnly, message),
             StoreError::Invalid(problems) => Self::invalid_definition(&problems),
-            StoreError::Unavailable { doing, source } => {
+            StoreError::Unavailable { operation, source } => {
                 // The client learns what could not be done; paths and SQL stay in the log.
-                tracing::error!(doing, error = %source, "the store is not available");
-                let why = haft_core::catalog::in_the_way(&*source);
+                tracing::error!(operation, error = %source, "the store is not available");
+                let why = haft_core::catalog::StorageFault::find(&*source);
                 let why = why.map_or(String::new(), |why| format!(": {why}"));
                 let message = format!("the store cannot do this now{why}; see the log of the server");
                 Self::new(ErrorCode::StoreUnavailable, message)

@@ -7,7 +7,7 @@ use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, 
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
 use haft_core::spec::Policy;
-use haft_definition::check::names_user;
+use haft_definition::check::has_userinfo;
 use serde::Deserialize;
 use url::Url;
 use utoipa::ToSchema;
@@ -121,7 +121,7 @@ fn checked(url: String) -> Result<String, String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err("`url` must begin with http:// or https://".to_owned());
     }
-    if names_user(&url) {
+    if has_userinfo(&url) {
         return Err("`url` names a user before the host; send an `Authorization` header in its place: `headers`, with \
                     `${NAME}` for what is secret"
             .to_owned());

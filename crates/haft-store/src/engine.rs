@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_core::catalog::{StoreError, in_the_way};
+use haft_core::catalog::{StorageError, StorageFault, StoreError};
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::pool::PoolConnectionMetadata;
@@ -52,7 +52,21 @@ pub(crate) struct Engine {
 
 /// Turns a database fault to the error of the store.
 pub(crate) fn fault(doing: &str) -> impl FnOnce(sqlx::Error) -> StoreError + '_ {
-    move |source| StoreError::unavailable(doing, source)
+    move |source| match storage_fault(&source) {
+        Some(fault) => StoreError::unavailable(doing, StorageError::new(fault, &source)),
+        None => StoreError::unavailable(doing, source),
+    }
+}
+
+/// Returns the storage fault that the code of a database error means.
+fn storage_fault(error: &sqlx::Error) -> Option<StorageFault> {
+    let code = error.as_database_error()?.code()?;
+    // SQLSTATE codes of PostgreSQL have five characters. The low byte of a SQLite code is its primary code.
+    match (code.as_ref(), code.len() < 5, code.parse::<u32>().unwrap_or_default() & 0xff) {
+        ("53100", ..) | (_, true, 10 | 13) => Some(StorageFault::DiskFull),
+        ("25006", ..) | (_, true, 8) => Some(StorageFault::ReadOnly),
+        _ => None,
+    }
 }
 
 /// Tells whether a statement hit a unique constraint.
@@ -104,8 +118,9 @@ impl Engine {
         match Self::connect(Kind::Sqlite, &url, options).await {
             Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(fault(&doing))?), ..engine }),
             Err(error) => {
-                let why = in_the_way(&error).map_or(String::new(), |why| format!(" ({why})"));
-                Err(fault(&format!("{doing}{why}"))(error))
+                let fault_found = storage_fault(&error).or_else(|| StorageFault::find(&error));
+                let reason = fault_found.map_or(String::new(), |fault| format!(" ({fault})"));
+                Err(fault(&format!("{doing}{reason}"))(error))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::error::RenderError;
-use haft_core::schema::declared;
+use haft_core::schema::declared_properties;
 use haft_core::secret::Secret;
 
 /// What the templates of a tool may name.
@@ -22,7 +22,7 @@ impl Scope {
     pub fn of(input_schema: &Value) -> Self {
         let required = input_schema.get("required").and_then(Value::as_array);
         Self {
-            arguments: declared(input_schema)
+            arguments: declared_properties(input_schema)
                 .into_iter()
                 .map(|(name, schema)| (name.to_owned(), schema.get("default").cloned()))
                 .collect(),

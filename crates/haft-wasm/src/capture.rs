@@ -127,7 +127,7 @@ impl Buffer {
         {
             // A line that is full may have been cut within a secret.
             let left_out = u64::from(self.line.len() >= LINE);
-            let line = StreamOutput { bytes: &self.line, left_out }.told(&self.secrets);
+            let line = StreamOutput { bytes: &self.line, left_out }.redacted(&self.secrets);
             events.emit(CallEvent::Output(line));
             self.line.clear();
         }

@@ -144,7 +144,7 @@ impl Guest {
         drop(store);
         drop((running, place));
         let (left_out, stderr) = (u64::from(stderr.overflowed()), stderr.take());
-        let stderr = StreamOutput { bytes: &stderr, left_out }.told(&secrets);
+        let stderr = StreamOutput { bytes: &stderr, left_out }.redacted(&secrets);
         let remains = Remains {
             stderr: &stderr,
             stdout_overflowed: stdout.overflowed(),

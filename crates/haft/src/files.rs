@@ -210,12 +210,12 @@ pub(crate) fn read_text(
     if faults.is_empty() {
         let mut doubts = warnings;
         if !doubts.is_empty() {
-            dialect::place(text, form, &mut doubts);
+            dialect::locate(text, form, &mut doubts);
             reading.warnings.extend(doubts);
         }
         return Ok(reading);
     }
-    dialect::place(text, form, &mut faults);
+    dialect::locate(text, form, &mut faults);
     Err(faults)
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn read_text(
 pub(crate) fn place(path: &Path, problems: &mut [Problem]) {
     let form = path.file_name().and_then(|name| name.to_str()).and_then(form_of);
     if let (Some(form), Ok(text)) = (form, text(path)) {
-        dialect::place(&text, form, problems);
+        dialect::locate(&text, form, problems);
     }
 }
 

@@ -51,7 +51,7 @@ impl ToolSet {
             .map_err(|reason| vec![Problem::new("name", "duplicate", format!("`{name}`: {reason}"))])?;
         let snapshot = self.registry().snapshot();
         let entry = snapshot.only(&self.bundle.tenant, &name);
-        let place = |_: Option<&Path>, problems: &mut [Problem]| dialect::place(text, form, problems);
+        let place = |_: Option<&Path>, problems: &mut [Problem]| dialect::locate(text, form, problems);
         let not_ready = entry.and_then(|entry| fault_of(entry, place));
         Ok(Loaded { name, warnings, not_ready })
     }

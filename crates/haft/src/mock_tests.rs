@@ -193,7 +193,7 @@ async fn over_real_tools_arguments_and_values_are_checked() {
 
     not expected:
       `find` with {"id":"x"}
-        it was refused: the arguments do not fit the schema: /id: "x" is not of type "integer"
+        it was refused: the arguments do not fit the schema: /id: expected an integer, got "x"
       `absent` with {}
         it was refused: there is no tool `absent`
       `mail` with {"id":3}
@@ -226,9 +226,9 @@ async fn a_refusal_may_be_expected() {
 
     not expected:
       `find` with {"id":"z"}
-        it was refused: the arguments do not fit the schema: /id: "z" is not of type "integer"
+        it was refused: the arguments do not fit the schema: /id: expected an integer, got "z"
       `mail` with {}
-        it was refused: the arguments do not fit the schema: "id" is a required property
+        it was refused: the arguments do not fit the schema: missing required property `id`
     "#);
 }
 
@@ -239,7 +239,7 @@ fn what_cannot_be_mocked_is_told_at_once() {
         payload.downcast_ref::<String>().unwrap().clone()
     };
     insta::assert_snapshot!(check(&|| _ = MockTools::over(&real()).on("absent")), @"MockTools: there is no tool `absent` to mock; there are: find, mail");
-    insta::assert_snapshot!(check(&|| _ = MockTools::new().on("a b")), @"MockTools: register the tool `a b`: tool name `a b` contains ' '; allowed are letters, digits, `-` and `_`");
+    insta::assert_snapshot!(check(&|| _ = MockTools::new().on("a b")), @"MockTools: register the tool `a b`: tool name `a b` contains ' '; allowed: letters, digits, `-` and `_`");
 }
 
 #[tokio::test]

@@ -224,7 +224,7 @@ pub(crate) fn checked(def: &ToolDef) -> Result<ToolSpec, Reason> {
     let spec = def.spec.clone()?;
     let check::CheckReport { errors: mut faults, warnings } = check::definition(&spec);
     // Other people's schemas may have them; a program's own have not.
-    faults.extend(warnings.into_iter().filter(|warning| warning.code == check::UNFITTING_VALUE));
+    faults.extend(warnings.into_iter().filter(|warning| warning.code == check::INVALID_SCHEMA_VALUE));
     if let Some(of_type) = &def.of_type {
         faults.extend(agree::disagreements(&spec.input_schema, of_type));
     }

@@ -252,7 +252,7 @@ fn a_fault_in_the_file_has_its_line_and_its_remedy() {
         ),
         (
             "[server]\nshutdown_grace = \"soon\"",
-            "`HOME/haft.toml` line 2: `server.shutdown_grace` does not fit: `soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`",
+            "`HOME/haft.toml` line 2: `server.shutdown_grace` does not fit: invalid duration `soon`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`",
         ),
         ("\n\nx = ", "`HOME/haft.toml` line 3: string values must be quoted, expected literal string"),
     ] {

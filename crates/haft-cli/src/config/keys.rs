@@ -272,7 +272,7 @@ pub(crate) const KEYS: &[Key] = &[
         "The image in which `docker` and `podman` run tools, where a tool names none.",
         |to, value| {
             let image = value.text()?;
-            if !image.is_empty() && !haft_definition::check::is_image(image) {
+            if !image.is_empty() && !haft_definition::check::is_image_name(image) {
                 return Err(Wrong("is not the name of a container image".to_owned()));
             }
             to.settings.sandbox.image = (!image.is_empty()).then(|| image.to_owned());

@@ -43,7 +43,7 @@ fn a_description_becomes_tools_that_are_called() {
             exit code: 0
             ----- stdout
             OPERATION            TOOL     ACTION   NOTE
-            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
             would be: 1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
@@ -53,7 +53,7 @@ fn a_description_becomes_tools_that_are_called() {
             exit code: 0
             ----- stdout
             OPERATION            TOOL     ACTION   NOTE
-            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
             1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
@@ -72,16 +72,16 @@ fn a_description_becomes_tools_that_are_called() {
             exit code: 8
             ----- stdout
             OPERATION     TOOL  ACTION   NOTE
-            POST /photos        skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos        skipped  unsupported request body `multipart/form-data`
             ----- stderr
             1 skipped in the bundle `weather`
-            error: no tool came of the operation: its body is `multipart/form-data`, which an `http` tool cannot send
+            error: no tool came of the operation: unsupported request body `multipart/form-data`
             ");
             insta::assert_snapshot!(import(&["--tag", "none"]), @"
             exit code: 8
             ----- stdout
             ----- stderr
-            error: `tags`: none of the 2 operations was chosen; its tags are `weather`
+            error: `tags`: no tools were imported: none of the 2 operations matches the filters; available tags: `weather`
             ");
         }
         assert_eq!(haft.run_with(&["secret", "set", "WEATHER_KEY"], "k1").code, 0);
@@ -99,7 +99,7 @@ fn what_is_no_description_is_told() {
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `swagger`: this is a Swagger 2.0 document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example with `npx swagger2openapi`
+    error: `swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example with `npx swagger2openapi`
     ");
     insta::assert_snapshot!(haft.run(&["import", "openapi", "gone.yaml"]).shown(), @"
     exit code: 1

@@ -1,4 +1,4 @@
-//! How a tool runs: one tagged enum, one executor each.
+//! Implementations of tools: one type per kind, each run by one executor.
 
 mod http;
 mod kinds;

@@ -2,10 +2,15 @@
 //!
 //! Every walker of schemas builds on these functions, so that the list of keywords exists once.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 /// The maximum depth of a walk; [`super::Schema::compile`] rejects deeper schemas.
 pub const MAX_DEPTH: usize = 64;
+
+/// The maximum number of schemas that are visited, because references can multiply.
+const MAX_SCHEMAS: usize = 200;
 
 /// How a keyword holds its subschemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +68,7 @@ pub fn rewrite(schema: &Value, depth: usize, rewrite_one: &impl Fn(Map<String, V
 /// Calls `visit` for every declared part of a value with the schema that declares it, parents first.
 ///
 /// Follows `properties` and `items` only, neither `$ref` nor `anyOf`, at most `depth` levels.
-pub fn visit_declared(
-    schema: &Value,
-    value: &mut Value,
-    depth: usize,
-    visit: &impl Fn(&Value, &mut Value),
-) {
+pub fn visit_declared(schema: &Value, value: &mut Value, depth: usize, visit: &impl Fn(&Value, &mut Value)) {
     let Some(depth) = depth.checked_sub(1) else { return };
     visit(schema, value);
     match value {
@@ -102,7 +102,30 @@ pub fn combined<'a>(root: &'a Value, schema: &'a Value) -> impl Iterator<Item = 
     target.into_iter().chain(lists.flatten())
 }
 
-/// Reports whether the value of a `type` keyword, a name or a list of names, includes a type.
+/// Returns the properties that a schema of arguments declares, each once: its own and those of its `allOf`, `anyOf`,
+/// `oneOf` and `$ref`.
+pub fn declared_properties(root: &Value) -> Vec<(&str, &Value)> {
+    let own = root.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let mut found: Vec<(&str, &Value)> = own.map(|(name, schema)| (name.as_str(), schema)).collect();
+    if ["$ref", "allOf", "anyOf", "oneOf"].iter().all(|key| root.get(key).is_none()) {
+        return found;
+    }
+    let mut names: HashSet<&str> = found.iter().map(|(name, _)| *name).collect();
+    let mut pending: Vec<&Value> = combined(root, root).collect();
+    pending.reverse();
+    for _ in 0..MAX_SCHEMAS {
+        let Some(schema) = pending.pop() else { break };
+        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if names.insert(name) {
+                found.push((name, property));
+            }
+        }
+        pending.extend(combined(root, schema).collect::<Vec<_>>().into_iter().rev());
+    }
+    found
+}
+
+/// Returns whether the value of a `type` keyword, a name or a list of names, includes a type.
 pub fn includes_type(kind: Option<&Value>, name: &str) -> bool {
     match kind {
         Some(Value::String(only)) => only == name,
@@ -111,12 +134,12 @@ pub fn includes_type(kind: Option<&Value>, name: &str) -> bool {
     }
 }
 
-/// Reports whether the value of a `required` keyword lists a property.
+/// Returns whether the value of a `required` keyword lists a property.
 pub fn lists_name(required: Option<&Value>, name: &str) -> bool {
     required.and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// Reports whether a test holds for any JSON value within a value, itself included, whether it is a schema or not.
+/// Returns whether a test holds for any JSON value within a value, itself included, whether it is a schema or not.
 pub fn any_value(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {
     test(value) || child_values(value).any(|child| any_value(child, test))
 }
@@ -159,5 +182,21 @@ mod tests {
         assert_eq!(resolve(&root, "#/$defs/a%20b"), Some(&json!({"type": "string"})));
         assert_eq!(resolve(&root, "#"), Some(&root));
         assert_eq!(resolve(&root, "other.json#/a"), None);
+    }
+
+    #[test]
+    fn properties_of_combined_schemas_are_declared() {
+        let check = |schema: Value, expected: &[&str]| {
+            let names: Vec<&str> = declared_properties(&schema).into_iter().map(|(name, _)| name).collect();
+            assert_eq!(names, expected, "{schema}");
+        };
+        check(json!({"properties": {"a": {}, "b": {}}}), &["a", "b"]);
+        check(json!({}), &[]);
+        check(
+            json!({"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}, {"$ref": "#/$defs/c"}],
+                   "oneOf": [{"properties": {"a": {}, "d": {}}}], "$defs": {"c": {"anyOf": [{"properties": {"c": {}}}]}}}),
+            &["a", "b", "c", "d"],
+        );
+        check(json!({"$ref": "#", "properties": {"a": {}}}), &["a"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether commands and scripts can take their values safely.
+//! Checks commands and scripts.
 
 use super::CheckReport;
 use haft_core::implementation::{Exec, Script, ScriptRuntime};
@@ -14,7 +14,7 @@ pub(super) fn command(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
                 checked.warn(
                     "implementation.command",
                     "secret_in_single_quotes",
-                    format!("`${{{name}}}` stands in single quotes, where the shell does not fill it in; use double quotes"),
+                    format!("`${{{name}}}` is inside single quotes, where the shell does not expand it; use double quotes"),
                 );
             }
         }
@@ -24,17 +24,17 @@ pub(super) fn command(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
         checked.warn(
             "implementation.command",
             "pipe_hides_failure",
-            "of programs in a pipe only the last one decides whether the call failed; begin the command with \
-             `set -o pipefail;` so that a failure of the others is told too",
+            "only the exit status of the last program in a pipe counts; start the command with \
+             `set -o pipefail;` to detect failures of the others",
         );
     }
 }
 
-/// Tells whether a command hands the output of one program to another.
+/// Returns whether a command contains a pipe.
 fn has_pipe(command: &str) -> bool {
     let (mut quote, mut is_escaped, mut before) = (None, false, ' ');
     let mut rest = command.chars().peekable();
-    // What stands between braces is a template, where the sign means something else.
+    // Inside braces is a template, where `|` is a filter.
     let mut braces = 0_usize;
     while let Some(c) = rest.next() {
         let next = rest.peek().copied();
@@ -65,7 +65,7 @@ pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport
         checked.warn(
             format!("input_schema.properties.{name}"),
             "reserved_argument",
-            format!("`{name}` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name"),
+            format!("`{name}` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it"),
         );
     }
 }

@@ -52,7 +52,7 @@ fn body(args: Value) -> Value {
 }
 
 #[test]
-fn conditions_choose_what_is_sent() {
+fn conditions_select_what_is_sent() {
     assert_eq!(
         body(json!({ "query": "q", "advanced_mode": true, "tags": ["a"] })),
         json!({ "query": "q", "options": { "detailed": true }, "filters": ["public", ["a"]], "trace": 1 })

@@ -209,11 +209,11 @@ fn request() -> BoxedStrategy<HttpRequest> {
 }
 
 fn auth() -> BoxedStrategy<Auth> {
-    let place = prop::sample::select(vec![ApiKeyLocation::Header, ApiKeyLocation::Query]);
+    let location = prop::sample::select(vec![ApiKeyLocation::Header, ApiKeyLocation::Query]);
     prop_oneof![
         text().prop_map(|token| Auth::Bearer { token }),
         (text(), text()).prop_map(|(username, password)| Auth::Basic { username, password }),
-        (text(), text(), place).prop_map(|(name, value, place)| Auth::ApiKey { name, value, place }),
+        (text(), text(), location).prop_map(|(name, value, location)| Auth::ApiKey { name, value, location }),
         (text(), text(), text(), text(), text(), of(text())).prop_map(
             |(key, header, prefix, encoding, sign, timestamp_header)| Auth::Hmac(HmacAuth {
                 key,

@@ -55,7 +55,7 @@ impl<'a> Filler<'a> {
 
     /// Keeps what stands in the configuration itself and looks like a credential out of texts, too.
     pub(super) fn hide_literals(&mut self, transport: &Transport) {
-        for CredentialLiteral { secret, certain } in haft_core::redact::server(transport).literals {
+        for CredentialLiteral { secret, certain } in haft_core::redact::redact_transport(transport).literals {
             let kept = if certain { &mut self.used } else { &mut self.guessed };
             kept.extend(secret.escaped_forms());
             kept.push(secret);

@@ -133,7 +133,7 @@ impl Rig {
             CallContext::new(CallId(uuid()), TenantId::default_tenant(), deadline, Arc::new(OneSecret));
         context.events = events;
         let outcome = prepared.run(&context, args.as_object().unwrap()).await;
-        (outcome, context.take_left().map(|left| left.content).unwrap_or_default())
+        (outcome, context.take_artifacts().map(|left| left.content).unwrap_or_default())
     }
 }
 

@@ -143,7 +143,7 @@ impl Plan {
     fn of(spec: &ToolSpec, files: &Files) -> Self {
         Self {
             scope: Scope::of(&spec.input_schema),
-            problems: check::faults_of_implementation(spec),
+            problems: check::implementation_errors(spec),
             version: spec.version.as_str().to_owned(),
             places: Arc::clone(&files.places),
         }

@@ -40,9 +40,9 @@ impl AuthPlan {
                 let password = compiler.text(&format!("{FIELD}.password"), password);
                 Some(Self::Basic { username: username?, password: password? })
             }
-            Auth::ApiKey { name, value, place } => {
+            Auth::ApiKey { name, value, location } => {
                 let value = compiler.text(&format!("{FIELD}.value"), value);
-                match place {
+                match location {
                     ApiKeyLocation::Header => {
                         Some(Self::Header(HeaderName::from_bytes(name.as_bytes()).ok()?, value?))
                     }

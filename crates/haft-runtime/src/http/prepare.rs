@@ -34,7 +34,7 @@ pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
     } else {
         compiler.steps(http)
     };
-    let mut problems = check::faults_of_implementation(spec);
+    let mut problems = check::implementation_errors(spec);
     compiler.problems.retain(|found| problems.iter().all(|known| known.field != found.field));
     problems.append(&mut compiler.problems);
     if problems.is_empty()

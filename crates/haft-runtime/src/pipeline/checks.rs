@@ -82,7 +82,7 @@ pub(super) fn unrecordable(error: StoreError) -> CallError {
 
 fn why(error: StoreError) -> String {
     match error {
-        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        StoreError::Unavailable { operation, source } => format!("failed to {operation}: {source}"),
         other => other.to_string(),
     }
 }

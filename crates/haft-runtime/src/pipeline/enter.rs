@@ -106,7 +106,7 @@ impl Pipeline {
         let started = clock::now();
         let started_at = self.ledger.as_ref().map(|_| self.clock.now());
         let id = started_at.map_or_else(clock::passing_id, clock::call_id);
-        let mut context = CallContext::of(id, principal, started..started);
+        let mut context = CallContext::for_principal(id, principal, started..started);
         context.mode = mode;
         context.events = events;
         context.workspace.clone_from(&self.workspace);

@@ -132,7 +132,7 @@ pub(crate) fn declared<'a>(
     spec: &'a ToolSpec,
     args: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    schema::declared(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
+    schema::declared_properties(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
         let value = args.get(name).or_else(|| schema.get("default"))?;
         Some((name, value))
     })

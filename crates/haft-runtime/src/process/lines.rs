@@ -1,7 +1,7 @@
 //! Output as it comes, line by line, for those who watch a call.
 
 use haft_core::executor::{CallContext, CallEvent};
-use haft_core::secret::{halved_at_end, scrub_text};
+use haft_core::secret::{partial_secret_at_end, scrub_text};
 
 /// The longest line that is told in one piece.
 const MAX_LENGTH: usize = 8 * 1024;
@@ -49,7 +49,7 @@ impl<'a> Lines<'a> {
         let secrets = self.call.exposed();
         let mut line = String::from_utf8_lossy(&self.pending).into_owned();
         scrub_text(&mut line, &secrets);
-        let rest = line.split_off(line.len() - halved_at_end(&line, &secrets));
+        let rest = line.split_off(line.len() - partial_secret_at_end(&line, &secrets));
         self.pending = rest.into_bytes();
         if !line.is_empty() {
             self.call.emit(CallEvent::Output(line));

@@ -83,7 +83,7 @@ fn allowed(call: &CallContext) -> Duration {
 /// Returns a stream for people: without our paths, and without any secret.
 fn told(stream: &CapturedOutput, files: &str, secrets: &[Secret]) -> String {
     let text = stream.text().replace(&format!("{files}/"), "");
-    StreamOutput { bytes: text.as_bytes(), left_out: stream.left_out }.told(secrets)
+    StreamOutput { bytes: text.as_bytes(), left_out: stream.left_out }.redacted(secrets)
 }
 
 fn failed(message: String, end: &End<'_>) -> CallError {

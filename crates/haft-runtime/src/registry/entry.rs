@@ -92,8 +92,8 @@ impl CompiledTool {
         let (Some(input), Some(output), Some(prepared), Some(rate)) = (input, output, prepared, rate) else {
             return Err(problems);
         };
-        let (deadline, literals) = (spec.deadline(), redact::literals(spec));
-        let told = ArgumentAliases::of(&spec.input_schema);
+        let (deadline, literals) = (spec.deadline(), redact::literal_secrets(spec));
+        let told = ArgumentAliases::new(&spec.input_schema);
         let number = COMPILED.fetch_add(1, Ordering::Relaxed);
         let spec = Arc::clone(spec);
         Ok(Self { number, spec, input, told, output, prepared, deadline, literals, rate })

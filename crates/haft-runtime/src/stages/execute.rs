@@ -23,7 +23,7 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
     }
     let (plan, context, attempt, args) = call.parts();
     // What an earlier run left belongs to that one, which may still be at work on a thread.
-    context.renew();
+    context.reset();
     context.attempt = *attempt;
     // Before the run, which may be dropped.
     *attempt = attempt.saturating_add(1);
@@ -31,15 +31,15 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
     let empty = Map::new();
     let args = args.as_object().unwrap_or(&empty);
     // Also where the call is dropped.
-    let ending = context.ending();
+    let end_guard = context.end_guard();
     let mut outcome = run(plan, context, args).await;
     if let Err(error) = &outcome
         && retry::may_repeat(&plan.spec, error)
     {
         outcome = Box::pin(again(plan, context, args, attempt, outcome)).await;
     }
-    drop(ending);
-    if let Some(mut left) = context.take_left() {
+    drop(end_guard);
+    if let Some(mut left) = context.take_artifacts() {
         clean(plan, &mut left, &mut outcome);
         let earlier = call.left.take().map(|left| left.exposed);
         left.exposed.extend(earlier.into_iter().flatten());

@@ -29,7 +29,7 @@ pub(crate) async fn healthz() -> Json<serde_json::Value> {
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let store = app.store().ping().await.is_ok();
     let unrecorded = app.ledger().probe().await.err().map(|error| match error {
-        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        StoreError::Unavailable { operation, source } => format!("failed to {operation}: {source}"),
         other => other.to_string(),
     });
     let ready = store && unrecorded.is_none();

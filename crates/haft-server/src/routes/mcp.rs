@@ -99,7 +99,7 @@ fn anyone(app: &App) -> ClientContext {
     ClientContext {
         tenant: TenantId::default_tenant(),
         token: "anyone".into(),
-        caller: Caller { name: "anyone".into(), ..Caller::nobody() },
+        caller: Caller { name: "anyone".into(), ..Caller::anonymous() },
         may_call: true,
         mode: app.settings().mode,
         view: View::Bundle(BundleSlug::built_in()),

@@ -90,13 +90,13 @@ pub(crate) async fn create(
 
 /// Says what looks like a credential that everyone can read who may see the machine's processes or the store.
 fn doubts(server: &McpServer) -> Vec<String> {
-    let doubtful = redact::server(&server.transport).doubtful;
+    let suspicious = redact::redact_transport(&server.transport).suspicious;
     let told = |place: String| {
         format!(
             "`{place}` looks as if it held a credential: store that with `haft secret set NAME`, and write `${{NAME}}`"
         )
     };
-    doubtful.into_iter().map(told).collect()
+    suspicious.into_iter().map(told).collect()
 }
 
 /// One MCP server and how it is doing.
@@ -253,7 +253,8 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Mcp
 
 /// Writes a server as others may see it: secrets that stand in it are not shown, unless it only names them.
 fn view(app: &App, server: &McpServer) -> Value {
-    let shown = McpServer { transport: redact::server(&server.transport).transport, ..server.clone() };
+    let shown =
+        McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
     let mut shown = serde_json::to_value(&shown).unwrap_or_default();
     let state = app.mcp_clients().state(&server.tenant, &server.id);
     let state = state.map_or_else(|| json!({"phase": Phase::Disconnected}), |state| json!(state));

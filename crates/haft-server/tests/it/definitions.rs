@@ -53,7 +53,7 @@ async fn strict_definitions_are_rewritten_or_told() {
         "tool": "user-created:free@1.0.0",
         "field": "input_schema.labels",
         "code": "not_strict",
-        "message": "an object with keys of its own cannot be said in strict mode: declare its properties"
+        "message": "strict mode does not support objects with arbitrary keys; declare the properties"
       }
     ]
     "#);

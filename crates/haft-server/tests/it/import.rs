@@ -275,7 +275,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (json!({"document": document, "base_url": "ftp://x"}), "`base_url`: `ftp://x` is not an `http`"),
         (
             json!({"document": document, "base_url": "https://a.example", "tags": ["y"]}),
-            "`tags`: none of the 1 operations was chosen; its tags are `x`",
+            "`tags`: no tools were imported: none of the 1 operations matches the filters; available tags: `x`",
         ),
     ] {
         let (status, answer) = server.post(ROUTE, body).await;

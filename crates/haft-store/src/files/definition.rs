@@ -26,7 +26,7 @@ pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition,
     // What the API would refuse is no better for having come by file.
     let mut faults = check::definition(&reading.spec).errors;
     if !faults.is_empty() {
-        dialect::place(text, form, &mut faults);
+        dialect::locate(text, form, &mut faults);
         return Err(problem::join(&faults));
     }
     Ok(Definition { spec: reading.spec, enabled: reading.enabled })

@@ -34,9 +34,9 @@ impl Health {
     /// Notes what came of a write; returns it.
     pub(crate) fn note<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
-            Err(StoreError::Unavailable { doing, source }) => {
+            Err(StoreError::Unavailable { operation, source }) => {
                 let mut trouble = self.trouble();
-                (trouble.doing, trouble.why) = (doing.clone(), source.to_string());
+                (trouble.doing, trouble.why) = (operation.clone(), source.to_string());
                 self.failing.store(true, Ordering::Release);
             }
             Ok(_) if self.is_failing() => {

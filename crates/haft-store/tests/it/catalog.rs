@@ -261,7 +261,7 @@ async fn of_many_that_create_the_same_pair_one_wins(harness: Harness) {
 async fn unknown_ids_are_not_found(harness: Harness) {
     let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
     let error = harness.store.enable_tool(id, true).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no tool `018faf50-b7b6-7a01-9a05-a22a6e0af101`");
+    assert_eq!(error.to_string(), "tool `018faf50-b7b6-7a01-9a05-a22a6e0af101` not found");
     assert!(matches!(
         harness.store.update_tool(id, spec("a", "b").into()).await,
         Err(StoreError::NotFound { .. })

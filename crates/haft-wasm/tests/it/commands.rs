@@ -77,7 +77,7 @@ async fn a_status_that_is_not_zero_fails_with_the_last_lines_of_stderr() {
       "stderr": "first\nbad �[31mcity"
     }
     "#);
-    insta::assert_json_snapshot!(call.take_left().unwrap().process, @r#"
+    insta::assert_json_snapshot!(call.take_artifacts().unwrap().process, @r#"
     {
       "exit_code": 3,
       "stderr": "first\nbad \u001b[31mcity\n"

@@ -15,7 +15,7 @@ async fn a_function_is_called_with_checked_arguments() {
     let error = tools.execute("greet", json!({"name": 7})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid_arguments: the arguments do not fit the schema: /name: 7 is not of type \"string\""
+        "invalid_arguments: the arguments do not fit the schema: /name: expected a string, got 7"
     );
 }
 
@@ -239,7 +239,7 @@ async fn the_model_reads_the_name_that_it_knows() {
     assert_eq!(told("gone").await, "Tool call failed: `gone` is not ready");
     tools.register_function(ToolDef::new("f", |_: Value| async {})).unwrap();
     assert_eq!(told("off").await, "Tool call failed: `off` is disabled");
-    assert_eq!(told("denied").await, "Tool call failed: the policy of `denied` is `deny`");
+    assert_eq!(told("denied").await, "Tool call failed: calls of `denied` are denied by its policy");
     tools.execute("rare", ()).await.unwrap();
     let rare = told("rare").await;
     assert!(rare.starts_with("Tool call failed: `rare` takes 1 call in 1h; try again in "), "{rare}");

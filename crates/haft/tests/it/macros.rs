@@ -112,14 +112,11 @@ async fn arguments_of_every_kind() {
 async fn arguments_that_do_not_fit_are_refused() {
     let place = json!({"city": "Oslo"});
     for (args, expected) in [
-        (json!({}), "\"place\" is a required property"),
-        (json!({"place": {}}), "/place: \"city\" is a required property"),
+        (json!({}), "missing required property `place`"),
+        (json!({"place": {}}), "/place: missing required property `city`"),
         (json!({"place": place, "days-ahead": 15}), "/days-ahead: 15 is greater than the maximum of 14"),
         (json!({"place": place, "style": "wide"}), "/style: \"wide\" is not one of \"short\" or \"long\""),
-        (
-            json!({"place": place, "wind": true}),
-            "Additional properties are not allowed ('wind' was unexpected)",
-        ),
+        (json!({"place": place, "wind": true}), "unknown property `wind`"),
     ] {
         let text = format!("invalid_arguments: the arguments do not fit the schema: {expected}");
         check_error(weather::tool(), args, &text).await;
@@ -154,8 +151,7 @@ async fn one_type_for_all_arguments() {
     check(web_search::tool(), json!({"query": "rust", "limit": 3}), json!("0: rust 3")).await;
     check(find::tool(), json!({"query": "rust"}), json!("rust false")).await;
     let unknown = json!({"query": "rust", "page": 2});
-    let text = "invalid_arguments: the arguments do not fit the schema: Additional properties are not allowed \
-                ('page' was unexpected)";
+    let text = "invalid_arguments: the arguments do not fit the schema: unknown property `page`";
     check_error(web_search::tool(), unknown, text).await;
     let error = call(web_search::tool(), json!({"query": "rust", "limit": 51})).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, true));

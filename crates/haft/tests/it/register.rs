@@ -29,7 +29,7 @@ fn a_name_that_is_none_is_told() {
     let error = tools.register(ToolDef::new("a b", |_: Value| async {}).description("x").pure()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "register the tool `a b`: tool name `a b` contains ' '; allowed are letters, digits, `-` and `_`"
+        "register the tool `a b`: tool name `a b` contains ' '; allowed: letters, digits, `-` and `_`"
     );
 }
 

@@ -140,7 +140,7 @@ impl Tool {
         let (id, tenant) = (CallId(uuid::Uuid::nil()), TenantId::new(tenant).unwrap());
         let context = CallContext::new(id, tenant, Instant::now() + time, Arc::new(Secrets));
         let outcome = self.prepared.run(&context, args.as_object().unwrap()).await;
-        (outcome, context.take_left().and_then(|left| left.process).unwrap_or_default())
+        (outcome, context.take_artifacts().and_then(|left| left.process).unwrap_or_default())
     }
 }
 

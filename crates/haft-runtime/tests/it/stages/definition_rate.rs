@@ -50,7 +50,7 @@ async fn a_stored_rate_that_is_none_keeps_the_tool_from_running() {
     for (calls, per, expected) in [
         (0, "1m", "`execution.rate_limit.calls`: is 0, so no call could ever run"),
         (1, "0s", "`execution.rate_limit.per`: is no time at all"),
-        (1, "often", "`execution.rate_limit.per`: `often` is not a duration"),
+        (1, "often", "`execution.rate_limit.per`: invalid duration `often`"),
     ] {
         let rig = Rig::new(Vec::new());
         rig.tool("quick", json!({"rate_limit": {"calls": calls, "per": per}}));

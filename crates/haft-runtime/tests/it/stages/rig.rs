@@ -136,7 +136,7 @@ impl Rig {
     }
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
-        let caller = Caller { name: caller.into(), elevated: true, ..Caller::nobody() };
+        let caller = Caller { name: caller.into(), elevated: true, ..Caller::anonymous() };
         let request = Request {
             principal: self.pipeline.principal(self.bundle.tenant.clone(), caller),
             args: serde_json::from_value(args).unwrap(),

@@ -1,11 +1,11 @@
-//! From the name that a field has in the canonical form to what the author wrote for it: checks know only the one form,
-//! and a fault has to name a key that stands in the text.
+//! Maps the canonical path of a field to the path that the author used: checks know only the canonical form, but a
+//! problem has to name a key of the text.
 
 use super::fields::join;
 use super::yaml::{Content, Node};
 
-/// Where the parts of a definition stand, in all dialects; the nearest to the canonical form first.
-const PARTS: [(&str, &[&str]); 6] = [
+/// The locations of the parts of a definition in all dialects, those nearest to the canonical form first.
+const LOCATIONS: [(&str, &[&str]); 6] = [
     (
         "execution",
         &[
@@ -29,8 +29,8 @@ const PARTS: [(&str, &[&str]); 6] = [
     ("display_name", &["display_name", "displayName", "name"]),
 ];
 
-/// Keys that say the same.
-const KEYS: [&[&str]; 9] = [
+/// Keys with the same meaning.
+const ALIASES: [&[&str]; 9] = [
     &["timeout_ms", "timeout", "timeout_s", "timeout_secs", "timeoutMs"],
     &["backoff_ms", "backoff"],
     &["url", "urlTemplate", "url_template"],
@@ -42,74 +42,75 @@ const KEYS: [&[&str]; 9] = [
     &["error_mode", "errorMode"],
 ];
 
-/// Returns the path that the author wrote for a field; `None` where the text has nothing of it, or says it so itself.
-pub(super) fn written(tree: &Node, field: &str) -> Option<String> {
+/// Returns the path that the author used for a field; `None` if the text does not have it or uses the canonical path.
+pub(super) fn author_path(tree: &Node, field: &str) -> Option<String> {
     let (part, rest) = field.split_once('.').unwrap_or((field, ""));
-    let places = PARTS.iter().find(|(name, _)| *name == part).map_or(&[][..], |(_, places)| places);
+    let locations =
+        LOCATIONS.iter().find(|(name, _)| *name == part).map_or(&[][..], |(_, locations)| locations);
     let own = [part];
-    let places = if places.is_empty() { &own[..] } else { places };
-    let mut best: Option<Found> = None;
-    for place in places {
-        // The keys of an implementation stand at the top of a text only where it has no block of their own.
-        if place.is_empty() && (rest.is_empty() || (part == "implementation" && best.is_some())) {
+    let locations = if locations.is_empty() { &own[..] } else { locations };
+    let mut best: Option<PathMatch> = None;
+    for location in locations {
+        // The keys of an implementation are at the top level only if it has no block.
+        if location.is_empty() && (rest.is_empty() || (part == "implementation" && best.is_some())) {
             continue;
         }
-        let Some(found) = at(tree, (part, place), rest) else { continue };
-        if best.as_ref().is_none_or(|best| found.left < best.left) {
+        let Some(found) = match_at(tree, (part, location), rest) else { continue };
+        if best.as_ref().is_none_or(|best| found.unmatched < best.unmatched) {
             best = Some(found);
         }
     }
     best.map(|found| found.path).filter(|path| path != field)
 }
 
-/// A path in the text, and how much of the field is not there.
-struct Found {
+/// A path in the text, and the length of the part of the field that is not there.
+struct PathMatch {
     path: String,
-    left: usize,
+    unmatched: usize,
 }
 
-fn at(tree: &Node, (part, place): (&str, &str), rest: &str) -> Option<Found> {
+fn match_at(tree: &Node, (part, location): (&str, &str), rest: &str) -> Option<PathMatch> {
     let mut node = tree;
-    for key in place.split('.').filter(|key| !key.is_empty()) {
+    for key in location.split('.').filter(|key| !key.is_empty()) {
         node = child(node, key)?.1;
     }
-    // A list of parameters is what the schema calls its properties.
+    // A list of parameters corresponds to the `properties` of the schema.
     let rest = match (&node.content, rest.strip_prefix("properties")) {
         (Content::List(_), Some(rest)) if part == "input_schema" => rest.strip_prefix('.').unwrap_or(rest),
         (Content::List(_), None) if part == "input_schema" => {
-            return Some(Found { path: place.to_owned(), left: rest.len() });
+            return Some(PathMatch { path: location.to_owned(), unmatched: rest.len() });
         }
         _ => rest,
     };
-    let mut path = place.to_owned();
+    let mut path = location.to_owned();
     let left = follow(node, rest, &mut path);
-    // Nothing of the field stands at the top of a text that does not name the part it belongs to.
-    if place.is_empty() && !left.is_empty() {
+    // At the top level only a complete match counts.
+    if location.is_empty() && !left.is_empty() {
         return None;
     }
     if !left.is_empty() {
         path = join(&path, left);
     }
-    Some(Found { left: left.len(), path })
+    Some(PathMatch { unmatched: left.len(), path })
 }
 
-/// Follows a dotted path as far as it leads, and writes down how the text spells it; returns what is left of it.
+/// Follows a dotted path as far as possible and appends the author's keys to `path`; returns the rest.
 fn follow<'p>(mut node: &Node, mut rest: &'p str, path: &mut String) -> &'p str {
     while !rest.is_empty() {
         let Some((step, next, length)) = step(node, rest) else { break };
-        *path = join(path, &step);
+        *path = if step.starts_with('[') { format!("{path}{step}") } else { join(path, &step) };
         node = next;
         rest = rest.get(length..).map_or("", |rest| rest.strip_prefix('.').unwrap_or(rest));
     }
     rest
 }
 
-/// Takes one step: how the text spells it, where it leads, and how many bytes of the path it took.
+/// Follows one segment: returns the author's key, the node, and the number of bytes of the path that were used.
 fn step<'n>(node: &'n Node, rest: &str) -> Option<(String, &'n Node, usize)> {
     let first = rest.split('.').next().unwrap_or(rest);
     match &node.content {
         Content::Map(entries) => {
-            // Keys may contain dots themselves: the longest one that fits is meant.
+            // Keys may contain dots, so the longest matching key wins.
             let fits = |key: &str| {
                 rest.strip_prefix(key).is_some_and(|after| after.is_empty() || after.starts_with('.'))
             };
@@ -118,7 +119,7 @@ fn step<'n>(node: &'n Node, rest: &str) -> Option<(String, &'n Node, usize)> {
             if let Some((key, node)) = exact {
                 return Some((key.text.clone(), node, key.text.len()));
             }
-            let same = KEYS.iter().find(|keys| keys.contains(&first))?;
+            let same = ALIASES.iter().find(|keys| keys.contains(&first))?;
             let (key, node) = entries.iter().find(|(key, _)| same.contains(&key.text.as_str()))?;
             Some((key.text.clone(), node, first.len()))
         }
@@ -128,7 +129,7 @@ fn step<'n>(node: &'n Node, rest: &str) -> Option<(String, &'n Node, usize)> {
                 matches!(name, Some(Content::Text(name)) if name == first)
             };
             let index = items.iter().position(|node| named(&node)).or_else(|| first.parse().ok())?;
-            Some((index.to_string(), items.get(index)?, first.len()))
+            Some((format!("[{index}]"), items.get(index)?, first.len()))
         }
         Content::Null | Content::Bool(_) | Content::Number(..) | Content::Text(_) => None,
     }

@@ -1,35 +1,36 @@
-//! Which operations of a document are wanted.
+//! Selects operations of a document.
 
 use super::document::Operation;
 
-/// Which operations are wanted: each list that is not empty must be met by one of its entries.
+/// Selects operations: every non-empty list must have a matching entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationFilter {
     /// Tags.
     pub tags: Vec<String>,
-    /// Beginnings of paths, by whole segments: `/repos` takes `/repos/{id}` and not `/repositories`.
+    /// Path prefixes, by whole segments: `/repos` matches `/repos/{id}` but not `/repositories`.
     pub paths: Vec<String>,
-    /// Patterns with `*` and `?` over the operation's id or over `METHOD /path`.
+    /// Patterns with `*` and `?` for the operation id or `METHOD /path`.
     pub include: Vec<String>,
-    /// Patterns of what is left out in any case.
+    /// Patterns of operations to exclude.
     pub exclude: Vec<String>,
 }
 
 impl OperationFilter {
-    /// Tells whether everything is wanted.
-    pub fn is_everything(&self) -> bool {
+    /// Returns whether all operations match.
+    pub fn matches_all(&self) -> bool {
         *self == Self::default()
     }
 
-    pub(super) fn takes(&self, operation: &Operation<'_>) -> bool {
-        let tagged =
+    pub(super) fn matches(&self, operation: &Operation<'_>) -> bool {
+        let has_tag =
             self.tags.is_empty() || operation.tags().any(|tag| self.tags.iter().any(|own| own == tag));
-        let placed = self.paths.is_empty() || self.paths.iter().any(|start| is_below(operation.path, start));
+        let has_path =
+            self.paths.is_empty() || self.paths.iter().any(|start| is_below(operation.path, start));
         let fits = |pattern: &String| {
             glob(pattern, &operation.key) || operation.id().is_some_and(|id| glob(pattern, id))
         };
         let included = self.include.is_empty() || self.include.iter().any(fits);
-        tagged && placed && included && !self.exclude.iter().any(fits)
+        has_tag && has_path && included && !self.exclude.iter().any(fits)
     }
 }
 
@@ -38,12 +39,12 @@ fn is_below(path: &str, start: &str) -> bool {
     path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Matches `*` (anything) and `?` (one character), case aside, without ever trying twice what was tried before.
+/// Matches `*` (anything) and `?` (one character), ignoring case, in linear memory and without exponential backtracking.
 fn glob(pattern: &str, text: &str) -> bool {
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (pattern, text) = (lower(pattern), lower(text));
     let (mut p, mut t) = (0, 0);
-    // Where the last star was, and how far it has reached.
+    // The position of the last star, and how much text it has matched.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
