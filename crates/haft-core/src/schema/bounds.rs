@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::walk::{MAX_DEPTH, any_value, child_values, combined, resolve};
+use super::walk::{MAX_DEPTH, any_value, child_values, combined, measure, resolve};
 use crate::problem::{Problem, excerpt};
 
 /// The maximum number of values (objects, arrays, scalars) in a schema.
-const MAX_NODES: usize = 20_000;
+const MAX_NODES: u64 = 20_000;
 
 /// The maximum number of schemas that apply to one value, references followed. `allOf` with references to `allOf` can
 /// double with every level, so that a small text expands to millions of schemas.
@@ -19,8 +19,8 @@ pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(vec![Problem::new(field, "invalid_schema", "invalid JSON Schema: expected an object")]);
     }
-    let mut nodes = 0;
-    if !within(schema, 0, &mut nodes) {
+    let (nodes, depth) = measure(schema);
+    if nodes > MAX_NODES || depth as usize > MAX_DEPTH + 1 {
         let message =
             format!("the schema is too large: the limit is {MAX_NODES} values and {MAX_DEPTH} levels");
         return Err(vec![Problem::new(field, "schema_too_large", message)]);
@@ -35,18 +35,6 @@ pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
         return Err(problems);
     }
     weight(schema).map_err(|(code, message)| vec![Problem::new(field, code, message)])
-}
-
-fn within(value: &Value, depth: usize, nodes: &mut usize) -> bool {
-    *nodes += 1;
-    if depth > MAX_DEPTH || *nodes > MAX_NODES {
-        return false;
-    }
-    match value {
-        Value::Array(items) => items.iter().all(|item| within(item, depth + 1, nodes)),
-        Value::Object(map) => map.values().all(|item| within(item, depth + 1, nodes)),
-        _ => true,
-    }
 }
 
 /// Checks that all references are `#` or `#/pointer`: nothing is ever fetched, and the target must be known here.

@@ -83,7 +83,7 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        let (nodes, depth) = measure(value);
+        let (nodes, depth) = walk::measure(value);
         let evaluations = nodes.saturating_mul(self.weight.saturating_pow(depth));
         if nodes <= MAX_LISTED_NODES && evaluations <= MAX_EVALUATIONS {
             let errors = validator.iter_errors(value).take(MAX_VIOLATIONS);
@@ -101,22 +101,6 @@ impl Schema {
             message: "does not match the schema; the value is too large to locate the violation".to_owned(),
         }])
     }
-}
-
-/// Returns the number of nodes of a value, including itself, and its depth.
-fn measure(value: &Value) -> (u64, u32) {
-    let (mut nodes, mut max_depth) = (0_u64, 1);
-    let mut pending = vec![(value, 1_u32)];
-    while let Some((value, depth)) = pending.pop() {
-        nodes += 1;
-        max_depth = max_depth.max(depth);
-        match value {
-            Value::Array(items) => pending.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(map) => pending.extend(map.values().map(|item| (item, depth + 1))),
-            _ => {}
-        }
-    }
-    (nodes, max_depth)
 }
 
 fn has_choices(schema: &Value) -> bool {

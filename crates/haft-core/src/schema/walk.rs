@@ -144,6 +144,18 @@ pub fn any_value(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {
     test(value) || child_values(value).any(|child| any_value(child, test))
 }
 
+/// Returns the number of nodes of a value, including itself, and its depth.
+pub fn measure(value: &Value) -> (u64, u32) {
+    let (mut nodes, mut max_depth) = (0_u64, 1);
+    let mut pending = vec![(value, 1_u32)];
+    while let Some((value, depth)) = pending.pop() {
+        nodes += 1;
+        max_depth = max_depth.max(depth);
+        pending.extend(child_values(value).map(|child| (child, depth + 1)));
+    }
+    (nodes, max_depth)
+}
+
 /// Returns the direct members of an array or object.
 pub fn child_values(value: &Value) -> impl Iterator<Item = &Value> {
     let items = value.as_array().into_iter().flatten();

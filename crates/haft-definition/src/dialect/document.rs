@@ -6,6 +6,7 @@ use super::yaml::{self, Bounds, MAX_DEPTH, Node, ParsedYaml, SourcePosition};
 use super::{author_path, control, hints, json};
 use haft_core::catalog::FileForm;
 use haft_core::problem::Problem;
+use haft_core::schema::walk;
 
 /// The maximum size of the text of a definition, in bytes.
 pub const MAX_TEXT: usize = 1024 * 1024;
@@ -143,15 +144,7 @@ fn to_file_position(problem: &mut Problem, offset: u32, shifts: &[i64]) {
 
 /// Rejects deep nesting, which no definition needs and which could overflow the stack of recursive readers.
 pub(super) fn check_depth(value: &Value) -> Result<(), Problem> {
-    fn fits(value: &Value, left: usize) -> bool {
-        let Some(left) = left.checked_sub(1) else { return false };
-        match value {
-            Value::Array(items) => items.iter().all(|item| fits(item, left)),
-            Value::Object(map) => map.values().all(|item| fits(item, left)),
-            _ => true,
-        }
-    }
-    if fits(value, MAX_DEPTH) {
+    if walk::measure(value).1 as usize <= MAX_DEPTH {
         return Ok(());
     }
     let message = format!("the nesting of the definition exceeds the limit of {MAX_DEPTH} levels");

@@ -354,8 +354,8 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
         0..3,
     );
     let origin =
-        of((text(), text(), of(text()), texts()).prop_map(|(document, operation, operation_id, said)| {
-            Origin { document, operation, operation_id, said }
+        of((text(), text(), of(text()), texts()).prop_map(|(document, operation, operation_id, digests)| {
+            Origin { document, operation, operation_id, digests }
         }));
     let words = (name, version, text(), text(), text(), vec(text(), 0..3), origin);
     let rules = (implementation(), schema(), schema(), execution(), policy, any::<[bool; 3]>(), renderers);
