@@ -230,6 +230,7 @@ impl Builder {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(set.registry()),
             ledger: None,
+            observer: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),
             stages,
