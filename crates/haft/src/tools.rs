@@ -54,7 +54,7 @@ use crate::watch::Watch;
 /// let error = tools.execute("greet", json!({})).await.unwrap_err();
 /// assert_eq!(
 ///     error.model_text(),
-///     "Tool call failed: the arguments do not fit the schema: \"name\" is a required property",
+///     "Tool call failed: invalid arguments: \"name\" is a required property",
 /// );
 /// # Ok(())
 /// # }

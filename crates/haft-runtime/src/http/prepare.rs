@@ -1,4 +1,4 @@
-//! From a definition to a plan, with everything that is wrong on the way.
+//! Compiles an `http` definition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use super::request::is_header_text;
 use super::response::ResponseReader;
 use crate::retry;
 
-/// Compiles a definition; names every fault.
+/// Compiles a definition; returns all problems.
 ///
-/// What can be told without compiling is told by [`check`] alone: what fails here for such a reason fails silently.
+/// [`check`] reports everything that is known without compiling; such errors are not reported here again.
 pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
     let mut compiler =
         Compiler { notation: http.templates, scope: Scope::of(&spec.input_schema), problems: Vec::new() };

@@ -98,7 +98,7 @@ impl Pool {
             };
             match server.call(call, watch).await {
                 // It ended while it was idle, or could not clean its sandbox: the call has not started.
-                Err(ServerError::NotTaken) if !fresh => {}
+                Err(ServerError::NotAccepted) if !fresh => {}
                 Ok(result) => {
                     match result.after {
                         AfterCall::Ready => self.put(key, server),

@@ -1,4 +1,4 @@
-//! Who called what, when, and what came of it, handed to whoever keeps it.
+//! A stage that reports every call to an audit sink.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
