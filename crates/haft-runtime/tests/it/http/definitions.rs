@@ -85,7 +85,7 @@ fn valid_definitions_have_no_problems() {
     );
     let spaced = json!({"type": "api_key", "name": "my key", "value": "v", "in": "query"});
     assert_eq!(world.tool(json!({"url": "https://x.test", "auth": spaced})).problems(), Vec::<String>::new());
-    // A fault is told once, by whoever finds it first.
+    // A problem is reported once.
     let dotted =
         json!({"url": "https://x.test/{{.a}}", "body": ["{{.a}}"], "templates": "braces", "method": "PUT"});
     let problems = world.tool(dotted).args(&["a"]).problems();

@@ -222,7 +222,7 @@ async fn an_unsupported_content_encoding_is_rejected() {
     }
     assert_eq!(read(json!({}), packed("identity", 200, "plain")).await, Ok(json!("plain")));
     assert_eq!(read(json!({}), packed("br", 200, "")).await, Ok(json!(null)), "nothing is packed");
-    // What nobody can read is not shown.
+    // A body that cannot be decoded is not shown.
     assert_eq!(
         read(json!({}), packed("br", 404, "????")).await.unwrap_err(),
         "http_status final: the service returned 404 Not Found"

@@ -87,7 +87,7 @@ async fn a_function_gets_its_workspace_and_its_arguments() {
     }
 }
 
-/// Runs a function that fails; both engines tell the same.
+/// Runs a function that fails, with the same result in both engines.
 async fn fail(entrypoint: &str, args: Value) -> String {
     let mut told = Vec::new();
     for engine in ENGINES {

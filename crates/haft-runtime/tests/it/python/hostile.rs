@@ -104,7 +104,7 @@ async fn interpreters_end_with_their_owner() {
     none_left("bwrap").await;
 }
 
-/// Writes to every pipe but the outputs what a process tells behind its result.
+/// Writes a fake exit code to every pipe except the outputs.
 const TELL: &str = "
 import os, stat
 for fd in range(3, 16):

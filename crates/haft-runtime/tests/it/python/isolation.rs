@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::rig::Rig;
 
-/// Leaves something in one call, and looks for it in the next one of the same tool.
+/// Leaves something behind in one call and searches for it in the next call of the same tool.
 async fn check(leave: &str, look: &str) {
     let rig = Rig::new();
     let indent = |text: &str| text.replace('\n', "\n    ");

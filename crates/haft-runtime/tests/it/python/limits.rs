@@ -1,4 +1,4 @@
-//! Calls that take more than they may.
+//! Calls that exceed their limits.
 
 use std::time::Duration;
 

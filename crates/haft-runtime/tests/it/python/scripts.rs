@@ -1,4 +1,4 @@
-//! What a python script is given, and what is told of it.
+//! The input and the results of python scripts.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn output_is_json_or_text() {
     }
 }
 
-/// Runs a body that fails; both engines tell the same.
+/// Runs a script that fails, with the same result in both engines.
 async fn fail(body: &str) -> String {
     let mut told = Vec::new();
     for engine in ENGINES {

@@ -36,7 +36,7 @@ async fn the_same_call_of_a_pure_tool_is_cached() {
     tokio::time::advance(secs(59)).await;
     assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 2);
     tokio::time::advance(secs(1)).await;
-    assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 5, "its time is over");
+    assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 5, "it has expired");
     rig.tool("run", json!({"is_pure": true, "timeout_ms": 5000}));
     assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 6, "another revision");
     cache.clear();

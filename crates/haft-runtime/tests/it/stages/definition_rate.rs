@@ -42,7 +42,7 @@ async fn an_edit_does_not_reset_the_count() {
         assert_eq!(rig.code("quick", json!({})).await, expected, "{calls}");
     }
     rig.tool("quick", json!({}));
-    assert_eq!(rig.code("quick", json!({})).await, "ok", "without a rate there is none");
+    assert_eq!(rig.code("quick", json!({})).await, "ok", "no rate limit, no rejection");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ async fn queued_calls_run_in_order_within_the_rate() {
         let run = rig.call("run", json!({})).await.unwrap();
         (run.as_u64().unwrap(), start.elapsed().as_secs())
     }));
-    // In the order in which they came, three in each second.
+    // In the order of their arrival, three per second.
     let expected: Vec<(u64, u64)> = (0..20).map(|index| (index + 1, index / 3)).collect();
     assert_eq!(calls.await, expected);
 }

@@ -1,4 +1,4 @@
-//! A pipeline with a few functions and whatever stages a test asks for.
+//! A pipeline with a few functions and the stages of a test.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use haft_runtime::stages::Stage;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What the functions have seen.
+/// Counters of the test functions.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) runs: AtomicUsize,
@@ -90,7 +90,7 @@ impl Rig {
         Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }
     }
 
-    /// Tells the registry of the bundle of all tools, as a change makes it.
+    /// Applies a change of the bundle to the registry.
     pub(super) fn bundle(&self, change: impl FnOnce(&mut Bundle)) {
         let mut bundle = self.bundle.clone();
         change(&mut bundle);
