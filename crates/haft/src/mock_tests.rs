@@ -193,7 +193,7 @@ async fn over_real_tools_arguments_and_values_are_checked() {
 
     not expected:
       `find` with {"id":"x"}
-        it was refused: the arguments do not fit the schema: /id: expected an integer, got "x"
+        it was refused: invalid arguments: /id: expected an integer, got "x"
       `absent` with {}
         it was refused: there is no tool `absent`
       `mail` with {"id":3}
@@ -226,9 +226,9 @@ async fn a_refusal_may_be_expected() {
 
     not expected:
       `find` with {"id":"z"}
-        it was refused: the arguments do not fit the schema: /id: expected an integer, got "z"
+        it was refused: invalid arguments: /id: expected an integer, got "z"
       `mail` with {}
-        it was refused: the arguments do not fit the schema: missing required property `id`
+        it was refused: invalid arguments: missing required property `id`
     "#);
 }
 

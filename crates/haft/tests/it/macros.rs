@@ -118,7 +118,7 @@ async fn arguments_that_do_not_fit_are_refused() {
         (json!({"place": place, "style": "wide"}), "/style: \"wide\" is not one of \"short\" or \"long\""),
         (json!({"place": place, "wind": true}), "unknown property `wind`"),
     ] {
-        let text = format!("invalid_arguments: the arguments do not fit the schema: {expected}");
+        let text = format!("invalid_arguments: invalid arguments: {expected}");
         check_error(weather::tool(), args, &text).await;
     }
 }
@@ -151,7 +151,7 @@ async fn one_type_for_all_arguments() {
     check(web_search::tool(), json!({"query": "rust", "limit": 3}), json!("0: rust 3")).await;
     check(find::tool(), json!({"query": "rust"}), json!("rust false")).await;
     let unknown = json!({"query": "rust", "page": 2});
-    let text = "invalid_arguments: the arguments do not fit the schema: unknown property `page`";
+    let text = "invalid_arguments: invalid arguments: unknown property `page`";
     check_error(web_search::tool(), unknown, text).await;
     let error = call(web_search::tool(), json!({"query": "rust", "limit": 51})).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, true));
