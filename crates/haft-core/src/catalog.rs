@@ -1,14 +1,12 @@
 //! What keeps definitions: the trait, and how changes reach the registry.
 
-use std::sync::Arc;
-
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
-use crate::tool::{Revision, Source, Status, Tool};
-use crate::{BoxFuture, Timestamp};
+use crate::tool::{Source, Status, Tool};
+use crate::Timestamp;
 
 /// Why the store did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -231,33 +229,3 @@ pub enum Transition {
     /// The newest revision gets a new version label, as a revision of its own.
     Relabel(Version),
 }
-
-/// Keeps bundles, tools and their revisions. Every write is durable and announced when it returns.
-pub trait Catalog: Send + Sync {
-    /// Creates a bundle, replaces it, or revives a deleted one.
-    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>>;
-    /// Switches a bundle.
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>>;
-    /// Marks an empty bundle as deleted.
-    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
-    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Changes a tool in one step; another content appends a revision, another text of the same content only
-    /// replaces the file.
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Switches a tool.
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Moves a tool through its life.
-    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Removes a tool; returns where its backup is, relative to the home folder.
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
-    /// Returns all revisions, newest first.
-    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>>;
-    /// Stores the built-in tools that this program brings; those of other programs stay as they are.
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Adds calls to the usage counters.
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>>;
-}
-
-/// A shared catalog.
-pub type SharedCatalog = Arc<dyn Catalog>;

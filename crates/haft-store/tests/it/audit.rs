@@ -2,7 +2,6 @@
 
 use haft_core::Timestamp;
 use haft_core::audit::{AuditQuery, AuditRecord};
-use haft_core::catalog::Catalog as _;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::secret::Secret;

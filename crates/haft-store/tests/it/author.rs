@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_core::catalog::{Catalog as _, FileForm, NewTool, SourceText, StoreError, ToolChange, Transition};
+use haft_core::catalog::{FileForm, NewTool, SourceText, StoreError, ToolChange, Transition};
 use haft_core::name::Version;
 use haft_core::tool::Tool;
 use haft_definition::dialect::{self, Defaults};

@@ -1,7 +1,7 @@
 //! Bundles: putting, switching, deleting, reviving, reaping.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, PutResult, StoreError, Transition};
+use haft_core::catalog::{Backup, PutBundle, PutResult, StoreError, Transition};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_store::ReapReport;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::{Backup, Catalog as _, NewTool, StoreError, ToolChange, Transition};
+use haft_core::catalog::{Backup, NewTool, StoreError, ToolChange, Transition};
 use haft_core::name::{TenantId, Version};
 use haft_core::tool::{Status, Tool};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use haft_core::catalog::{Backup, Catalog as _, FileForm, NewTool, StoreError, Transition};
+use haft_core::catalog::{Backup, FileForm, NewTool, StoreError, Transition};
 use haft_core::name::Version;
 use haft_core::spec::ToolSpec;
 

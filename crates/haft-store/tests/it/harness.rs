@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Catalog as _, Change, ChangeSink, FileForm, NewTool, StoreError, UnreadableFile};
+use haft_core::catalog::{Change, ChangeSink, FileForm, NewTool, StoreError, UnreadableFile};
 use haft_core::id::{BundleId, CallId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::Secret;

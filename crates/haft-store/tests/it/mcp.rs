@@ -1,6 +1,6 @@
 //! MCP servers, and what becomes of their lists.
 
-use haft_core::catalog::{Backup, Catalog as _, StoreError};
+use haft_core::catalog::{Backup, StoreError};
 use haft_core::mcp::{ListedTool, McpServer, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::Policy;

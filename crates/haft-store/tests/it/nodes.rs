@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::catalog::{Backup, Catalog as _, StoreError};
+use haft_core::catalog::{Backup, StoreError};
 use haft_core::name::TenantId;
 use haft_core::secret::{Secret, SecretSource as _};
 

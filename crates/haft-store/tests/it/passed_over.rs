@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError};
+use haft_core::catalog::{Backup, PutBundle, StoreError};
 use haft_core::name::{BundleSlug, TenantId};
 
 use crate::harness::{Harness, new_tool, spec, text};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::catalog::{Catalog as _, Change, ChangeSink, StoreError};
+use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::CallId;
 use haft_core::ledger::Ledger as _;
 use haft_core::name::TenantId;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use haft_core::catalog::{Backup, Catalog as _, StoreError, Transition};
+use haft_core::catalog::{Backup, StoreError, Transition};
 use haft_core::id::ToolId;
 use haft_core::name::Version;
 use haft_core::tool::Status;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError, Transition};
+use haft_core::catalog::{Backup, PutBundle, StoreError, Transition};
 use haft_core::tool::{Status, Tool};
 use haft_store::WatchTasks;
 
