@@ -41,6 +41,14 @@ impl BundleKind {
             BundleKind::Mcp => "mcp",
         }
     }
+
+    /// Tells whether users can change only `enabled`: the content comes from the program or from an MCP server.
+    pub const fn is_read_only(self) -> bool {
+        match self {
+            BundleKind::BuiltIn | BundleKind::Mcp => true,
+            BundleKind::User | BundleKind::Toolset => false,
+        }
+    }
 }
 
 impl fmt::Display for BundleKind {
@@ -80,8 +88,9 @@ pub struct Bundle {
     pub description: String,
     /// The switch of all its tools.
     pub enabled: bool,
-    /// Whether it is compiled in: then only `enabled` changes.
-    pub built_in: bool,
+    /// Where its tools come from.
+    #[serde(default)]
+    pub kind: BundleKind,
     /// When it was first stored.
     pub created_at: Timestamp,
     /// When its content last changed; switching does not move it.

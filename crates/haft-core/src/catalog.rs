@@ -1,4 +1,4 @@
-//! What keeps definitions: the trait, and how changes reach the registry.
+//! The types of catalog changes, and how changes reach the registry.
 
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
@@ -8,67 +8,113 @@ use crate::spec::ToolSpec;
 use crate::tool::{Source, Status, Tool};
 use crate::Timestamp;
 
-/// Why the store did not do what it was asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such thing.
-    #[error("there is no {what} `{key}`")]
+    /// The object does not exist.
+    #[error("{what} `{key}` not found")]
     NotFound {
-        /// The kind of thing.
+        /// The kind of object.
         what: &'static str,
-        /// What was asked for.
+        /// The id or name that was requested.
         key: String,
     },
-    /// Something stands in the way; it is left unchanged.
+    /// The change conflicts with stored data, which stays unchanged.
     #[error("{0}")]
     Conflict(String),
-    /// The thing is built in, or its bundle is disabled or deleted.
+    /// The object is built in, or its bundle is disabled or deleted.
     #[error("{0}")]
     ReadOnly(String),
-    /// The definition cannot be stored as it is.
+    /// The definition is invalid.
     #[error("{}", crate::problem::join(.0))]
     Invalid(Vec<Problem>),
-    /// The disk or the database does not work now. Nothing was changed.
-    #[error("{doing}")]
+    /// The disk or the database failed. Nothing was changed.
+    #[error("cannot {action}")]
     Unavailable {
-        /// What was being done, for the operator.
-        doing: String,
-        /// What went wrong.
+        /// What failed, for the operator: a phrase such as `write the call journal`.
+        action: String,
+        /// The kind of failure.
+        failure: StorageFailure,
+        /// The error of the disk or the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Makes a "there is no such thing".
+    /// Creates a [`StoreError::NotFound`].
     pub fn not_found(what: &'static str, key: impl std::fmt::Display) -> Self {
         Self::NotFound { what, key: key.to_string() }
     }
 
-    /// Wraps a fault of the disk or the database.
+    /// Creates a [`StoreError::Unavailable`]; an I/O error among the causes decides the kind of failure.
     pub fn unavailable(
-        doing: impl Into<String>,
+        action: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self::Unavailable { doing: doing.into(), source: source.into() }
+        let source = source.into();
+        Self::Unavailable { action: action.into(), failure: StorageFailure::of(&*source), source }
+    }
+
+    /// Describes the error together with its cause, for the operator.
+    pub fn with_cause(&self) -> String {
+        match self {
+            Self::Unavailable { source, .. } => format!("{self}: {source}"),
+            other => other.to_string(),
+        }
     }
 }
 
-/// Says what keeps the disk from being written, where a fault tells it, in words that anybody may read: without paths.
-pub fn in_the_way(fault: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    let mut cause = Some(fault);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        if says(&["No space left", "disk is full", "disk I/O error", "Disk quota"]) {
-            return Some("the disk is full, or fails");
+/// The kind of a storage failure, as far as the system reports one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StorageFailure {
+    /// The disk is full, or a quota is used up.
+    DiskFull,
+    /// The disk reports errors.
+    DiskError,
+    /// The process may not write there.
+    PermissionDenied,
+    /// The file system or the database is read-only.
+    ReadOnly,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl StorageFailure {
+    /// Returns the kind of the first I/O error among an error and its causes.
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                return Self::of_io(io.kind());
+            }
+            cause = error.source();
         }
-        if says(&["Permission denied", "Read-only file system", "readonly database"]) {
-            return Some("its folder may not be written");
-        }
-        cause = error.source();
+        Self::Other
     }
-    None
+
+    /// Returns the kind of an I/O error.
+    pub fn of_io(kind: std::io::ErrorKind) -> Self {
+        use std::io::ErrorKind;
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull,
+            ErrorKind::PermissionDenied => Self::PermissionDenied,
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            _ => Self::Other,
+        }
+    }
+
+    /// Describes the failure without paths, for every reader; `None` if its kind is unknown.
+    pub const fn describe(self) -> Option<&'static str> {
+        match self {
+            Self::DiskFull => Some("no space left on device"),
+            Self::DiskError => Some("disk I/O error"),
+            Self::PermissionDenied => Some("permission denied"),
+            Self::ReadOnly => Some("read-only storage"),
+            Self::Other => None,
+        }
+    }
 }
 
 /// A definition file that cannot be read and has no tool yet.

@@ -257,7 +257,7 @@ impl Pipeline {
         let recorded = self.record(Arc::clone(&record)).await;
         unfinished.state = State::Recorded;
         recorded.map_err(|error| {
-            let error = unrecorded(error).retryable(false);
+            let error = unrecorded(&error).retryable(false);
             tracing::error!(call = %record.id, tool = %record.tool, error = %error, "a call ran and was not recorded");
             CallError { message: format!("the tool ran, but {}", error.message), ..error }
                 .for_model("the tool ran, but the call could not be recorded")

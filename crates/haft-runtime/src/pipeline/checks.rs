@@ -68,23 +68,16 @@ pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), Call
     })
 }
 
-pub(super) fn unrecorded(error: StoreError) -> CallError {
-    let message = format!("the call could not be recorded: {}", why(error));
+pub(super) fn unrecorded(error: &StoreError) -> CallError {
+    let message = format!("the call could not be recorded: {}", error.with_cause());
     CallError::new(ErrorCode::StoreUnavailable, message).for_model("the call could not be recorded")
 }
 
 /// What would leave no record does not run.
-pub(super) fn unrecordable(error: StoreError) -> CallError {
-    let message = format!("no call is run, as none can be recorded at present: {}", why(error));
+pub(super) fn unrecordable(error: &StoreError) -> CallError {
+    let message = format!("no call is run, as none can be recorded at present: {}", error.with_cause());
     CallError::new(ErrorCode::StoreUnavailable, message)
         .for_model("the tool was not run, as calls cannot be recorded at present; try again later")
-}
-
-fn why(error: StoreError) -> String {
-    match error {
-        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
-        other => other.to_string(),
-    }
 }
 
 pub(crate) fn milliseconds(time: Duration) -> f64 {

@@ -7,7 +7,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
 use haft_core::Timestamp;
 
-use crate::engine::fault;
+use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 
@@ -66,21 +66,21 @@ impl Store {
 
     /// Adds calls to the usage counters.
     pub async fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> Result<(), StoreError> {
-        self.run(|inner| async move { inner.add_usage(calls).await.map_err(fault("count calls")) }).await
+        self.run(|inner| async move { inner.add_usage(calls).await.map_err(failed_to("count calls")) }).await
     }
 }
 
 impl Inner {
     async fn revisions(&self, id: ToolId) -> Result<Vec<Revision>, StoreError> {
-        let doing = "read the revisions of the tool";
+        let action = "read the revisions of the tool";
         let sql =
             "SELECT number, hash, spec, created_at FROM revisions WHERE tool_id = $1 ORDER BY number DESC";
         let found =
-            sqlx::query(sql).bind(id.to_string()).fetch_all(&self.engine.pool).await.map_err(fault(doing))?;
+            sqlx::query(sql).bind(id.to_string()).fetch_all(&self.engine.pool).await.map_err(failed_to(action))?;
         if found.is_empty() {
             return Err(StoreError::not_found("tool", id));
         }
-        found.iter().map(rows::revision).collect::<Result<_, _>>().map_err(fault(doing))
+        found.iter().map(rows::revision).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
     /// Counters are not part of the catalog: nobody is told, and the tools' rows are locked only briefly.
