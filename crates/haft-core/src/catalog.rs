@@ -1,12 +1,12 @@
 //! The types of catalog changes, and how changes reach the registry.
 
+use crate::Timestamp;
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
 use crate::tool::{Source, Status, Tool};
-use crate::Timestamp;
 
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]

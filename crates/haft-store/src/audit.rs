@@ -41,7 +41,10 @@ pub(crate) fn in_current_request<F: Future>(work: F) -> impl Future<Output = F::
 
 /// Stores the audit record of the current request, if there is one, in the transaction of its change. `subject` becomes
 /// the target if the request names none.
-pub(crate) async fn store_current_record(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<(), sqlx::Error> {
+pub(crate) async fn store_current_record(
+    tx: &mut Transaction<'static, Any>,
+    subject: &str,
+) -> Result<(), sqlx::Error> {
     let Ok(record) = CURRENT.try_with(Arc::clone) else { return Ok(()) };
     let mut record = AuditRecord::clone(&record);
     if record.target.is_empty() {

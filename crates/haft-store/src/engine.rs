@@ -109,9 +109,9 @@ impl Engine {
     /// Opens SQLite in a file.
     pub(crate) async fn sqlite(file: &Path) -> Result<Self, StoreError> {
         let action = format!("open the database `{}`", file.display());
-        let path = file.to_str().ok_or_else(|| {
-            StoreError::unavailable(action.clone(), "the path is not valid UTF-8")
-        })?;
+        let path = file
+            .to_str()
+            .ok_or_else(|| StoreError::unavailable(action.clone(), "the path is not valid UTF-8"))?;
         // Created here, because SQLite would make it readable by everyone; its other files get the same mode.
         let made = File::options().create(true).append(true).mode(0o600).open(file);
         let made = made.map_err(|error| StoreError::unavailable(action.clone(), error))?;
@@ -155,7 +155,10 @@ impl Engine {
             Kind::Postgres => {
                 let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
                 let timed_out = |_| {
-                    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no response within 5 s"))
+                    sqlx::Error::Io(std::io::Error::new(
+                        std::io::ErrorKind::TimedOut,
+                        "no response within 5 s",
+                    ))
                 };
                 connected.map_err(timed_out)??.close().await?;
             }

@@ -5,8 +5,8 @@ use haft_core::name::{BundleSlug, TenantId};
 
 use crate::engine::failed_to;
 use crate::files::layout;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 use crate::store::Store;
+use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 impl Store {
     /// Checks that the database accepts writes.
@@ -27,7 +27,9 @@ impl Store {
     pub async fn definition_text(&self, path: &str) -> Result<Option<String>, StoreError> {
         let Some(files) = &self.inner.files else { return Ok(None) };
         let path = files.at(path);
-        let read = files.run("read a definition file".into(), move |_| Ok(read_text(&path, SymbolicLinks::Reject))).await?;
+        let read = files
+            .run("read a definition file".into(), move |_| Ok(read_text(&path, SymbolicLinks::Reject)))
+            .await?;
         match read {
             Ok((text, _)) => Ok(Some(text)),
             Err(ReadError::NotFound | ReadError::Unreadable { .. }) => Ok(None),

@@ -29,7 +29,9 @@ async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError
     if found > known {
         return Err(StoreError::unavailable(
             MIGRATE,
-            format!("the database has schema version {found}, but this version of haft supports at most {known}; upgrade haft"),
+            format!(
+                "the database has schema version {found}, but this version of haft supports at most {known}; upgrade haft"
+            ),
         ));
     }
     for (index, script) in scripts.iter().enumerate().skip(found) {
@@ -67,7 +69,10 @@ mod tests {
         sqlx::query(server).execute(&engine.pool).await.unwrap();
         run(&engine).await.unwrap();
         run(&engine).await.unwrap();
-        let rows = sqlx::query("SELECT slug, kind FROM bundles ORDER BY slug").fetch_all(&engine.pool).await.unwrap();
+        let rows = sqlx::query("SELECT slug, kind FROM bundles ORDER BY slug")
+            .fetch_all(&engine.pool)
+            .await
+            .unwrap();
         let kinds: Vec<(String, String)> =
             rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect();
         let expected = [("builtin", "built_in"), ("files", "mcp"), ("web", "user")];

@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::engine::failed_to;
 use crate::files::layout;
-use haft_definition::folder::BUNDLE_FILE;
 use crate::files::{history, write};
 use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time::min_id_at;
+use haft_definition::folder::BUNDLE_FILE;
 
 /// How many calls are removed in one transaction.
 const CALLS_PER_TRANSACTION: usize = 1000;

@@ -48,7 +48,10 @@ pub(crate) fn timestamp(row: &AnyRow, column: &'static str) -> Result<Timestamp,
 }
 
 /// Reads a nullable time column.
-pub(crate) fn optional_timestamp(row: &AnyRow, column: &'static str) -> Result<Option<Timestamp>, sqlx::Error> {
+pub(crate) fn optional_timestamp(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<Timestamp>, sqlx::Error> {
     Ok(row.try_get::<Option<i64>, _>(column)?.map(from_micros))
 }
 
@@ -98,7 +101,8 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let published = match row.try_get::<Option<i64>, _>("published_revision")? {
         None => None,
         Some(n) => {
-            let n = u32::try_from(n).map_err(|reason| invalid("published_revision", &n.to_string(), &reason))?;
+            let n =
+                u32::try_from(n).map_err(|reason| invalid("published_revision", &n.to_string(), &reason))?;
             let definition = match row.try_get::<Option<&str>, _>("published_spec")? {
                 Some(text) => spec(text)?,
                 None => Arc::clone(&newest),

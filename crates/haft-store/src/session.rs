@@ -43,7 +43,10 @@ enum IndexUpdate {
 
 /// Advances the generation, so that other processes see the change, and stores the audit record of the current
 /// request.
-pub(crate) async fn advance_generation(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<i64, sqlx::Error> {
+pub(crate) async fn advance_generation(
+    tx: &mut Transaction<'static, Any>,
+    subject: &str,
+) -> Result<i64, sqlx::Error> {
     audit::store_current_record(tx, subject).await?;
     let row = sqlx::query("UPDATE generation SET value = value + 1 WHERE one = 1 RETURNING value")
         .fetch_one(&mut **tx)
@@ -154,7 +157,12 @@ impl Session<'_> {
     }
 
     /// Adds or removes a bundle in [`State`] when the change is committed.
-    pub(crate) fn index_bundle(&mut self, tenant: &TenantId, slug: &BundleSlug, indexed: Option<IndexedBundle>) {
+    pub(crate) fn index_bundle(
+        &mut self,
+        tenant: &TenantId,
+        slug: &BundleSlug,
+        indexed: Option<IndexedBundle>,
+    ) {
         self.index_updates.push(IndexUpdate::Bundle((tenant.clone(), slug.clone()), indexed));
     }
 
@@ -167,7 +175,11 @@ impl Session<'_> {
         }
         self.flush_inserts().await.map_err(failed_to(action))?;
         let changes = self.inner.mark_missing_built_ins(self.collect().await.map_err(failed_to(action))?);
-        let generation = if silent { None } else { Some(self.advance_generation(&changes).await.map_err(failed_to(action))?) };
+        let generation = if silent {
+            None
+        } else {
+            Some(self.advance_generation(&changes).await.map_err(failed_to(action))?)
+        };
         let Session { mut undo, tx, lock, mut state, inner, index_updates, .. } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);

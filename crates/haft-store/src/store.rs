@@ -14,7 +14,6 @@ use tokio::sync::{Mutex, watch};
 
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
-use haft_definition::folder::FileStamp;
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
 use crate::ledger::{Durability, LedgerBackend, database};
@@ -22,6 +21,7 @@ use crate::search::SearchIndex;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{audit, migrate, rows, time};
+use haft_definition::folder::FileStamp;
 
 /// The SQLite file in the home folder.
 const DATABASE_FILE: &str = "haft.db";
@@ -93,7 +93,8 @@ impl Store {
         let (engine, files) = open_engine(&settings).await?;
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
-        let node_lock = engine.hold_node_lock(&node).await.map_err(failed_to("acquire the lock of this node"))?;
+        let node_lock =
+            engine.hold_node_lock(&node).await.map_err(failed_to("acquire the lock of this node"))?;
         let ledger = match &files {
             None => LedgerBackend::Database(database::group_commit(&engine, &node)),
             Some(files) => {

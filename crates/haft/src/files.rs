@@ -75,7 +75,9 @@ impl FolderScan {
         for entry in listed.filter_map(Result::ok) {
             self.entries += 1;
             if self.files.len() >= MAX_FILES || self.entries > MAX_ENTRIES {
-                let message = format!("the folder holds more than {MAX_FILES} definition files or {MAX_ENTRIES} entries; load subfolders separately");
+                let message = format!(
+                    "the folder holds more than {MAX_FILES} definition files or {MAX_ENTRIES} entries; load subfolders separately"
+                );
                 if self.unlisted.iter().all(|error| error.path.as_deref() != Some(root)) {
                     self.unlisted.push(fault(root, "too_many", message));
                 }
@@ -131,7 +133,8 @@ pub(crate) fn definition_file(path: &Path) -> Result<DefinitionFile, LoadError> 
         let message = "unknown file type; expected `.skill`, `.yaml`, `.yml` or `.json`";
         fault(path, "unknown_form", message)
     })?;
-    let unreadable = |error: std::io::Error| fault(path, "unreadable", format!("cannot read the file: {error}"));
+    let unreadable =
+        |error: std::io::Error| fault(path, "unreadable", format!("cannot read the file: {error}"));
     let path = scanned_path(path, name).map_err(unreadable)?;
     let stamp = FileStamp::of(&fs::metadata(&path).map_err(unreadable)?);
     Ok(DefinitionFile { path, form, stamp })

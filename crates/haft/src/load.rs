@@ -187,7 +187,8 @@ impl Update<'_> {
         let (name, origin) = (reading.spec.name.clone(), Origin::File(file.path.clone()));
         let earlier = self.members.tools.get(&name);
         if let Some(other) = earlier.filter(|member| member.origin != origin) {
-            let message = format!("the name `{name}` is already used by {}; choose another", describe_origin(other));
+            let message =
+                format!("the name `{name}` is already used by {}; choose another", describe_origin(other));
             return self.refuse(file, vec![Problem::new("name", "duplicate", message)], true, report);
         }
         for warning in &reading.warnings {
@@ -214,7 +215,13 @@ impl Update<'_> {
     }
 
     /// Disables the tool of an invalid file; a file that never was valid is only reported.
-    fn refuse(&mut self, file: &DefinitionFile, problems: Vec<Problem>, duplicate: bool, report: &mut LoadReport) {
+    fn refuse(
+        &mut self,
+        file: &DefinitionFile,
+        problems: Vec<Problem>,
+        duplicate: bool,
+        report: &mut LoadReport,
+    ) {
         let error = format!("{}: {}", file.path.display(), join(&problems));
         let tool = self.members.files.remove(&file.path).and_then(|state| state.tool);
         let tool = tool.filter(|name| self.owns(&file.path, name));

@@ -35,12 +35,8 @@ impl Watch {
         let watcher = FolderWatcher::open(root, move || drop(signal.send(())));
         let report = set.sync_folder(watcher.path());
         let stopped = Arc::new(AtomicBool::new(false));
-        let thread_state = WatchThread {
-            set: Arc::downgrade(set),
-            watcher,
-            changes,
-            stopped: Arc::clone(&stopped),
-        };
+        let thread_state =
+            WatchThread { set: Arc::downgrade(set), watcher, changes, stopped: Arc::clone(&stopped) };
         let thread = std::thread::Builder::new().name("haft-watch".to_owned());
         thread.spawn(move || thread_state.run()).map_err(|error| {
             let message = format!("cannot start the watcher thread: {error}");

@@ -213,7 +213,10 @@ mod tests {
         .unwrap();
         check_unreadable(&path("pipe"), ("unreadable", "not a regular file"));
         File::create(path("large")).unwrap().set_len(MAX_BYTES + 1).unwrap();
-        check_unreadable(&path("large"), ("too_large", "the file exceeds the limit of 1024 KiB for a definition"));
+        check_unreadable(
+            &path("large"),
+            ("too_large", "the file exceeds the limit of 1024 KiB for a definition"),
+        );
         std::fs::write(path("latin"), b"a\nb\xff").unwrap();
         check_unreadable(&path("latin"), ("not_utf8", "line 2: not valid UTF-8"));
     }

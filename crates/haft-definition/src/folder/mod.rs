@@ -8,8 +8,8 @@ mod stamp;
 mod watcher;
 
 pub use file::{
-    BUNDLE_FILE, MAX_BYTES, ReadError, SymbolicLinks, TOOLSET_FILE, file_form, name_and_version, read_definition,
-    read_text,
+    BUNDLE_FILE, MAX_BYTES, ReadError, SymbolicLinks, TOOLSET_FILE, file_form, name_and_version,
+    read_definition, read_text,
 };
 pub use stamp::FileStamp;
 pub use watcher::{FolderWatcher, SETTLE_DELAY};

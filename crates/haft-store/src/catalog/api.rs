@@ -1,11 +1,11 @@
 //! The public operations of the catalog. Every write is durable and announced when it returns.
 
+use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::catalog::{Backup, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
-use haft_core::Timestamp;
 
 use crate::engine::failed_to;
 use crate::rows;
@@ -75,8 +75,11 @@ impl Inner {
         let action = "read the revisions of the tool";
         let sql =
             "SELECT number, hash, spec, created_at FROM revisions WHERE tool_id = $1 ORDER BY number DESC";
-        let found =
-            sqlx::query(sql).bind(id.to_string()).fetch_all(&self.engine.pool).await.map_err(failed_to(action))?;
+        let found = sqlx::query(sql)
+            .bind(id.to_string())
+            .fetch_all(&self.engine.pool)
+            .await
+            .map_err(failed_to(action))?;
         if found.is_empty() {
             return Err(StoreError::not_found("tool", id));
         }

@@ -13,13 +13,13 @@ use crate::engine::{failed_to, is_conflict};
 use crate::files::bundle_file::{self, BundleText};
 use crate::files::history;
 use crate::files::layout;
-use haft_definition::folder::BUNDLE_FILE;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
-use haft_definition::folder::FileStamp;
 use crate::files::write::{self, FileMode, IfExists, Undo};
 use crate::session::Session;
-use crate::store::{Inner, IndexedBundle};
+use crate::store::{IndexedBundle, Inner};
 use crate::time;
+use haft_definition::folder::BUNDLE_FILE;
+use haft_definition::folder::FileStamp;
+use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 /// The longest folder name of common file systems.
 const MAX_FOLDER_BYTES: usize = 255;
@@ -213,7 +213,9 @@ impl Session<'_> {
             })
             .await?;
         let (stamp, undo) = written.map_err(|reason| {
-            StoreError::Conflict(format!("`{relative}` is invalid: {reason}; fix or remove the file, then retry"))
+            StoreError::Conflict(format!(
+                "`{relative}` is invalid: {reason}; fix or remove the file, then retry"
+            ))
         })?;
         self.add_undo(undo);
         self.clear_bundle_file_error(&relative).await?;
@@ -277,10 +279,7 @@ pub(crate) fn check_bundle_editable(bundle: &Bundle) -> Result<(), StoreError> {
         )));
     }
     if !bundle.enabled {
-        return Err(StoreError::ReadOnly(format!(
-            "bundle `{}` is disabled; enable it first",
-            bundle.slug
-        )));
+        return Err(StoreError::ReadOnly(format!("bundle `{}` is disabled; enable it first", bundle.slug)));
     }
     Ok(())
 }
@@ -313,7 +312,8 @@ impl Inner {
         let ends = folder.match_indices('/').map(|(at, _)| at).skip(1).chain([folder.len()]);
         for part in ends.filter_map(|end| folder.get(..end)).filter(|part| part.contains('/')) {
             if std::fs::symlink_metadata(files.at(part)).is_ok_and(|found| found.is_symlink()) {
-                let message = format!("`{part}` is a symbolic link, which is not followed; replace it by the folder");
+                let message =
+                    format!("`{part}` is a symbolic link, which is not followed; replace it by the folder");
                 return Err(StoreError::ReadOnly(message));
             }
         }

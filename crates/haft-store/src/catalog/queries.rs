@@ -11,9 +11,9 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::Tool;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use haft_definition::folder::FileStamp;
 use crate::rows;
 use crate::session::Session;
+use haft_definition::folder::FileStamp;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 

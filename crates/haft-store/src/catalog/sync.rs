@@ -139,8 +139,7 @@ impl SyncPlan {
         // After any change, a file that was rejected as a duplicate may be the only one now.
         let rejected =
             |file: &ScannedFile| any_change && indexed(file).is_some_and(|indexed| indexed.tool.is_none());
-        plan.changed =
-            scan.files.into_iter().filter(|file| all || differs(file) || rejected(file)).collect();
+        plan.changed = scan.files.into_iter().filter(|file| all || differs(file) || rejected(file)).collect();
         let user_created = haft_core::name::BundleSlug::user_created();
         plan.missing_bundles = state
             .bundles
@@ -154,7 +153,10 @@ impl SyncPlan {
     }
 
     fn is_empty(&self) -> bool {
-        self.bundles.is_empty() && self.missing_bundles.is_empty() && self.changed.is_empty() && self.missing_files.is_empty()
+        self.bundles.is_empty()
+            && self.missing_bundles.is_empty()
+            && self.changed.is_empty()
+            && self.missing_files.is_empty()
     }
 }
 
@@ -187,12 +189,15 @@ fn read_some(home: &Path, files: Vec<ScannedFile>) -> (Vec<ReadFile>, Vec<String
         }
         match read_text(&home.join(&scanned.path), SymbolicLinks::Reject) {
             Ok((text, metadata)) => {
-                scanned.stamp = if is_recent(&metadata) { FileStamp::unknown() } else { FileStamp::of(&metadata) };
+                scanned.stamp =
+                    if is_recent(&metadata) { FileStamp::unknown() } else { FileStamp::of(&metadata) };
                 let definition = definition::read(&text, scanned.form, &scanned.path);
                 read.push(ReadFile { scanned, definition });
             }
             Err(ReadError::NotFound) => vanished.push(scanned.path),
-            Err(ReadError::Unreadable { message, .. }) => read.push(ReadFile { scanned, definition: Err(message) }),
+            Err(ReadError::Unreadable { message, .. }) => {
+                read.push(ReadFile { scanned, definition: Err(message) })
+            }
         }
     }
     (read, vanished)

@@ -79,7 +79,8 @@ impl Session<'_> {
         for bundle in plan.bundles {
             self.apply_bundle(bundle).await?;
         }
-        let mut pass = SyncPass { missing: plan.missing_files.iter().cloned().collect(), ..SyncPass::default() };
+        let mut pass =
+            SyncPass { missing: plan.missing_files.iter().cloned().collect(), ..SyncPass::default() };
         if files.len() > BULK_FILES {
             pass.stored_keys = Some(self.stored_keys().await.map_err(failed_to(INDEX))?);
         }
@@ -170,7 +171,8 @@ impl Session<'_> {
         file: &ScannedFile,
         read: &Definition,
     ) -> Result<ToolId, StoreError> {
-        let changed = hash(&tool.spec).map_err(failed_to(INDEX))? != hash(&read.spec).map_err(failed_to(INDEX))?;
+        let changed =
+            hash(&tool.spec).map_err(failed_to(INDEX))? != hash(&read.spec).map_err(failed_to(INDEX))?;
         if changed {
             let now = self.inner.now();
             self.append_revision(tool, &read.spec, now).await.map_err(failed_to(INDEX))?;
@@ -182,8 +184,11 @@ impl Session<'_> {
             self.set_enabled(tool.id, enabled).await.map_err(failed_to(INDEX))?;
         }
         let visible = changed || tool.fault.is_some() || tool.path.as_deref() != Some(&file.path);
-        let tool_file =
-            ToolFile { path: Some(file.path.clone()), stamp: Some(file.stamp.clone()), enabled: read.enabled };
+        let tool_file = ToolFile {
+            path: Some(file.path.clone()),
+            stamp: Some(file.stamp.clone()),
+            enabled: read.enabled,
+        };
         self.set_tool_file(tool.id, &tool_file).await.map_err(failed_to(INDEX))?;
         if visible {
             self.touch_tool(tool.id);
@@ -198,8 +203,11 @@ impl Session<'_> {
         read: &Definition,
     ) -> Result<ToolId, StoreError> {
         let id = ToolId(time::new_id(&*self.inner.clock));
-        let tool_file =
-            ToolFile { path: Some(file.path.clone()), stamp: Some(file.stamp.clone()), enabled: read.enabled };
+        let tool_file = ToolFile {
+            path: Some(file.path.clone()),
+            stamp: Some(file.stamp.clone()),
+            enabled: read.enabled,
+        };
         let insert = ToolInsert {
             id,
             bundle,
@@ -215,7 +223,12 @@ impl Session<'_> {
         Ok(id)
     }
 
-    async fn apply_error(&mut self, pass: &mut SyncPass, file: &ScannedFile, reason: &str) -> Result<(), StoreError> {
+    async fn apply_error(
+        &mut self,
+        pass: &mut SyncPass,
+        file: &ScannedFile,
+        reason: &str,
+    ) -> Result<(), StoreError> {
         let text = format!("{}: {}", file.path, reason.replace('\0', " "));
         let before = self.indexed_tool(&file.path).await?.filter(|tool| !pass.claimed.contains(&tool.id));
         let id = before.as_ref().map(|tool| tool.id);

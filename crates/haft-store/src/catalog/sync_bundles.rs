@@ -9,12 +9,12 @@ use super::sync::name_hint;
 use crate::engine::failed_to;
 use crate::files::bundle_file::{self, BundleFile};
 use crate::files::layout;
-use haft_definition::folder::BUNDLE_FILE;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
-use crate::files::scan::{ScannedFile, ScannedBundle};
+use crate::files::scan::{ScannedBundle, ScannedFile};
 use crate::session::Session;
 use crate::store::{IndexedBundle, IndexedFile};
 use crate::time;
+use haft_definition::folder::BUNDLE_FILE;
+use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 const INDEX: &str = "index the bundles";
 
@@ -153,7 +153,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(crate) async fn save_unreadable(&mut self, found: &ScannedFile, error: &str) -> Result<(), StoreError> {
+    pub(crate) async fn save_unreadable(
+        &mut self,
+        found: &ScannedFile,
+        error: &str,
+    ) -> Result<(), StoreError> {
         sqlx::query(
             "INSERT INTO unreadable (path, tenant, bundle, name, error, stamp, modified_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (path) DO UPDATE SET error = excluded.error, \

@@ -48,7 +48,8 @@ impl Content<'_> {
         let Some(author) = self.text.filter(|author| author.form == form) else { return Ok(None) };
         let Ok(parsed) = definition::parse(&author.text, form, path) else { return Ok(None) };
         let action = "compare the definition with its text";
-        let same = hash(&parsed.spec).map_err(failed_to(action))? == hash(self.spec).map_err(failed_to(action))?
+        let same = hash(&parsed.spec).map_err(failed_to(action))?
+            == hash(self.spec).map_err(failed_to(action))?
             && parsed.enabled.is_none_or(|enabled| enabled == self.enabled);
         Ok(same.then(|| Rendered { text: author.text.clone(), enabled: parsed.enabled }))
     }
@@ -78,7 +79,12 @@ impl Session<'_> {
                     match write::write(&file, text.as_bytes(), IfExists::Fail, FileMode::New) {
                         Ok(()) => {
                             let undo = Undo::remove(file.clone());
-                            return Ok((path, enabled, FileStamp::of(&std::fs::symlink_metadata(&file)?), undo));
+                            return Ok((
+                                path,
+                                enabled,
+                                FileStamp::of(&std::fs::symlink_metadata(&file)?),
+                                undo,
+                            ));
                         }
                         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                         Err(error) => return Err(error),
@@ -152,7 +158,8 @@ impl Session<'_> {
         };
         let Some(authored) = content.authored(&path)? else { return Ok(()) };
         let file = files.at(&path);
-        let now = files.run(format!("read `{path}`"), move |_| Ok(read_text(&file, SymbolicLinks::Reject))).await?;
+        let now =
+            files.run(format!("read `{path}`"), move |_| Ok(read_text(&file, SymbolicLinks::Reject))).await?;
         if now.is_ok_and(|(text, _)| text == authored.text) {
             return Ok(());
         }
@@ -170,7 +177,9 @@ impl Session<'_> {
             return Ok(None);
         };
         let (form, file) = (form_of(&path), files.at(&path));
-        let Ok((text, _)) = files.run(format!("read `{path}`"), move |_| Ok(read_text(&file, SymbolicLinks::Reject))).await? else {
+        let Ok((text, _)) =
+            files.run(format!("read `{path}`"), move |_| Ok(read_text(&file, SymbolicLinks::Reject))).await?
+        else {
             return Ok(None);
         };
         let text = definition::with_version(&text, &tool.spec.version, &spec.version);

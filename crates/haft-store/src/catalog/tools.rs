@@ -12,10 +12,10 @@ use super::queries::hash;
 use super::tool_files::Content;
 use crate::engine::{failed_to, is_conflict};
 use crate::files::layout;
-use haft_definition::folder::file_form;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
+use haft_definition::folder::file_form;
 
 const FIND: &str = "find the tool";
 const STORE: &str = "store the tool";
@@ -37,7 +37,8 @@ impl Inner {
         let mut session = self.session().await?;
         let bundle = session.ensure_bundle(&new.tenant, &new.bundle).await?;
         let NewTool { spec, form, text, enabled, source, .. } = new;
-        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some() {
+        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some()
+        {
             return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
         let id = ToolId(time::new_id(&*self.clock));
@@ -65,7 +66,8 @@ impl Inner {
             return Err(StoreError::Conflict(unreadable.error));
         }
         let bundle = session.ensure_bundle(&unreadable.tenant, &unreadable.bundle).await?;
-        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some() {
+        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some()
+        {
             return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
         let enabled = enabled.unwrap_or(true);

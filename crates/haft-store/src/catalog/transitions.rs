@@ -45,7 +45,9 @@ impl Session<'_> {
 
     async fn publish(&mut self, tool: &Tool) -> Result<(), StoreError> {
         if let Some(reason) = &tool.fault {
-            return Err(StoreError::Conflict(format!("cannot publish: the newest definition is invalid: {reason}")));
+            return Err(StoreError::Conflict(format!(
+                "cannot publish: the newest definition is invalid: {reason}"
+            )));
         }
         let at = tool.published_at.unwrap_or_else(|| self.inner.now());
         sqlx::query(

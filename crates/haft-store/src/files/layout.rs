@@ -81,7 +81,10 @@ mod tests {
     #[test]
     fn a_version_in_the_file_name_is_updated() {
         let (one, two) = (Version::new("1.0.0").unwrap(), Version::new("2.0.0").unwrap());
-        assert_eq!(path_for_version("skills/b/a@1.0.0.json", &one, &two), Some("skills/b/a@2.0.0.json".into()));
+        assert_eq!(
+            path_for_version("skills/b/a@1.0.0.json", &one, &two),
+            Some("skills/b/a@2.0.0.json".into())
+        );
         assert_eq!(path_for_version("skills/b/a.skill", &one, &two), None);
     }
 }

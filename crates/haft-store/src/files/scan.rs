@@ -106,7 +106,12 @@ impl Scan {
                 match (name.strip_prefix('@').map(TenantId::new), folder == SKILLS) {
                     (Some(Ok(other)), true) if other != *tenant => {
                         if let Err(error) = self.add_tenant(home, &path, &other) {
-                            self.report_unlisted(&path, &other, &BundleSlug::user_created(), (&metadata, &error));
+                            self.report_unlisted(
+                                &path,
+                                &other,
+                                &BundleSlug::user_created(),
+                                (&metadata, &error),
+                            );
                         }
                     }
                     _ => self.add_bundle(home, &path, tenant, (&name, &metadata)),

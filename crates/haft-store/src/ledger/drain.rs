@@ -26,8 +26,10 @@ impl Inner {
     async fn drain_now(self: &Arc<Self>) -> Result<(), StoreError> {
         let LedgerBackend::Journal(journal) = &self.ledger else { return Ok(()) };
         let _draining = journal.draining.lock().await;
-        let batch =
-            self.with_journal(Journal::rotate).await?.map_err(|error| StoreError::unavailable(DRAIN, error))?;
+        let batch = self
+            .with_journal(Journal::rotate)
+            .await?
+            .map_err(|error| StoreError::unavailable(DRAIN, error))?;
         if batch.rows().is_empty() {
             return Ok(());
         }

@@ -64,7 +64,11 @@ impl GroupCommit {
     pub(crate) fn new(
         write: impl Fn(Vec<CallRow>) -> BoxFuture<'static, Result<(), WriteError>> + Send + Sync + 'static,
     ) -> Self {
-        let shared = Shared { write: Box::new(write), queue: Mutex::default(), writing: tokio::sync::Mutex::default() };
+        let shared = Shared {
+            write: Box::new(write),
+            queue: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        };
         Self { shared: Arc::new(shared), slots: Arc::new(Semaphore::new(MAX_QUEUED)) }
     }
 

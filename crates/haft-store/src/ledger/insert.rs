@@ -32,7 +32,8 @@ async fn insert_in_sqlite(
 ) -> Result<(), sqlx::Error> {
     let node: Arc<str> = node.into();
     // Consecutive rows mostly have the same tenant, tool and status.
-    let (mut tenants, mut tools, mut statuses) = (TextCache::default(), TextCache::default(), TextCache::default());
+    let (mut tenants, mut tools, mut statuses) =
+        (TextCache::default(), TextCache::default(), TextCache::default());
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
     for rows in rows.chunks(ROWS_PER_STATEMENT) {

@@ -69,7 +69,8 @@ impl Inner {
             if node != self.node && self.is_dead(node).await? {
                 let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
                 call.status = CallStatus::Error;
-                call.error = Some(CallError::internal("interrupted: haft stopped while the call was running"));
+                call.error =
+                    Some(CallError::internal("interrupted: haft stopped while the call was running"));
                 call.finished_at = Some(self.now());
                 interrupted.push(CallRow::new(&call)?);
             }

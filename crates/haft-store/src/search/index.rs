@@ -187,7 +187,9 @@ impl Tables {
             add(tools, &|field| prefix_score(field, exact));
         }
         if let Some(mut matcher) = FuzzyMatcher::new(word) {
-            for (candidate, tools) in self.vocabulary.iter().filter(|(candidate, _)| matcher.matches(candidate)) {
+            for (candidate, tools) in
+                self.vocabulary.iter().filter(|(candidate, _)| matcher.matches(candidate))
+            {
                 // Words with this prefix were added above with a better score.
                 if !candidate.starts_with(word) {
                     add(tools, &|field| FUZZY + field_bonus(field));

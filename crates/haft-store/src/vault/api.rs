@@ -210,7 +210,10 @@ impl Inner {
         if !self.is_stored(&tenant, &name, &value) {
             refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
         }
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::credentials()).await.map_err(failed_to(&action))?;
+        self.engine
+            .notify(&mut tx, &self.node, &ChangeSet::credentials())
+            .await
+            .map_err(failed_to(&action))?;
         let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
         tx.commit().await.map_err(failed_to(&action))?;
         state.advance(generation);
@@ -234,7 +237,10 @@ impl Inner {
             return Err(StoreError::not_found("credential", name));
         }
         refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
-        self.engine.notify(&mut tx, &self.node, &ChangeSet::credentials()).await.map_err(failed_to(&action))?;
+        self.engine
+            .notify(&mut tx, &self.node, &ChangeSet::credentials())
+            .await
+            .map_err(failed_to(&action))?;
         let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
         tx.commit().await.map_err(failed_to(&action))?;
         state.advance(generation);

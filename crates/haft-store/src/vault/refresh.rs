@@ -41,7 +41,9 @@ impl RefreshTokens for Store {
         lease: i64,
         token: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<(), SecretError>> {
-        Box::pin(async move { self.inner.release_lease(grant, lease, token).await.map_err(secret_error(grant)) })
+        Box::pin(
+            async move { self.inner.release_lease(grant, lease, token).await.map_err(secret_error(grant)) },
+        )
     }
 }
 
@@ -110,7 +112,12 @@ impl Inner {
             .ok()
     }
 
-    async fn release_lease(&self, grant: &GrantId, lease: i64, token: Option<&Secret>) -> Result<(), BoxError> {
+    async fn release_lease(
+        &self,
+        grant: &GrantId,
+        lease: i64,
+        token: Option<&Secret>,
+    ) -> Result<(), BoxError> {
         let Some(token) = token else {
             sqlx::query("DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND turn = $3")
                 .bind(grant.tenant.as_str())

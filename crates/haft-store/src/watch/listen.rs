@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_core::catalog::{Change, StoreError};
+use sqlx::AssertSqlSafe;
 use sqlx::any::AnyRow;
 use sqlx::postgres::PgListener;
-use sqlx::AssertSqlSafe;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -162,8 +162,7 @@ impl Inner {
         let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
         let mut found = Vec::with_capacity(ids.len());
         for chunk in ids.chunks(IDS_PER_QUERY) {
-            let sql =
-                format!("{select} WHERE {column} IN {}", self.engine.placeholders(1, chunk.len()));
+            let sql = format!("{select} WHERE {column} IN {}", self.engine.placeholders(1, chunk.len()));
             let mut query = sqlx::query(AssertSqlSafe(sql));
             for id in chunk {
                 query = query.bind(id);

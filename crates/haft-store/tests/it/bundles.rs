@@ -68,7 +68,10 @@ async fn ids_and_slugs_do_not_mix(harness: Harness) {
 async fn a_bundle_with_tools_cannot_be_deleted(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let error = harness.store.delete_bundle(tool.bundle_id).await.unwrap_err();
-    assert_eq!(error.to_string(), "bundle `web` is not empty: it holds 1 tools or definition files; delete them first");
+    assert_eq!(
+        error.to_string(),
+        "bundle `web` is not empty: it holds 1 tools or definition files; delete them first"
+    );
     harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
     harness.store.delete_bundle(tool.bundle_id).await.unwrap();
     harness.assert_consistent().await;

@@ -260,7 +260,11 @@ async fn a_journal_without_its_lock_file_is_recovered() {
     }
     harness.reopen().await;
     assert_eq!(harness.store.calls(all()).await.unwrap().calls, [record]);
-    assert_eq!(std::fs::read_dir(harness.path("journal")).unwrap().count(), 2, "only the files of the open store");
+    assert_eq!(
+        std::fs::read_dir(harness.path("journal")).unwrap().count(),
+        2,
+        "only the files of the open store"
+    );
 }
 
 #[tokio::test]

@@ -180,7 +180,8 @@ async fn the_bundle_of_a_server_has_its_own_kind(mut harness: Harness) {
     harness.restart().await;
     let kinds = |harness: &Harness| -> Vec<(String, BundleKind)> {
         let bundles = harness.mirror().bundles;
-        let mut kinds: Vec<_> = bundles.values().map(|bundle| (bundle.slug.to_string(), bundle.kind)).collect();
+        let mut kinds: Vec<_> =
+            bundles.values().map(|bundle| (bundle.slug.to_string(), bundle.kind)).collect();
         kinds.sort_by(|a, b| a.0.cmp(&b.0));
         kinds
     };

@@ -1,6 +1,6 @@
 //! The ranking of searches.
 
-use haft_core::catalog::{Backup};
+use haft_core::catalog::Backup;
 use haft_core::spec::ToolSpec;
 
 use crate::harness::{Harness, new_tool, on_both, spec};

@@ -173,7 +173,10 @@ async fn an_invalid_bundle_file_is_not_overwritten() {
     };
     for text in ["display_name: Ours\nenabled: [\n", "- a list\n", "owner: [\n"] {
         harness.write(path, text);
-        rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "fix or remove the file");
+        rejected(
+            harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+            "fix or remove the file",
+        );
         rejected(harness.store.put_bundle(put()).await.map(drop), "fix or remove the file");
         assert_eq!(fs::read_to_string(harness.path(path)).unwrap(), text);
     }
@@ -181,7 +184,10 @@ async fn an_invalid_bundle_file_is_not_overwritten() {
     rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "line 2 column 14");
     fs::remove_file(harness.path(path)).unwrap();
     symlink("/etc/hostname", harness.path(path)).unwrap();
-    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "symbolic links are not followed");
+    rejected(
+        harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+        "symbolic links are not followed",
+    );
     fs::remove_file(harness.path(path)).unwrap();
     fs::create_dir(harness.path(path)).unwrap();
     rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "found a folder");
