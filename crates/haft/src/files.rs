@@ -119,7 +119,7 @@ impl FolderScan {
                 self.skipped.push(fault(&path, "link", message));
             }
             Err(error) => {
-                let message = format!("the target of the symbolic link is missing: {error}");
+                let message = format!("cannot resolve the symbolic link: {error}");
                 self.skipped.push(fault(&path, "link", message));
             }
         }
