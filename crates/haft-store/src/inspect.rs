@@ -2,11 +2,11 @@
 
 use haft_core::catalog::StoreError;
 use haft_core::name::{BundleSlug, TenantId};
+use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 use crate::engine::failed_to;
 use crate::files::layout;
 use crate::store::Store;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 impl Store {
     /// Checks that the database accepts writes.

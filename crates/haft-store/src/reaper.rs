@@ -4,6 +4,7 @@ use std::path::Path;
 
 use haft_core::bundle::{Bundle, REAP_AFTER_HOURS};
 use haft_core::catalog::StoreError;
+use haft_definition::folder::BUNDLE_FILE;
 use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -14,7 +15,6 @@ use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time::min_id_at;
-use haft_definition::folder::BUNDLE_FILE;
 
 /// How many calls are removed in one transaction.
 const CALLS_PER_TRANSACTION: usize = 1000;

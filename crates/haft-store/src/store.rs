@@ -9,6 +9,7 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::Secret;
 use haft_core::{Clock, Timestamp};
+use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
 use tokio::sync::{Mutex, watch};
 
@@ -21,7 +22,6 @@ use crate::search::SearchIndex;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{audit, migrate, rows, time};
-use haft_definition::folder::FileStamp;
 
 /// The SQLite file in the home folder.
 const DATABASE_FILE: &str = "haft.db";

@@ -86,7 +86,7 @@ impl Inner {
         found.iter().map(rows::revision).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
-    /// Counters are not part of the catalog: nobody is told, and the tools' rows are locked only briefly.
+    /// Usage counters are not announced, and the rows are locked only briefly.
     async fn add_usage(&self, mut calls: Vec<(ToolId, u64, Timestamp)>) -> Result<(), sqlx::Error> {
         if calls.is_empty() {
             return Ok(());

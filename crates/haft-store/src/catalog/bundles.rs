@@ -8,6 +8,7 @@ use haft_core::catalog::{PutBundle, PutResult, StoreError};
 use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::problem::Problem;
+use haft_definition::folder::{BUNDLE_FILE, FileStamp, ReadError, SymbolicLinks, read_text};
 
 use crate::engine::{failed_to, is_conflict};
 use crate::files::bundle_file::{self, BundleText};
@@ -17,9 +18,6 @@ use crate::files::write::{self, FileMode, IfExists, Undo};
 use crate::session::Session;
 use crate::store::{IndexedBundle, Inner};
 use crate::time;
-use haft_definition::folder::BUNDLE_FILE;
-use haft_definition::folder::FileStamp;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 /// The longest folder name of common file systems.
 const MAX_FOLDER_BYTES: usize = 255;

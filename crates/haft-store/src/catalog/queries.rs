@@ -9,11 +9,11 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Tool;
+use haft_definition::folder::FileStamp;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::rows;
 use crate::session::Session;
-use haft_definition::folder::FileStamp;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 

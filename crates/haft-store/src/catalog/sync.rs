@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use haft_core::catalog::StoreError;
-
 use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, name_and_version, read_text};
 
 use super::sync_apply::ReadFile;
@@ -196,7 +195,7 @@ fn read_some(home: &Path, files: Vec<ScannedFile>) -> (Vec<ReadFile>, Vec<String
             }
             Err(ReadError::NotFound) => vanished.push(scanned.path),
             Err(ReadError::Unreadable { message, .. }) => {
-                read.push(ReadFile { scanned, definition: Err(message) })
+                read.push(ReadFile { scanned, definition: Err(message) });
             }
         }
     }

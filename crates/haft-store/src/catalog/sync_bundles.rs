@@ -4,6 +4,7 @@ use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::{FileForm, StoreError};
 use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
+use haft_definition::folder::{BUNDLE_FILE, ReadError, SymbolicLinks, read_text};
 
 use super::sync::name_hint;
 use crate::engine::failed_to;
@@ -13,8 +14,6 @@ use crate::files::scan::{ScannedBundle, ScannedFile};
 use crate::session::Session;
 use crate::store::{IndexedBundle, IndexedFile};
 use crate::time;
-use haft_definition::folder::BUNDLE_FILE;
-use haft_definition::folder::{ReadError, SymbolicLinks, read_text};
 
 const INDEX: &str = "index the bundles";
 

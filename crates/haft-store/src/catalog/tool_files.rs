@@ -12,7 +12,6 @@ use haft_definition::folder::{FileStamp, MAX_BYTES, ReadError, SymbolicLinks, fi
 
 use super::queries::{ToolFile, hash};
 use crate::engine::failed_to;
-
 use crate::files::write::{self, FileMode, IfExists, Undo};
 use crate::files::{definition, history, layout};
 use crate::session::Session;

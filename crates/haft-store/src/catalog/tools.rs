@@ -5,6 +5,7 @@ use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
 use haft_core::problem::Problem;
 use haft_core::tool::{Source, Status, Tool};
+use haft_definition::folder::file_form;
 
 use super::bundles::check_bundle_editable;
 use super::insert::ToolInsert;
@@ -15,7 +16,6 @@ use crate::files::layout;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
-use haft_definition::folder::file_form;
 
 const FIND: &str = "find the tool";
 const STORE: &str = "store the tool";

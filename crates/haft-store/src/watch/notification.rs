@@ -1,4 +1,4 @@
-//! What a PostgreSQL notification says: which node changed what.
+//! The content of PostgreSQL notifications: which node changed what.
 
 use std::collections::BTreeSet;
 
