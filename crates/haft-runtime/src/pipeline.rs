@@ -184,7 +184,7 @@ impl Pipeline {
         if call.asked.has_key() {
             return self.reserve(call).await;
         }
-        self.record(Arc::new(call.asked.running())).await.map_err(unrecorded)?;
+        self.record(Arc::new(call.asked.running())).await.map_err(|error| unrecorded(&error))?;
         Ok(None)
     }
 
@@ -227,7 +227,7 @@ impl Pipeline {
     /// Takes the idempotency key, or finds the call that has it.
     async fn reserve(&self, call: &Call) -> Result<Option<CompletedCall>, CallError> {
         let Some(ledger) = &self.ledger else { return Ok(None) };
-        let reservation = ledger.reserve(call.asked.running()).await.map_err(unrecorded)?;
+        let reservation = ledger.reserve(call.asked.running()).await.map_err(|error| unrecorded(&error))?;
         let Reservation::Existing(earlier) = reservation else { return Ok(None) };
         let same =
             earlier.tool_id == call.entry().tool.id && earlier.args_digest.as_deref() == call.args_digest();
