@@ -221,7 +221,7 @@ impl Pipeline {
             labels.idempotency_key = None;
         }
         let record = Arc::new(asked.finished(Err(error.clone())));
-        self.record(record).await.map_or_else(unrecorded, |()| error)
+        self.record(record).await.map_or_else(|failure| unrecorded(&failure), |()| error)
     }
 
     /// Takes the idempotency key, or finds the call that has it.

@@ -121,14 +121,14 @@ impl Inner {
         if changes.tokens {
             self.signal_token_change();
         }
-        if changes.credentials {
-            self.open_vault().await?;
-        }
-        if changes.bundles.is_empty() && changes.tools.is_empty() {
+        if changes.is_empty() {
             return Ok(());
         }
         // Serialised with the changes of this node, so that the newest state is announced last.
         let _state = self.state.lock().await;
+        if changes.credentials {
+            self.open_vault().await?;
+        }
         let loaded = self.changed_rows(changes).await.map_err(failed_to(LOAD))?;
         self.announce(&self.mark_missing_built_ins(loaded));
         Ok(())
