@@ -32,7 +32,10 @@ impl Watch {
         let (wake, changes) = mpsc::channel();
         // Before the load, so that no change in between is missed.
         let signal = wake.clone();
-        let watcher = FolderWatcher::open(root, move || drop(signal.send(())));
+        let watcher = FolderWatcher::open(root, move || {
+            // The receiver is gone once the thread has ended.
+            let _ = signal.send(());
+        });
         let report = set.sync_folder(watcher.path());
         let stopped = Arc::new(AtomicBool::new(false));
         let thread_state =
