@@ -152,7 +152,7 @@ fn stored(spec: Arc<ToolSpec>) -> (Bundle, Tool) {
         display_name: String::new(),
         description: String::new(),
         enabled: true,
-        built_in: false,
+        kind: haft_core::bundle::BundleKind::User,
         created_at: now,
         modified_at: now,
         soft_deleted_at: None,

@@ -41,6 +41,14 @@ impl BundleKind {
             BundleKind::Mcp => "mcp",
         }
     }
+
+    /// Tells whether users can change only `enabled`: the content comes from the program or from an MCP server.
+    pub const fn is_read_only(self) -> bool {
+        match self {
+            BundleKind::BuiltIn | BundleKind::Mcp => true,
+            BundleKind::User | BundleKind::Toolset => false,
+        }
+    }
 }
 
 impl fmt::Display for BundleKind {
@@ -80,9 +88,10 @@ pub struct Bundle {
     pub description: String,
     /// Whether its tools can be called.
     pub enabled: bool,
-    /// Whether it is compiled in; only `enabled` can change then.
-    pub built_in: bool,
-    /// When it was created.
+    /// Where its tools come from.
+    #[serde(default)]
+    pub kind: BundleKind,
+    /// When it was first stored.
     pub created_at: Timestamp,
     /// When its content last changed; changing `enabled` does not count.
     pub modified_at: Timestamp,

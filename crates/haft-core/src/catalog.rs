@@ -1,16 +1,14 @@
-//! The store of definitions: its trait, its errors, and the changes it announces.
+//! The types of catalog changes, and how changes reach the registry.
 
-use std::sync::Arc;
-
+use crate::Timestamp;
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
-use crate::tool::{Revision, Source, Status, Tool};
-use crate::{BoxFuture, Timestamp};
+use crate::tool::{Source, Status, Tool};
 
-/// An error of the store.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The object does not exist.
@@ -18,10 +16,10 @@ pub enum StoreError {
     NotFound {
         /// The kind of object.
         what: &'static str,
-        /// The name or id that was looked up.
+        /// The id or name that was requested.
         key: String,
     },
-    /// The change conflicts with an existing object, which is unchanged.
+    /// The change conflicts with stored data, which stays unchanged.
     #[error("{0}")]
     Conflict(String),
     /// The object is built in, or its bundle is disabled or deleted.
@@ -30,41 +28,93 @@ pub enum StoreError {
     /// The definition is invalid.
     #[error("{}", crate::problem::join(.0))]
     Invalid(Vec<Problem>),
-    /// The disk or the database is unavailable. Nothing was changed.
-    #[error("failed to {operation}")]
+    /// The disk or the database failed. Nothing was changed.
+    #[error("cannot {action}")]
     Unavailable {
-        /// What was attempted, such as `open the database`, for the operator.
-        operation: String,
-        /// The cause.
+        /// What failed, for the operator: a phrase such as `write the call journal`.
+        action: String,
+        /// The kind of failure.
+        failure: StorageFailure,
+        /// The error of the disk or the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Creates a "not found" error.
+    /// Creates a [`StoreError::NotFound`].
     pub fn not_found(what: &'static str, key: impl std::fmt::Display) -> Self {
         Self::NotFound { what, key: key.to_string() }
     }
 
-    /// Wraps an error of the disk or the database.
+    /// Creates a [`StoreError::Unavailable`]; an I/O error among the causes decides the kind of failure.
     pub fn unavailable(
-        operation: impl Into<String>,
+        action: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self::Unavailable { operation: operation.into(), source: source.into() }
+        let source = source.into();
+        Self::Unavailable { action: action.into(), failure: StorageFailure::of(&*source), source }
+    }
+
+    /// Describes the error together with its cause, for the operator.
+    pub fn with_cause(&self) -> String {
+        match self {
+            Self::Unavailable { source, .. } => format!("{self}: {source}"),
+            other => other.to_string(),
+        }
     }
 }
 
-/// Why the storage cannot be written. The texts contain no paths, so they are safe for clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum StorageFault {
-    /// The disk or the quota is full, or the disk fails.
-    #[error("the disk is full or failing")]
+/// The kind of a storage failure, as far as the system reports one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StorageFailure {
+    /// The disk is full, or a quota is used up.
     DiskFull,
-    /// The folder or the database is read-only.
-    #[error("its folder is not writable")]
+    /// The disk reports errors.
+    DiskError,
+    /// The process may not write there.
+    PermissionDenied,
+    /// The file system or the database is read-only.
     ReadOnly,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl StorageFailure {
+    /// Returns the kind of the first I/O error among an error and its causes.
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                return Self::of_io(io.kind());
+            }
+            cause = error.source();
+        }
+        Self::Other
+    }
+
+    /// Returns the kind of an I/O error.
+    pub fn of_io(kind: std::io::ErrorKind) -> Self {
+        use std::io::ErrorKind;
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull,
+            ErrorKind::PermissionDenied => Self::PermissionDenied,
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            _ => Self::Other,
+        }
+    }
+
+    /// Describes the failure without paths, for every reader; `None` if its kind is unknown.
+    pub const fn describe(self) -> Option<&'static str> {
+        match self {
+            Self::DiskFull => Some("no space left on device"),
+            Self::DiskError => Some("disk I/O error"),
+            Self::PermissionDenied => Some("permission denied"),
+            Self::ReadOnly => Some("read-only storage"),
+            Self::Other => None,
+        }
+    }
 }
 
 impl StorageFault {
@@ -270,33 +320,3 @@ pub enum Transition {
     /// Adds a revision with the same content and a new version label.
     Relabel(Version),
 }
-
-/// Stores bundles, tools and their revisions. When a write returns, it is durable and announced.
-pub trait Catalog: Send + Sync {
-    /// Creates, replaces or restores a bundle.
-    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>>;
-    /// Enables or disables a bundle.
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>>;
-    /// Soft-deletes an empty bundle.
-    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
-    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Changes a tool atomically. New content appends a revision; a new text with the same content only
-    /// replaces the file.
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Enables or disables a tool.
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Changes the lifecycle status of a tool.
-    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Deletes a tool; returns the path of its backup, relative to the home folder.
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
-    /// Returns all revisions, newest first.
-    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>>;
-    /// Stores the built-in tools of this program; those of other programs are unchanged.
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Adds calls to the usage counters.
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>>;
-}
-
-/// A shared catalog.
-pub type SharedCatalog = Arc<dyn Catalog>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_builtins::PlatformSettings;
-use haft_core::catalog::{Catalog, ChangeSink, StoreError};
+use haft_core::catalog::{ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
 use haft_core::name::{NameError, TenantId};
@@ -207,10 +207,6 @@ impl App {
 
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
-    }
-
-    pub(crate) fn catalog(&self) -> &dyn Catalog {
-        &*self.store
     }
 
     pub(crate) fn ledger(&self) -> &dyn Ledger {

@@ -188,12 +188,11 @@ impl From<StoreError> for ApiError {
             StoreError::Conflict(message) => Self::new(ErrorCode::Conflict, message),
             StoreError::ReadOnly(message) => Self::new(ErrorCode::ReadOnly, message),
             StoreError::Invalid(problems) => Self::invalid_definition(&problems),
-            StoreError::Unavailable { operation, source } => {
-                // The client learns what could not be done; paths and SQL stay in the log.
-                tracing::error!(operation, error = %source, "the store is not available");
-                let why = haft_core::catalog::StorageFault::find(&*source);
-                let why = why.map_or(String::new(), |why| format!(": {why}"));
-                let message = format!("the store cannot do this now{why}; see the log of the server");
+            StoreError::Unavailable { action, failure, source } => {
+                // The client gets the kind of failure; paths and SQL stay in the log.
+                tracing::error!(action, error = %source, "the store is unavailable");
+                let cause = failure.describe().map_or(String::new(), |cause| format!(" ({cause})"));
+                let message = format!("the store is unavailable{cause}; see the server log");
                 Self::new(ErrorCode::StoreUnavailable, message)
             }
         }

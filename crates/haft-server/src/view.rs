@@ -1,6 +1,6 @@
 //! What goes over the wire: counterparts of the domain types, made for readers.
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::CallRecord;
 use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::Implementation;
@@ -199,6 +199,9 @@ pub(crate) struct BundleView {
     display_name: String,
     description: String,
     enabled: bool,
+    /// Where its tools come from: `user`, `built_in`, `toolset` or `mcp`.
+    kind: &'static str,
+    /// Whether `kind` is `built_in`.
     built_in: bool,
     /// How many tools it holds.
     tool_count: usize,
@@ -218,7 +221,8 @@ impl BundleView {
             display_name: bundle.display_name.clone(),
             description: bundle.description.clone(),
             enabled: bundle.enabled,
-            built_in: bundle.built_in,
+            kind: bundle.kind.as_str(),
+            built_in: bundle.kind == BundleKind::BuiltIn,
             tool_count,
             created_at: bundle.created_at.to_string(),
             modified_at: bundle.modified_at.to_string(),

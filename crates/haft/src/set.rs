@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::Change;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
@@ -239,7 +239,7 @@ fn bundle(now: Timestamp) -> Bundle {
         display_name: String::new(),
         description: String::new(),
         enabled: true,
-        built_in: false,
+        kind: BundleKind::User,
         created_at: now,
         modified_at: now,
         soft_deleted_at: None,

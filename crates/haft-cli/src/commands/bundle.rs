@@ -108,11 +108,12 @@ async fn list(context: &Context) -> Result<(), CliError> {
         let rows = view::list(&data, "bundles").iter().map(|bundle| {
             vec![
                 view::text(bundle, "slug"),
+                view::text(bundle, "kind"),
                 if view::is(bundle, "enabled") { "yes".to_owned() } else { "no".to_owned() },
                 view::text(bundle, "tool_count"),
                 view::first_line(&view::text(bundle, "description"), 80),
             ]
         });
-        output.table(&["NAME", "ENABLED", "TOOLS", "DESCRIPTION"], rows.collect())
+        output.table(&["NAME", "KIND", "ENABLED", "TOOLS", "DESCRIPTION"], rows.collect())
     })
 }

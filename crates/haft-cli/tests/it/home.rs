@@ -86,15 +86,15 @@ fn doctor_says_when_the_key_does_not_open_what_is_stored() {
         row(),
         format!(
             "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
-             one it was encrypted with; put the right key back, or store the credential anew; {hint}"
+             key it was encrypted with; restore the right key, or store the credential again; {hint}"
         )
     );
     std::fs::remove_file(&key).unwrap();
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): `DIR/home/key` is missing, and \
-             credentials are stored that only it opens; put it back, or delete them; {hint}"
+            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): the key file `DIR/home/key` is \
+             missing; restore it, or delete the stored credentials; {hint}"
         )
     );
 }
@@ -147,9 +147,9 @@ fn doctor_and_validate_tell_of_what_is_passed_over() {
         .map(|check| format!("{}: {}", check["name"].as_str().unwrap(), check["message"].as_str().unwrap()))
         .collect();
     insta::assert_snapshot!(broken.join("\n"), @r"
-    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: `description`: expected string scalar; what was known of the bundle stays
-    definition `skills/linked`: skills/linked: it is a symbolic link, and links are not followed; put the folder itself here
-    definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: it is in a folder within a bundle, where definitions are not read; move it to `skills/web`, or its folder to `skills`
+    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: `description`: expected string scalar; the bundle keeps its last settings
+    definition `skills/linked`: skills/linked: symbolic links are not followed; replace the link by the folder
+    definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: definitions in subfolders of a bundle are not loaded; move the file to `skills/web`, or its folder to `skills`
     ");
     let run = haft.run(&["tool", "validate", "web:bundle"]);
     assert_eq!(run.code, 8, "{}{}", run.stdout, run.stderr);

@@ -266,7 +266,11 @@ fn switches_decide_what_runs() {
         ok(&call());
         ok(&haft.run(&["bundle", "disable", "web"]));
         assert_ne!(call().code, 0);
-        assert!(ok(&haft.run(&["bundle", "list"])).contains("web"));
+        let run = haft.run(&["bundle", "list"]);
+        let listed = ok(&run);
+        let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        assert!(rows.contains(&vec!["NAME", "KIND", "ENABLED"]), "{listed}");
+        assert!(rows.contains(&vec!["web", "user", "no"]), "{listed}");
         ok(&haft.run(&["bundle", "enable", "web"]));
         ok(&haft.run(&["tool", "disable", "weather"]));
         assert_ne!(call().code, 0);

@@ -83,7 +83,7 @@ pub(super) fn ledger_unavailable(error: StoreError) -> CallError {
 
 fn cause(error: StoreError) -> String {
     match error {
-        StoreError::Unavailable { operation, source } => format!("failed to {operation}: {source}"),
+        StoreError::Unavailable { action, source, .. } => format!("cannot {action}: {source}"),
         other => other.to_string(),
     }
 }

@@ -75,7 +75,7 @@ async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Value
         return Err(ApiError::new(ErrorCode::ReadOnly, message));
     }
     bundles::require_open(app, identity, &entry)?;
-    let backup_path = app.catalog().delete_tool(entry.tool.id, Backup::Keep).await?;
+    let backup_path = app.store().delete_tool(entry.tool.id, Backup::Keep).await?;
     app.audit(identity, "tool.delete", &entry.qualified);
     Ok(json!({"deleted": entry.qualified, "backup_path": backup_path}))
 }

@@ -200,8 +200,8 @@ impl Plan<'_> {
             return Ok(Ok(()));
         }
         let stored = match earlier {
-            Some(tool) => self.app.catalog().update_tool(tool.id, ToolChange::from(spec)).await,
-            None => self.app.catalog().create_tool(self.new_tool(spec)).await,
+            Some(tool) => self.app.store().update_tool(tool.id, ToolChange::from(spec)).await,
+            None => self.app.store().create_tool(self.new_tool(spec)).await,
         };
         one(stored.map(drop))
     }
@@ -224,7 +224,7 @@ impl Plan<'_> {
         let mut line = Line::new(operation, if delete { Action::Deleted } else { Action::Missing });
         line.name = Some(tool.spec.name.to_string());
         if delete && !self.dry_run {
-            let deleted = self.app.catalog().delete_tool(tool.id, Backup::Keep).await;
+            let deleted = self.app.store().delete_tool(tool.id, Backup::Keep).await;
             if let Err(reason) = one(deleted.map(drop))? {
                 line.skip(reason);
             }

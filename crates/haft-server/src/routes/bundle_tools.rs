@@ -103,7 +103,7 @@ pub(crate) async fn put(
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };
-    let tool = app.catalog().create_tool(new).await?;
+    let tool = app.store().create_tool(new).await?;
     app.audit(&identity, "tool.create", &tool.qualified());
     let mut view = tool::view(&app, &identity, tool.id).await?;
     view.warnings = checked.warnings;

@@ -172,7 +172,7 @@ pub(crate) async fn put(
         description: body.description,
         enabled: body.enabled,
     };
-    let (bundle, put) = app.catalog().put_bundle(put).await?;
+    let (bundle, put) = app.store().put_bundle(put).await?;
     app.audit(&identity, "bundle.put", bundle.slug.as_str());
     let view = view(&app, &identity, &bundle);
     Ok(match put {
@@ -195,7 +195,7 @@ pub(crate) async fn patch(
     identity.require(Role::Editor)?;
     let Switch { enabled } = body.json()?;
     let bundle = find(&app, &identity, &key)?;
-    let bundle = app.catalog().enable_bundle(bundle.id, enabled).await?;
+    let bundle = app.store().enable_bundle(bundle.id, enabled).await?;
     app.audit(&identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
     Ok(success(view(&app, &identity, &bundle)).into_response())
 }
@@ -212,7 +212,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let bundle = find(&app, &identity, &key)?;
-    app.catalog().delete_bundle(bundle.id).await?;
+    app.store().delete_bundle(bundle.id).await?;
     app.audit(&identity, "bundle.delete", bundle.slug.as_str());
     let message = format!("Bundle '{}' deleted; it can be revived for 48 hours", bundle.slug);
     Ok(success(json!({"message": message})).into_response())

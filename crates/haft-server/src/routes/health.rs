@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::StoreError;
 use haft_core::token::Role;
 use serde_json::json;
 
@@ -28,10 +27,7 @@ pub(crate) async fn healthz() -> Json<serde_json::Value> {
 )]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let store = app.store().ping().await.is_ok();
-    let unrecorded = app.ledger().probe().await.err().map(|error| match error {
-        StoreError::Unavailable { operation, source } => format!("failed to {operation}: {source}"),
-        other => other.to_string(),
-    });
+    let unrecorded = app.ledger().probe().await.err().map(|error| error.with_cause());
     let ready = store && unrecorded.is_none();
     let tools = app.registry().snapshot().len();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

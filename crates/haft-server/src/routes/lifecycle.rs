@@ -25,7 +25,7 @@ async fn step(
     identity.require(Role::Editor)?;
     let entry = super::tool::find(app, identity, reference)?;
     super::bundles::require_open(app, identity, &entry)?;
-    let tool = app.catalog().transition(entry.tool.id, step).await?;
+    let tool = app.store().transition(entry.tool.id, step).await?;
     app.audit(identity, action, &tool.qualified());
     Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }

@@ -29,7 +29,7 @@ pub(crate) async fn list(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
-    let revisions = app.catalog().revisions(entry.tool.id).await?;
+    let revisions = app.store().revisions(entry.tool.id).await?;
     let published = entry.tool.published.as_ref().map(|(number, _)| *number);
     let views: Vec<_> = revisions.iter().map(|revision| RevisionView::new(revision, published)).collect();
     Ok(success(json!({"total": views.len(), "revisions": views, "next_page_token": null})).into_response())
@@ -48,12 +48,12 @@ pub(crate) async fn restore(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let entry = super::tool::find(&app, &identity, &reference)?;
-    let revisions = app.catalog().revisions(entry.tool.id).await?;
+    let revisions = app.store().revisions(entry.tool.id).await?;
     let wanted = pick(&revisions, &number)?;
     // The label is the tool's, not the revision's: restoring content does not rename.
     let mut spec = ToolSpec::clone(&wanted.spec);
     spec.version = entry.tool.spec.version.clone();
-    let tool = app.catalog().update_tool(entry.tool.id, spec.into()).await?;
+    let tool = app.store().update_tool(entry.tool.id, spec.into()).await?;
     app.audit(&identity, "tool.restore", &tool.qualified());
     Ok(success(super::tool::view(&app, &identity, tool.id).await?).into_response())
 }
@@ -73,7 +73,7 @@ pub(crate) async fn diff(
     params: Params,
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
-    let revisions = app.catalog().revisions(entry.tool.id).await?;
+    let revisions = app.store().revisions(entry.tool.id).await?;
     let to = params.get("to").map_or_else(|| entry.tool.revision.to_string(), str::to_owned);
     let from = params.get("from").map_or_else(|| earlier(&entry).to_string(), str::to_owned);
     let (before, after) = (pick(&revisions, &from)?, pick(&revisions, &to)?);

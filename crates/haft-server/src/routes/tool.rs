@@ -89,7 +89,7 @@ pub(crate) async fn put(
     )
     .await?;
     let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
-    let updated = app.catalog().update_tool(tool.id, change).await?;
+    let updated = app.store().update_tool(tool.id, change).await?;
     app.audit(&identity, "tool.update", &updated.qualified());
     let mut view = view(&app, &identity, tool.id).await?;
     view.warnings = checked.warnings;
@@ -131,7 +131,7 @@ pub(crate) async fn switch(
     identity.require(Role::Editor)?;
     bundles::require_open(app, identity, entry)?;
     let Switch { enabled } = body.json()?;
-    let tool = app.catalog().enable_tool(entry.tool.id, enabled).await?;
+    let tool = app.store().enable_tool(entry.tool.id, enabled).await?;
     app.audit(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
     Ok(success(view(app, identity, tool.id).await?).into_response())
 }
@@ -169,7 +169,7 @@ pub(crate) async fn remove(
     backup: Backup,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let backup_path = app.catalog().delete_tool(entry.tool.id, backup).await?;
+    let backup_path = app.store().delete_tool(entry.tool.id, backup).await?;
     app.audit(identity, "tool.delete", &entry.qualified);
     let message = format!("Tool '{}' deleted", entry.tool.spec.name);
     Ok(success(Deleted { message, backup_path }).into_response())

@@ -135,7 +135,7 @@ pub(crate) async fn store(
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };
-    Ok((app.catalog().create_tool(new).await?, checked.warnings))
+    Ok((app.store().create_tool(new).await?, checked.warnings))
 }
 
 /// A definition names its bundle by slug or by id; without either it goes to the users' own bundle.

@@ -53,7 +53,9 @@ async fn a_bundle_is_put_switched_deleted_and_revived() {
     let slugs: Vec<_> =
         answer["data"]["bundles"].as_array().unwrap().iter().map(|b| b["slug"].clone()).collect();
     assert!(!slugs.contains(&json!("acme")), "{slugs:?}");
-    assert_eq!(server.put(&path, body).await.1["data"]["soft_deleted_at"], json!(null));
+    let (_, revived) = server.put(&path, body).await;
+    assert_eq!(revived["data"]["soft_deleted_at"], json!(null));
+    assert_eq!((&revived["data"]["kind"], &revived["data"]["built_in"]), (&json!("user"), &json!(false)));
 }
 
 #[tokio::test]

@@ -102,6 +102,8 @@ async fn what_looks_like_a_credential_is_told_and_not_shown() {
     assert_eq!(status, 201, "{answer}");
     let warning = "`args[2]` looks as if it held a credential: store that with `haft secret set NAME`, and write `${NAME}`";
     assert_eq!(answer["data"]["warnings"], json!([warning]));
+    let (_, bundle) = server.get("/api/tools/bundles/a").await;
+    assert_eq!((&bundle["data"]["kind"], &bundle["data"]["built_in"]), (&json!("mcp"), &json!(false)));
     let url = "https://a.example/mcp?token=hunter22hunter&x=1";
     let (_, answer) = server.post("/api/mcp-servers", json!({"id": "b", "url": url, "enabled": false})).await;
     assert_eq!(answer["data"]["url"], "https://a.example/mcp?token=***&x=1", "{answer}");

@@ -113,7 +113,10 @@ async fn a_definition_may_run_their_functions_and_not_take_their_names() {
     let report = tools.load_directory(folder.path()).unwrap();
     assert_eq!(report.loaded, ["pick"]);
     let refused = report.refused[0].to_string();
-    assert!(refused.ends_with("the name `exec` is taken by a built-in tool; choose another"), "{refused}");
+    assert!(
+        refused.ends_with("the name `exec` is already used by a built-in tool; choose another"),
+        "{refused}"
+    );
     check(&tools, "pick", json!({"data": {"a": 1}, "query": "$.a"}), json!(1)).await;
 }
 

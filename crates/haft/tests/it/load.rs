@@ -147,17 +147,16 @@ fn one_file_is_loaded_by_its_name() {
     assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
     assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
     let told = |file: &str| tools.load_file(at.join(file)).unwrap_err().problems[0].to_string();
-    assert_eq!(
-        told("x.txt"),
-        "its name says no form; definitions end in `.skill`, `.yaml`, `.yml` or `.json`"
-    );
-    assert_eq!(told("none.yaml"), "it cannot be read: No such file or directory (os error 2)");
+    assert_eq!(told("x.txt"), "unknown file type; expected `.skill`, `.yaml`, `.yml` or `.json`");
+    assert_eq!(told("none.yaml"), "cannot read the file: No such file or directory (os error 2)");
     assert_eq!(
         told("greet.yaml"),
-        "`name`: the name `greet` is taken by a function of the program; choose another"
+        "`name`: the name `greet` is already used by a function of the program; choose another"
     );
     let error = tools.load_directory(at.join("none")).unwrap_err();
-    assert!(error.to_string().ends_with("none: it cannot be opened: No such file or directory (os error 2)"));
+    assert!(
+        error.to_string().ends_with("none: cannot open the folder: No such file or directory (os error 2)")
+    );
     let error = tools.load_directory(at.join("a.yaml")).unwrap_err();
     assert!(error.to_string().ends_with("it is not a folder; load it as a file"));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::CallRecord;
 use haft_core::catalog::{Change, ChangeSink as _};
 use haft_core::id::{BundleId, ToolId};
@@ -63,7 +63,7 @@ impl Rig {
             display_name: String::new(),
             description: String::new(),
             enabled: true,
-            built_in: false,
+            kind: BundleKind::User,
             created_at: now,
             modified_at: now,
             soft_deleted_at: None,

@@ -1,22 +1,22 @@
-//! What lies beneath `skills/` and is not read is told, and nothing is written through a link.
+//! Files in `skills/` that are not loaded are reported, and nothing is written through a link.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError};
+use haft_core::catalog::{Backup, PutBundle, StoreError};
 use haft_core::name::{BundleSlug, TenantId};
 
 use crate::harness::{Harness, new_tool, spec, text};
 
-/// Returns what cannot be read, path by path, after everything was looked at.
-async fn told(harness: &Harness) -> String {
+/// Rebuilds the index and returns all errors.
+async fn errors(harness: &Harness) -> String {
     harness.store.reindex().await.unwrap();
     let errors: Vec<_> = harness.mirror().unreadable.into_values().map(|file| file.error).collect();
     errors.join("\n")
 }
 
 #[tokio::test]
-async fn endings_are_read_in_any_case() {
+async fn file_extensions_are_case_insensitive() {
     let harness = Harness::sqlite().await;
     let skill = "---\nname: three\nruntime: bash\n---\necho 3\n";
     for (path, text) in [
@@ -26,14 +26,14 @@ async fn endings_are_read_in_any_case() {
     ] {
         harness.write(path, &text);
     }
-    assert_eq!(told(&harness).await, "");
+    assert_eq!(errors(&harness).await, "");
     for (name, path) in
         [("one", "skills/web/one.JSON"), ("two", "skills/web/two.Yaml"), ("three", "skills/web/three.SKILL")]
     {
         let tool = harness.mirror().named(name).unwrap().clone();
         assert_eq!((tool.path.as_deref(), tool.fault), (Some(path), None));
     }
-    // Written again, the file keeps its name.
+    // An update keeps the file name.
     let one = harness.mirror().named("one").unwrap().clone();
     harness.store.update_tool(one.id, spec("one", "y").into()).await.unwrap();
     assert!(fs::read_to_string(harness.path("skills/web/one.JSON")).unwrap().contains("\"y\""));
@@ -41,7 +41,7 @@ async fn endings_are_read_in_any_case() {
 }
 
 #[tokio::test]
-async fn links_to_folders_and_definitions_in_inner_folders_are_told() {
+async fn links_to_folders_and_definitions_in_subfolders_are_reported() {
     let harness = Harness::sqlite().await;
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("far.json"), text("far", "x")).unwrap();
@@ -51,7 +51,7 @@ async fn links_to_folders_and_definitions_in_inner_folders_are_told() {
     symlink("/etc/passwd", harness.path("skills/README")).unwrap();
     harness.write("skills/web/inner/lost.json", &text("lost", "x"));
     harness.write("skills/web/inner/deeper/also.yaml", &text("also", "x"));
-    // What belongs to a bundle and is no definition.
+    // Files of a bundle that are not definitions.
     for (path, content) in [
         ("skills/web/data/package.json", "{\"name\": \"x\", \"version\": \"1.0.0\"}"),
         ("skills/web/data/broken.yaml", "a: ["),
@@ -61,20 +61,19 @@ async fn links_to_folders_and_definitions_in_inner_folders_are_told() {
     ] {
         harness.write(path, content);
     }
-    let link = "it is a symbolic link, and links are not followed; put the folder itself here";
-    let inner = "it is in a folder within a bundle, where definitions are not read; move it to `skills/web`, or its folder \
-                 to `skills`";
+    let link = "symbolic links are not followed; replace the link by the folder";
+    let inner = "definitions in subfolders of a bundle are not loaded; move the file to `skills/web`, or its folder to `skills`";
     let expected = [
         format!("skills/dangling: {link}"),
         format!("skills/linked: {link}"),
         format!("skills/web/inner/deeper/also.yaml: {inner}"),
         format!("skills/web/inner/lost.json: {inner}"),
     ];
-    assert_eq!(told(&harness).await, expected.join("\n"));
-    // Written in place it would be a tool only until the next look.
+    assert_eq!(errors(&harness).await, expected.join("\n"));
+    // A replacement in the subfolder would not be loaded either.
     let lost = "skills/web/inner/lost.json";
     match harness.store.mend_file(lost.to_owned(), spec("lost", "y").into()).await {
-        Err(StoreError::Conflict(why)) => assert!(why.contains("move it to `skills/web`"), "{why}"),
+        Err(StoreError::Conflict(why)) => assert!(why.contains("move the file to `skills/web`"), "{why}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(fs::read_to_string(harness.path(lost)).unwrap(), text("lost", "x"));
@@ -84,7 +83,7 @@ async fn links_to_folders_and_definitions_in_inner_folders_are_told() {
     fs::remove_file(harness.path("skills/linked")).unwrap();
     fs::remove_file(harness.path("skills/dangling")).unwrap();
     fs::remove_dir_all(harness.path("skills/web/inner")).unwrap();
-    assert_eq!(told(&harness).await, "");
+    assert_eq!(errors(&harness).await, "");
 }
 
 #[tokio::test]
@@ -92,7 +91,7 @@ async fn nothing_is_written_through_a_link() {
     let harness = Harness::sqlite().await;
     let outside = tempfile::tempdir().unwrap();
     let tool = harness.create(spec("weather", "one")).await.unwrap();
-    // The folder of the bundle is moved away, and a link to it put in its place.
+    // The folder of the bundle is replaced by a link to it.
     fs::rename(harness.path("skills/web"), outside.path().join("web")).unwrap();
     symlink(outside.path().join("web"), harness.path("skills/web")).unwrap();
     let before = fs::read_to_string(outside.path().join("web/weather.skill")).unwrap();
@@ -104,15 +103,15 @@ async fn nothing_is_written_through_a_link() {
         description: String::new(),
         enabled: true,
     };
-    let refused = |result: Result<(), StoreError>| match result {
+    let rejected = |result: Result<(), StoreError>| match result {
         Err(StoreError::ReadOnly(why)) => assert!(why.contains("`skills/web` is a symbolic link"), "{why}"),
         other => panic!("{other:?}"),
     };
-    refused(harness.store.update_tool(tool.id, spec("weather", "two").into()).await.map(drop));
-    refused(harness.store.delete_tool(tool.id, Backup::Keep).await.map(drop));
-    refused(harness.store.create_tool(new_tool("web", spec("other", "x"))).await.map(drop));
-    refused(harness.store.put_bundle(put).await.map(drop));
-    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop));
+    rejected(harness.store.update_tool(tool.id, spec("weather", "two").into()).await.map(drop));
+    rejected(harness.store.delete_tool(tool.id, Backup::Keep).await.map(drop));
+    rejected(harness.store.create_tool(new_tool("web", spec("other", "x"))).await.map(drop));
+    rejected(harness.store.put_bundle(put).await.map(drop));
+    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop));
     let mut names: Vec<_> =
         fs::read_dir(outside.path().join("web")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -121,45 +120,45 @@ async fn nothing_is_written_through_a_link() {
 }
 
 #[tokio::test]
-async fn a_description_of_a_bundle_that_cannot_be_read_is_told() {
+async fn an_invalid_bundle_file_is_reported() {
     let mut harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let path = "skills/web/bundle.yaml";
     let good = fs::read_to_string(harness.path(path)).unwrap();
     harness.write(path, "enabled: true\ndisplay_name: [\n");
-    let error = told(&harness).await;
+    let error = errors(&harness).await;
     assert!(error.starts_with("skills/web/bundle.yaml: ") && error.contains("line "), "{error}");
-    assert!(error.ends_with("; what was known of the bundle stays"), "{error}");
+    assert!(error.ends_with("; the bundle keeps its last settings"), "{error}");
     assert_eq!(harness.mirror().unreadable[path].name, "bundle");
-    // It is told also after a restart, and the tools of the bundle work on.
+    // It is reported after a restart too, and the tools of the bundle still work.
     harness.restart().await;
     assert!(harness.mirror().unreadable.contains_key(path));
     assert_eq!(harness.mirror().named("weather").unwrap().fault, None);
     harness.assert_consistent().await;
 
     harness.write(path, &good);
-    assert_eq!(told(&harness).await, "");
-    // It is not in the way of the bundle's end, and is gone with its file.
+    assert_eq!(errors(&harness).await, "");
+    // The error disappears with the file, and does not block the deletion of the bundle.
     harness.write(path, "- a list\n");
-    assert_ne!(told(&harness).await, "");
+    assert_ne!(errors(&harness).await, "");
     fs::remove_file(harness.path(path)).unwrap();
-    assert_eq!(told(&harness).await, "");
+    assert_eq!(errors(&harness).await, "");
     harness.write(path, "- a list\n");
     harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
-    assert_ne!(told(&harness).await, "");
+    assert_ne!(errors(&harness).await, "");
     harness.store.delete_bundle(tool.bundle_id).await.unwrap();
-    assert_eq!(told(&harness).await, "");
+    assert_eq!(errors(&harness).await, "");
     harness.assert_consistent().await;
 }
 
 #[tokio::test]
-async fn a_description_of_a_bundle_that_cannot_be_read_is_not_written_over() {
+async fn an_invalid_bundle_file_is_not_overwritten() {
     let harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let path = "skills/web/bundle.yaml";
-    let refused = |result: Result<(), StoreError>, reason: &str| match result {
+    let rejected = |result: Result<(), StoreError>, reason: &str| match result {
         Err(StoreError::Conflict(why)) => {
-            assert!(why.starts_with("`skills/web/bundle.yaml` cannot be read"), "{why}");
+            assert!(why.starts_with("`skills/web/bundle.yaml` is invalid"), "{why}");
             assert!(why.contains(reason), "{why}");
         }
         other => panic!("{other:?}"),
@@ -174,27 +173,33 @@ async fn a_description_of_a_bundle_that_cannot_be_read_is_not_written_over() {
     };
     for text in ["display_name: Ours\nenabled: [\n", "- a list\n", "owner: [\n"] {
         harness.write(path, text);
-        refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "left as it is");
-        refused(harness.store.put_bundle(put()).await.map(drop), "left as it is");
+        rejected(
+            harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+            "fix or remove the file",
+        );
+        rejected(harness.store.put_bundle(put()).await.map(drop), "fix or remove the file");
         assert_eq!(fs::read_to_string(harness.path(path)).unwrap(), text);
     }
     harness.write(path, "enabled: true\ndescription: [\n");
-    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "line 2 column 14");
+    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "line 2 column 14");
     fs::remove_file(harness.path(path)).unwrap();
     symlink("/etc/hostname", harness.path(path)).unwrap();
-    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "it is a symbolic link");
+    rejected(
+        harness.store.enable_bundle(tool.bundle_id, false).await.map(drop),
+        "symbolic links are not followed",
+    );
     fs::remove_file(harness.path(path)).unwrap();
     fs::create_dir(harness.path(path)).unwrap();
-    refused(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "it is a folder");
+    rejected(harness.store.enable_bundle(tool.bundle_id, false).await.map(drop), "found a folder");
     fs::remove_dir(harness.path(path)).unwrap();
-    // Nothing of it was taken over, and it works again.
+    // Nothing was applied, and changes work again.
     assert!(harness.mirror().bundles[&tool.bundle_id].enabled);
     harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
     assert!(fs::read_to_string(harness.path(path)).unwrap().contains("enabled: false"));
 }
 
 #[tokio::test]
-async fn others_do_not_read_the_database() {
+async fn the_database_is_private() {
     let mut harness = Harness::sqlite().await;
     let mode = |harness: &Harness, file: &str| {
         fs::metadata(harness.path(file)).unwrap().permissions().mode() & 0o777

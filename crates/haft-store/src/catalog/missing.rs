@@ -1,4 +1,4 @@
-//! Tools whose file went away. They are kept for a while, out of sight, for the file to come back.
+//! Tools whose file is missing. They are hidden, and restored if the file comes back in time.
 
 use haft_core::Timestamp;
 use haft_core::id::{BundleId, ToolId};
@@ -10,8 +10,8 @@ use crate::session::Session;
 type Result<T> = std::result::Result<T, sqlx::Error>;
 
 impl Session<'_> {
-    /// Takes a tool out of sight.
-    pub(crate) async fn hide_tool(&mut self, id: ToolId, now: Timestamp) -> Result<()> {
+    /// Hides a tool whose file is missing.
+    pub(crate) async fn hide_missing_tool(&mut self, id: ToolId, now: Timestamp) -> Result<()> {
         sqlx::query("UPDATE tools SET gone_at = $1, path = NULL, stamp = NULL, fault = NULL WHERE id = $2")
             .bind(now.as_microsecond())
             .bind(id.to_string())
@@ -21,8 +21,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Brings the tool of a `<bundle, name, version>` back; tells whether there was one.
-    pub(crate) async fn bring_back(
+    /// Restores the hidden tool with this name and version, and returns whether there was one.
+    pub(crate) async fn restore_missing(
         &mut self,
         bundle: BundleId,
         name: &ToolName,
@@ -39,8 +39,8 @@ impl Session<'_> {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Frees the `<bundle, name, version>` of a tool that is gone, for another one.
-    pub(crate) async fn forget_gone(
+    /// Deletes the hidden tool with this name and version, so that another tool can use them.
+    pub(crate) async fn delete_missing(
         &mut self,
         bundle: BundleId,
         name: &ToolName,
@@ -57,8 +57,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells whether a bundle has tools that may come back.
-    pub(crate) async fn has_gone(&mut self, bundle: BundleId) -> Result<bool> {
+    /// Tells whether a bundle has hidden tools.
+    pub(crate) async fn has_missing(&mut self, bundle: BundleId) -> Result<bool> {
         let sql = "SELECT COUNT(*) FROM tools WHERE bundle_id = $1 AND gone_at IS NOT NULL";
         let row = sqlx::query(sql).bind(bundle.to_string()).fetch_one(&mut *self.tx).await?;
         Ok(row.try_get::<i64, _>(0)? > 0)
