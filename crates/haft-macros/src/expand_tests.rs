@@ -1,5 +1,5 @@
-//! What is written, and what is told where nothing can be.
-#![expect(clippy::too_many_lines, reason = "what is written is long")]
+//! The generated code, and the errors of invalid functions.
+#![expect(clippy::too_many_lines, reason = "the snapshots of generated code are long")]
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -45,7 +45,7 @@ fn an_async_function() {
                 reason = "which of them fit is for the compiler to find"
             )]
             use ::haft::__private::{
-                FailingKind as _, PlainKind as _, Sampled as _, Unsampled as _,
+                OpaqueDefault as _, ResultKind as _, SerializableDefault as _, ValueKind as _,
             };
             struct __HaftArguments {}
             impl ::haft::__private::schemars::JsonSchema for __HaftArguments {
@@ -72,26 +72,26 @@ fn an_async_function() {
                                 .keyword("minimum", 1i64)
                                 .keyword("maximum", 50i64)
                                 .default_value({
-                                    let sample = ::haft::__private::Sample::<u32>(10);
-                                    (&sample).value()
+                                    let default = ::haft::__private::DefaultValue::<u32>(10);
+                                    (&default).to_json()
                                 }),
                         );
                     properties.schema()
                 }
             }
-            ::haft::ToolDef::of_type::<
+            ::haft::ToolDef::from_parts::<
                 __HaftArguments,
             >(
                     "find",
                     "Finds pages.",
-                    ::haft::__private::asynchronous(|_call, _given| ::std::boxed::Box::pin(async move {
+                    ::haft::__private::async_function(|_call, _args| ::std::boxed::Box::pin(async move {
                         let argument_0 = _call;
-                        let argument_1 = _given.get::<&str>("query")?;
-                        let argument_2 = _given.get_or::<u32>("limit", || 10)?;
-                        let returned = ::haft::__private::Returned(
+                        let argument_1 = _args.get::<&str>("query")?;
+                        let argument_2 = _args.get_or::<u32>("limit", || 10)?;
+                        let returned = ::haft::__private::ReturnValue(
                             find(argument_0, argument_1, argument_2).await,
                         );
-                        (&returned).kind().outcome(returned.0)
+                        (&returned).converter().outcome(returned.0)
                     })),
                 )
                 .pure()
@@ -102,7 +102,7 @@ fn an_async_function() {
 }
 
 #[test]
-fn a_function_that_may_block_and_takes_one_type() {
+fn a_blocking_function_with_one_argument_type() {
     let item = quote! {
         /// Finds pages.
         fn find(Args(search): Args<Search>) {}
@@ -122,17 +122,17 @@ fn a_function_that_may_block_and_takes_one_type() {
                 reason = "which of them fit is for the compiler to find"
             )]
             use my::haft::__private::{
-                FailingKind as _, PlainKind as _, Sampled as _, Unsampled as _,
+                OpaqueDefault as _, ResultKind as _, SerializableDefault as _, ValueKind as _,
             };
-            my::haft::ToolDef::of_type::<
+            my::haft::ToolDef::from_parts::<
                 my::haft::__private::Args<Search>,
             >(
                 "find-pages",
                 "Finds pages.",
-                my::haft::__private::blocking(|_call, _given| {
-                    let argument_0 = my::haft::__private::Args(_given.all::<Search>()?);
-                    let returned = my::haft::__private::Returned(find(argument_0));
-                    (&returned).kind().outcome(returned.0)
+                my::haft::__private::blocking_function(|_call, _args| {
+                    let argument_0 = my::haft::__private::Args(_args.all::<Search>()?);
+                    let returned = my::haft::__private::ReturnValue(find(argument_0));
+                    (&returned).converter().outcome(returned.0)
                 }),
             )
         }
@@ -140,8 +140,8 @@ fn a_function_that_may_block_and_takes_one_type() {
     "#);
 }
 
-/// Returns every fault of a function, in order.
-fn faults(options: TokenStream, item: &TokenStream) -> Vec<String> {
+/// Returns the errors of a function, in order.
+fn errors(options: TokenStream, item: &TokenStream) -> Vec<String> {
     let text = tool(options, item).to_string();
     let mut parts = text.split("compile_error ! {");
     parts.next();
@@ -149,11 +149,11 @@ fn faults(options: TokenStream, item: &TokenStream) -> Vec<String> {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let item = quote! {
         unsafe fn find<T>(&self, (a, b): (u8, u8), x: T, #[arg(size = 3)] y: u8) {}
     };
-    let found = faults(quote!(fast, timeout = "soon", pure = 3, name = "a b", retry = 2), &item);
+    let found = errors(quote!(fast, timeout = "soon", pure = 3, name = "a b", retry = 2), &item);
     insta::assert_snapshot!(found.join("\n"), @r#"
     "unknown option `fast`; known are: name = \"…\", description = \"…\", pure, timeout = \"30s\", retry(attempts = 3, backoff = \"1s\"), max_parallel = 4, elevated, crate = path"
     "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `1h`"
@@ -170,12 +170,12 @@ fn all_faults_are_told_at_once() {
 }
 
 #[test]
-fn what_is_wrong_with_options() {
+fn errors_in_options() {
     let item = quote!(
         #[doc = "x"]
         fn f() {}
     );
-    let check = |options: TokenStream| faults(options, &item).join("\n");
+    let check = |options: TokenStream| errors(options, &item).join("\n");
     let found: Vec<String> = [
         quote!(name = f),
         quote!(description = " "),
@@ -212,10 +212,10 @@ fn what_is_wrong_with_options() {
 }
 
 #[test]
-fn what_is_wrong_with_arguments() {
+fn errors_in_arguments() {
     let check = |parameter: TokenStream| {
         let item = quote!(#[doc = "x"] fn f(#parameter) {});
-        format!("{parameter}: {}", faults(TokenStream::new(), &item).join("\n"))
+        format!("{parameter}: {}", errors(TokenStream::new(), &item).join("\n"))
     };
     let found: Vec<String> = [
         quote!(#[arg(default = 1)] x: Option<u8>),

@@ -49,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn pages_are_mailed() {
-        let mock = MockTools::over(&tools().unwrap());
+        let mock = MockTools::from_tools(&tools().unwrap());
         mock.on("web_search").with(json!({"query": "rust", "limit": 2})).returns(["a", "b"]);
         mock.on("send_email").with(json!({"to": "ada", "body": "a\nb"})).returns("sent").times(1);
         assert_eq!(report(&mock.tools(), "rust", "ada").await.unwrap(), "sent");
@@ -57,7 +57,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_search_that_fails_is_mailed_too() {
-        let mock = MockTools::over(&tools().unwrap());
+        let mock = MockTools::from_tools(&tools().unwrap());
         mock.on("web_search").fails("no network");
         mock.on("send_email")
             .with(|args: &Value| args["body"] == "Tool call failed: no network")

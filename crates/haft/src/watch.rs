@@ -23,14 +23,14 @@ const LOOK_BLIND: Duration = Duration::from_millis(700);
 
 /// Follows a folder until it is dropped. Made by [`Tools::watch`](crate::Tools::watch).
 #[must_use = "the folder is followed until this is dropped"]
-pub struct Watch {
+pub struct WatchGuard {
     report: LoadReport,
     stopped: Arc<AtomicBool>,
     wake: Sender<()>,
 }
 
-impl Watch {
-    /// Returns what came of the first load; what has been wrong since, [`Tools::faults`](crate::Tools::faults) tells.
+impl WatchGuard {
+    /// Returns what came of the first load; what has been wrong since, [`Tools::not_ready`](crate::Tools::not_ready) reports.
     pub fn report(&self) -> &LoadReport {
         &self.report
     }
@@ -62,7 +62,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Release);
         // The thread may have ended by itself.

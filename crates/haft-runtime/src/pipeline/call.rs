@@ -99,8 +99,8 @@ impl Call {
         self.asked.started_at()
     }
 
-    /// Returns how long it has taken up to now.
-    pub fn took(&self) -> Duration {
+    /// Returns the time since the call started.
+    pub fn duration(&self) -> Duration {
         clock::since(self.asked.context.started)
     }
 
