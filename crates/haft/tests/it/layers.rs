@@ -1,4 +1,4 @@
-//! Layers, and calls within calls, as a program meets them.
+//! Middleware layers and nested calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{of_function, write};
 
-/// A tool that calls itself until it may not; it returns how many of it ran.
+/// Returns a tool that calls itself until the depth limit; its value is the number of nested calls.
 fn endless(tools: &Tools, name: &'static str) -> ToolDef {
     let tools = tools.clone();
     ToolDef::new(name, move |_: Value| {
@@ -26,7 +26,7 @@ fn endless(tools: &Tools, name: &'static str) -> ToolDef {
 }
 
 #[tokio::test]
-async fn a_tool_that_calls_itself_without_end_is_stopped() {
+async fn endless_recursion_stops_at_the_depth_limit() {
     let second = Duration::from_secs(1);
     let bare = Tools::new();
     let layered = Tools::builder()
@@ -42,13 +42,13 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     for tools in [&bare, &layered] {
         tools.register(endless(tools, "again")).unwrap();
         for _ in 0..2 {
-            assert_eq!(tools.execute("again", ()).await.unwrap(), 16, "and it ends where it began");
+            assert_eq!(tools.execute("again", ()).await.unwrap(), 16, "the depth is released after the call");
         }
     }
 }
 
 #[tokio::test]
-async fn the_error_of_too_many_calls_names_the_limit() {
+async fn the_depth_error_names_the_limit() {
     let tools = Tools::new();
     let within = tools.clone();
     let ping = move |to: &'static str| {
