@@ -86,8 +86,8 @@ impl<'a> CallBuilder<'a> {
     /// a call that ran and failed is a [`CallResponse`].
     pub async fn response(self) -> Result<CallResponse, CallError> {
         let mut call = self.tools.begin(self.name, self.args?, self.options).await?;
-        let outcome = self.tools.pipeline().outcome(&mut call).await;
-        Ok(CallResponse { id: call.id(), duration: call.duration(), outcome })
+        let outcome = self.tools.pipeline().execute(&mut call).await;
+        Ok(CallResponse { id: call.id(), duration: call.elapsed(), outcome })
     }
 }
 

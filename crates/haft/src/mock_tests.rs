@@ -193,7 +193,7 @@ async fn a_mock_of_real_tools_validates_arguments_and_values() {
 
     unexpected calls:
       `find` with {"id":"x"}
-        rejected: the arguments do not fit the schema: /id: "x" is not of type "integer"
+        rejected: invalid arguments: /id: "x" is not of type "integer"
       `absent` with {}
         rejected: tool `absent` not found
       `mail` with {"id":3}
@@ -226,9 +226,9 @@ async fn a_rejection_can_be_expected() {
 
     unexpected calls:
       `find` with {"id":"z"}
-        rejected: the arguments do not fit the schema: /id: "z" is not of type "integer"
+        rejected: invalid arguments: /id: "z" is not of type "integer"
       `mail` with {}
-        rejected: the arguments do not fit the schema: "id" is a required property
+        rejected: invalid arguments: "id" is a required property
     "#);
 }
 

@@ -60,7 +60,7 @@ const MODE: Mode = Mode::Debug;
 /// let error = tools.execute("greet", json!({})).await.unwrap_err();
 /// assert_eq!(
 ///     error.model_text(),
-///     "Tool call failed: the arguments do not fit the schema: \"name\" is a required property",
+///     "Tool call failed: invalid arguments: \"name\" is a required property",
 /// );
 /// # Ok(())
 /// # }
@@ -316,7 +316,7 @@ impl Tools {
     /// ```
     pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
         let mut call = self.begin(name, into_object(args)?, CallOptions::default()).await?;
-        self.pipeline.outcome(&mut call).await
+        self.pipeline.execute(&mut call).await
     }
 
     /// Calls a tool and deserializes its value.
@@ -369,9 +369,7 @@ impl Tools {
         let rejected_args = self.on_rejected.as_ref().map(|_| Value::Object(args.clone()));
         let result = match self.find(name) {
             Ok(found) => {
-                if !found.entry.is_compiled(MODE.into()) {
-                    self.pipeline.compile(&found, MODE).await;
-                }
+                self.pipeline.compile(&found, MODE).await;
                 let request = Request {
                     principal: Arc::clone(&self.principal),
                     args,
@@ -412,9 +410,10 @@ impl Tools {
         let snapshot = self.snapshot();
         let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
-        let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, MODE));
+        let found =
+            reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, MODE));
         match found {
-            Ok(Ok(entry)) if self.allows_entry(entry) => return Ok(snapshot.found(entry)),
+            Ok(Ok(entry)) if self.allows_entry(entry) => return Ok(snapshot.resolved(entry)),
             Ok(Err(error)) if self.allows(name) => {
                 let error = CallError::from(error);
                 if error.code != ErrorCode::NotFound {

@@ -22,10 +22,10 @@ pub(super) const TIMED_OUT: &str = "the mail server did not respond in time";
 /// The server's name cannot be resolved, or its addresses are not allowed.
 pub(super) fn resolve_error(error: SendError) -> CallError {
     match error {
-        SendError::Refused(refused) => {
-            refused.to_error().for_model("connections to the mail server are not allowed")
+        SendError::Denied(denied) => {
+            denied.to_error().for_model("connections to the mail server are not allowed")
         }
-        SendError::Connect(why) | SendError::Broken(why) | SendError::Redirect(why) => {
+        SendError::Connect(why) | SendError::Disconnected(why) | SendError::Redirect(why) => {
             CallError::new(ErrorCode::Network, format!("cannot connect to the mail server: {why}"))
                 .for_model("cannot connect to the mail server")
         }

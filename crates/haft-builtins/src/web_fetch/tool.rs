@@ -84,9 +84,9 @@ impl BuiltIn for WebFetch {
             url: parse_url(&args.url)?,
             headers,
             body: None,
-            wanted: Vec::new(),
+            accepted_statuses: Vec::new(),
         };
-        let response = exchange(&self.0, call, request, MAX_RESPONSE_BYTES, OverflowPolicy::Cut).await?;
+        let response = exchange(&self.0, call, request, MAX_RESPONSE_BYTES, OverflowPolicy::Truncate).await?;
         if !response.status.is_success() {
             return Err(response.to_error(call).retryable(response.is_temporary()));
         }

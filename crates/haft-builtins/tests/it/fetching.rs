@@ -79,7 +79,7 @@ async fn unsupported_pages_are_errors() {
     let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
     for (url, code, part) in [
         (upstream.url("/pdf"), ErrorCode::InvalidResponse, "unsupported content type `application/pdf`"),
-        (upstream.url("/gone"), ErrorCode::HttpStatus, "answered 410 Gone"),
+        (upstream.url("/gone"), ErrorCode::HttpStatus, "returned 410 Gone"),
         (upstream.url("/away"), ErrorCode::EgressRefused, "192.168.0.1"),
         ("gopher://x/".to_owned(), ErrorCode::InvalidArguments, "unsupported scheme `gopher`"),
         ("http://[::1]/".to_owned(), ErrorCode::EgressRefused, "loopback"),

@@ -87,7 +87,7 @@ async fn definitions_become_ready_with_their_function() {
     let not_ready = tools.not_ready().remove(0).to_string();
     assert_eq!(
         not_ready,
-        "`first` is not ready: `implementation.function`: no function `work` is registered in this program"
+        "`first` is not ready: `implementation.function`: function `work` is not registered in this program"
     );
     assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
 
@@ -125,10 +125,7 @@ fn invalid_settings_are_rejected() {
         build(Tools::builder().sandbox("/nowhere/at/all")),
         "cannot use `/nowhere/at/all` as sandbox `workspace`: No such file or directory (os error 2)"
     );
-    assert_eq!(
-        build(Tools::builder().read_only("x")),
-        "`x` should be read-only, but no sandbox has that name"
-    );
+    assert_eq!(build(Tools::builder().read_only("x")), "read-only sandbox `x` does not exist");
     assert!(build(Tools::builder().private_hosts(["http://x/"])).contains("private_hosts"));
 }
 
