@@ -117,51 +117,6 @@ impl StorageFailure {
     }
 }
 
-impl StorageFault {
-    /// Returns the storage fault that an error or one of its sources carries: a `StorageFault` itself, or an I/O error.
-    pub fn find(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|error| {
-            let of_io = || Self::from_io(error.downcast_ref::<std::io::Error>()?);
-            error.downcast_ref::<Self>().copied().or_else(of_io)
-        })
-    }
-
-    fn from_io(error: &std::io::Error) -> Option<Self> {
-        use std::io::ErrorKind;
-        match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(Self::DiskFull),
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Some(Self::ReadOnly),
-            _ => None,
-        }
-    }
-}
-
-/// An error with the storage fault that its code means, for sources that are not I/O errors.
-#[derive(Debug)]
-pub struct StorageError {
-    fault: StorageFault,
-    text: String,
-}
-
-impl StorageError {
-    /// Describes a database error whose code means a storage fault.
-    pub fn new(fault: StorageFault, error: &dyn std::error::Error) -> Self {
-        Self { fault, text: error.to_string() }
-    }
-}
-
-impl std::fmt::Display for StorageError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for StorageError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.fault)
-    }
-}
-
 /// A definition file that is invalid and has no tool yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableFile {

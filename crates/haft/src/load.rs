@@ -14,7 +14,7 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::registry::Entry;
 
 use crate::files::{self, DefinitionFile, FileState, FolderScan};
-use crate::report::{Fault, LoadError, LoadReport, Loaded};
+use crate::report::{LoadError, LoadReport, Loaded, NotReady};
 use crate::set::{Member, Members, Origin, ToolSet};
 
 impl ToolSet {
@@ -28,7 +28,7 @@ impl ToolSet {
         // Before the lock, so that nobody waits for the scan.
         let scan = FolderScan::of(root);
         let mut report = LoadReport::default();
-        report.refused.extend(scan.unlisted.iter().chain(&scan.skipped).cloned());
+        report.failed.extend(scan.unlisted.iter().chain(&scan.skipped).cloned());
         let mut update = Update { set: self, members: &mut self.members(), changes: Vec::new() };
         update.remove_missing(root, &scan);
         update.load(&scan.files, &mut report);
@@ -36,7 +36,7 @@ impl ToolSet {
         let served: Vec<String> =
             served.filter_map(|(_, state)| state.tool.as_ref().map(ToString::to_string)).collect();
         update.apply();
-        report.not_ready = self.faults_of(&served);
+        report.not_ready = self.not_ready_of(&served);
         report
     }
 
@@ -52,7 +52,7 @@ impl ToolSet {
         let snapshot = self.registry().snapshot();
         let entry = snapshot.unique(&self.bundle.tenant, &name);
         let place = |_: Option<&Path>, problems: &mut [Problem]| dialect::locate(text, form, problems);
-        let not_ready = entry.and_then(|entry| fault_of(entry, place));
+        let not_ready = entry.and_then(|entry| not_ready_reason(entry, place));
         Ok(Loaded { name, warnings, not_ready })
     }
 
@@ -67,28 +67,29 @@ impl ToolSet {
         }
         update.load(std::slice::from_ref(&file), &mut report);
         update.apply();
-        if let Some(error) = report.refused.pop() {
+        if let Some(error) = report.failed.pop() {
             return Err(error);
         }
         let name = report.loaded.pop().unwrap_or_default();
         let warnings = report.warnings.pop().map(|warned| warned.problems).unwrap_or_default();
-        let not_ready = self.faults_of(std::slice::from_ref(&name)).pop();
+        let not_ready = self.not_ready_of(std::slice::from_ref(&name)).pop();
         Ok(Loaded { name, warnings, not_ready })
     }
 
     /// Returns which of these tools cannot run.
-    fn faults_of(&self, names: &[String]) -> Vec<Fault> {
+    fn not_ready_of(&self, names: &[String]) -> Vec<NotReady> {
         let snapshot = self.registry().snapshot();
         let entries = names.iter().filter_map(|name| snapshot.unique(&self.bundle.tenant, name));
-        entries.filter_map(|entry| fault_of(entry, in_file)).collect()
+        entries.filter_map(|entry| not_ready_reason(entry, in_file)).collect()
     }
 
     /// Returns the tools that cannot run and the files that define no tool.
-    pub(crate) fn faults(&self) -> Vec<Fault> {
+    pub(crate) fn not_ready(&self) -> Vec<NotReady> {
         let snapshot = self.registry().snapshot();
         let entries = snapshot.tools(&self.bundle.tenant);
-        let mut faults: Vec<Fault> = entries.filter_map(|entry| fault_of(entry, in_file)).collect();
-        faults.extend(snapshot.unreadable(&self.bundle.tenant).map(|file| Fault {
+        let mut faults: Vec<NotReady> =
+            entries.filter_map(|entry| not_ready_reason(entry, in_file)).collect();
+        faults.extend(snapshot.unreadable(&self.bundle.tenant).map(|file| NotReady {
             name: file.name.clone(),
             path: Some(PathBuf::from(&file.path)),
             reason: file.error.clone(),
@@ -105,16 +106,16 @@ fn in_file(path: Option<&Path>, problems: &mut [Problem]) {
 }
 
 /// Returns why a tool cannot run, with the line in its definition where it is known.
-fn fault_of(entry: &Entry, place: impl Fn(Option<&Path>, &mut [Problem])) -> Option<Fault> {
+fn not_ready_reason(entry: &Entry, place: impl Fn(Option<&Path>, &mut [Problem])) -> Option<NotReady> {
     let reason = entry.fault()?;
     let path = entry.tool.path.as_ref().map(|path| Path::new("/").join(path));
     let mut problems = entry.problems();
     if problems.is_empty() {
-        return Some(Fault { name: entry.tool.spec.name.to_string(), path, reason });
+        return Some(NotReady { name: entry.tool.spec.name.to_string(), path, reason });
     }
     place(path.as_deref(), &mut problems);
     let reason = join(&problems);
-    Some(Fault { name: entry.tool.spec.name.to_string(), path, reason })
+    Some(NotReady { name: entry.tool.spec.name.to_string(), path, reason })
 }
 
 pub(crate) fn canonical_folder(folder: &Path) -> Result<PathBuf, LoadError> {
@@ -163,7 +164,7 @@ impl Update<'_> {
             } else if let Some(problems) =
                 self.members.files.get(&file.path).and_then(|state| state.fault.clone())
             {
-                report.refused.push(LoadError { path: Some(file.path.clone()), problems });
+                report.failed.push(LoadError { path: Some(file.path.clone()), problems });
             }
         }
         // Names that a file no longer uses are released before another file claims them.
@@ -232,7 +233,7 @@ impl Update<'_> {
             }
             None => self.changes.push(Change::Unreadable(self.unreadable(&file.path, error))),
         }
-        report.refused.push(LoadError { path: Some(file.path.clone()), problems: problems.clone() });
+        report.failed.push(LoadError { path: Some(file.path.clone()), problems: problems.clone() });
         let state = FileState { stamp: file.stamp.clone(), tool, fault: Some(problems), duplicate };
         self.members.files.insert(file.path.clone(), state);
     }

@@ -14,14 +14,14 @@ use crate::set::ToolSet;
 
 /// Watches a folder until it is dropped. Created by [`Tools::watch`](crate::Tools::watch).
 #[must_use = "the folder is watched until this is dropped"]
-pub struct Watch {
+pub struct WatchGuard {
     report: LoadReport,
     stopped: Arc<AtomicBool>,
     wake: Sender<()>,
 }
 
-impl Watch {
-    /// Returns the report of the first load; [`Tools::faults`](crate::Tools::faults) returns the current problems.
+impl WatchGuard {
+    /// Returns the report of the first load; [`Tools::not_ready`](crate::Tools::not_ready) returns the current problems.
     pub fn report(&self) -> &LoadReport {
         &self.report
     }
@@ -52,7 +52,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Release);
         // The thread may have ended already.

@@ -50,11 +50,11 @@ pub fn read_definition(
     let mut parsed = dialect::read(text, form, defaults)?;
     let check::CheckReport { mut errors, mut warnings } = check::definition(&parsed.spec);
     if !errors.is_empty() {
-        dialect::place(text, form, &mut errors);
+        dialect::locate(text, form, &mut errors);
         return Err(errors);
     }
     if !warnings.is_empty() {
-        dialect::place(text, form, &mut warnings);
+        dialect::locate(text, form, &mut warnings);
         parsed.warnings.extend(warnings);
     }
     Ok(parsed)

@@ -1,21 +1,21 @@
-//! All that is wrong with one function, told at once.
+//! Collects the errors of one function, so that the compiler reports all of them at once.
 
 use std::fmt::Display;
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// Collects errors, so that one build names all of them.
+/// The errors of one function.
 #[derive(Default)]
-pub(crate) struct Faults(Option<syn::Error>);
+pub(crate) struct Errors(Option<syn::Error>);
 
-impl Faults {
-    /// Adds a fault of these tokens.
+impl Errors {
+    /// Adds an error at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Adds a fault at this place.
+    /// Adds an error at this span.
     pub(crate) fn at_span(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
     }
@@ -28,12 +28,12 @@ impl Faults {
         }
     }
 
-    /// Returns the value, or adds the error.
-    pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+    /// Returns the value of a result, or adds its error.
+    pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 
-    /// Returns the code that makes the compiler report them, where there are any.
+    /// Returns `compile_error!` invocations for the errors; `None` if there are none.
     pub(crate) fn report(&self) -> Option<TokenStream> {
         self.0.as_ref().map(syn::Error::to_compile_error)
     }

@@ -1,4 +1,4 @@
-//! One function, and the ways to call it.
+//! One function, and the libraries that call it.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -18,10 +18,10 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The row that all others are compared with.
+/// The row to which all others are compared.
 pub const HAFT: &str = "haft, `Tools::execute_json`";
 const NAME: &str = "forecast";
-/// What haft gives a call.
+/// The default timeout of haft.
 const DEADLINE: Duration = Duration::from_secs(30);
 const TEXT: &str = r#"{"city": "Berlin", "days": 3}"#;
 
@@ -31,36 +31,36 @@ struct Forecast {
     days: u8,
 }
 
-#[expect(clippy::unused_async, reason = "the same function for all")]
+#[expect(clippy::unused_async, reason = "all libraries call the same function")]
 async fn forecast(args: Forecast) -> usize {
     args.city.len() + usize::from(args.days)
 }
 
-/// All ways, ready to be called.
-pub struct Ways {
+/// All variants, ready to be called.
+pub struct Variants {
     tools: Tools,
     router: ToolRouter<Server>,
     peer: Peer<RoleServer>,
     schema: jsonschema::Validator,
     set: ToolSet,
-    // The peer of a request belongs to a running service.
+    // The peer requires a running service.
     _service: RunningService<RoleServer, Server>,
 }
 
-impl Ways {
-    /// The name, the form of the arguments, and what is checked, in the order of [`Ways::call`].
+impl Variants {
+    /// The name, the form of the arguments, and what is checked, in the order of [`Variants::call`].
     pub const ROWS: [(&str, &str, &str); 7] = [
         ("the function itself", "values", "nothing"),
-        ("the function, its arguments read from JSON", "JSON object", "types (serde)"),
-        (HAFT, "JSON object", "JSON Schema, types (serde), bounds, deadline"),
-        ("haft, the same from text", "JSON text", "JSON Schema, types (serde), bounds, deadline"),
+        ("the function, with arguments deserialized from JSON", "JSON object", "types (serde)"),
+        (HAFT, "JSON object", "JSON Schema, types (serde), limits, deadline"),
+        ("haft, from JSON text", "JSON text", "JSON Schema, types (serde), limits, deadline"),
         ("rmcp, `ToolRouter::call`", "JSON object", "types (serde)"),
-        ("rmcp, the same, checked and limited", "JSON object", "JSON Schema, types (serde), deadline, panics"),
+        ("rmcp, with validation and limits", "JSON object", "JSON Schema, types (serde), deadline, panics"),
         ("rig, `ToolSet::execute`", "JSON text", "types (serde)"),
     ];
 
     pub fn new() -> Result<Self> {
-        let schema = schema_for!(Forecast).as_value().as_object().cloned().context("an object")?;
+        let schema = schema_for!(Forecast).as_value().as_object().cloned().context("not an object")?;
         let route = ToolRoute::new(
             rmcp::model::Tool::new(NAME, "Counts letters and days.", schema),
             |Parameters(args): Parameters<Forecast>| async { forecast(args).await.to_string() },
@@ -82,11 +82,13 @@ impl Ways {
         })
     }
 
-    /// Calls the function `times` times in one way.
-    pub async fn call(&self, way: usize, times: u32) -> Result<()> {
+    /// Calls the function `times` times through one variant.
+    pub async fn call(&self, variant: usize, times: u32) -> Result<()> {
         for _ in 0..times {
-            let answer = match way {
-                0 => json!(forecast(Forecast { city: black_box("Berlin").to_owned(), days: black_box(3) }).await),
+            let value = match variant {
+                0 => json!(
+                    forecast(Forecast { city: black_box("Berlin").to_owned(), days: black_box(3) }).await
+                ),
                 1 => json!(forecast(serde_json::from_value(object())?).await),
                 2 => self.tools.execute_json(NAME, object()).await?,
                 3 => self.tools.execute_json(NAME, serde_json::from_str(black_box(TEXT))?).await?,
@@ -94,32 +96,32 @@ impl Ways {
                 5 => self.checked_rmcp().await?,
                 _ => self.rig().await?,
             };
-            ensure!(black_box(answer) == 9, "a wrong answer");
+            ensure!(black_box(value) == 9, "wrong value");
         }
         Ok(())
     }
 
-    /// What a program has to add to a router for what matters most of haft's checks.
+    /// Adds the most important checks of haft to a router.
     async fn checked_rmcp(&self) -> Result<Value> {
         let args = object();
-        ensure!(self.schema.is_valid(&args), "arguments that do not fit");
+        ensure!(self.schema.is_valid(&args), "invalid arguments");
         let call = AssertUnwindSafe(self.rmcp(args)).catch_unwind();
-        tokio::time::timeout(DEADLINE, call).await?.map_err(|_| anyhow!("a panic"))?
+        tokio::time::timeout(DEADLINE, call).await?.map_err(|_| anyhow!("the tool panicked"))?
     }
 
     async fn rmcp(&self, args: Value) -> Result<Value> {
-        let Value::Object(args) = args else { anyhow::bail!("no object") };
+        let Value::Object(args) = args else { anyhow::bail!("not an object") };
         let params = CallToolRequestParams::new(NAME).with_arguments(args);
         let context = RequestContext::new(NumberOrString::Number(1), self.peer.clone());
         let response = self.router.call(ToolCallContext::new(&Server, params, context)).await?;
         let rmcp::model::CallToolResponse::Complete(result) = response else { anyhow::bail!("not complete") };
-        let text = result.content.first().and_then(|block| block.as_text()).context("a text")?;
+        let text = result.content.first().and_then(|block| block.as_text()).context("no text")?;
         Ok(json!(text.text.parse::<u64>()?))
     }
 
     async fn rig(&self) -> Result<Value> {
         let result = self.set.execute(NAME, black_box(TEXT), &mut ToolContext::new()).await;
-        result.output().as_json().cloned().context("a value")
+        result.output().as_json().cloned().context("no value")
     }
 }
 
@@ -127,12 +129,12 @@ fn object() -> Value {
     json!({"city": black_box("Berlin"), "days": black_box(3)})
 }
 
-/// The service that a router of rmcp belongs to.
+/// The service of the rmcp router.
 struct Server;
 
 impl ServerHandler for Server {}
 
-/// The function as a tool of rig.
+/// The function as a rig tool.
 struct RigTool;
 
 impl Tool for RigTool {

@@ -1,7 +1,7 @@
-//! Whether a schema that was said by hand fits the type that a function takes.
+//! Checks that a hand-written schema matches the type that the function takes.
 //!
-//! What would fail at every call, or could not be called as the schema promises, is told when the tool is
-//! registered. The check is one-sided: what it cannot judge, it lets through.
+//! A mismatch that would make every call fail, or that contradicts the schema, is reported when the tool is
+//! registered. The check is conservative: it accepts what it cannot decide.
 
 use std::collections::BTreeSet;
 
@@ -9,136 +9,130 @@ use haft_core::problem::Problem;
 use haft_core::schema::{Schema, walk};
 use serde_json::{Map, Value};
 
-/// How deep schemas are compared.
+/// The nesting depth at which the comparison stops.
 const MAX_DEPTH: usize = 16;
 
-/// Says where a schema and the schema of a type cannot both hold.
-pub(crate) fn disagreements(given: &Value, of_type: &Value) -> Vec<Problem> {
-    let mut comparison = Comparison { given, of_type, found: Vec::new() };
-    comparison.objects("", given, of_type, 0);
-    comparison.found
+/// Returns the mismatches between a hand-written schema and the schema of the function's type.
+pub(crate) fn mismatches(written: &Value, of_type: &Value) -> Vec<Problem> {
+    let mut comparison = Comparison { written, of_type, problems: Vec::new() };
+    comparison.compare_properties("", written, of_type, 0);
+    comparison.problems
 }
 
 struct Comparison<'a> {
-    given: &'a Value,
+    written: &'a Value,
     of_type: &'a Value,
-    found: Vec<Problem>,
+    problems: Vec<Problem>,
 }
 
 impl<'a> Comparison<'a> {
-    fn objects(&mut self, path: &str, given: &'a Value, of_type: &'a Value, depth: usize) {
-        let (given, of_type) = (resolve(self.given, given), resolve(self.of_type, of_type));
+    fn compare_properties(&mut self, path: &str, given: &'a Value, of_type: &'a Value, depth: usize) {
+        let (given, of_type) = (resolve(self.written, given), resolve(self.of_type, of_type));
         let (Some(ours), Some(theirs)) = (properties(given), properties(of_type)) else { return };
         for field in required(of_type) {
-            let is_sure = required(given).any(|name| name == field)
+            let is_always_set = required(given).any(|name| name == field)
                 || ours.get(field).is_some_and(|schema| schema.get("default").is_some());
-            if !is_sure {
-                let message = "the function needs it; say that it is required, or give it a default, or make the \
-                               field an `Option`";
-                self.tell(path, field, "not_required", message);
+            if !is_always_set {
+                let message = "the function requires this field; make it required in the schema, give it a default, \
+                               or make the field an `Option`";
+                self.report(path, field, "not_required", message);
             }
         }
         let closed = of_type.get("additionalProperties") == Some(&Value::Bool(false));
         for (name, schema) in ours {
             match theirs.get(name) {
-                Some(of_field) => self.values(&join(path, name), schema, of_field, depth + 1),
-                None if closed => self.tell(path, name, "unknown_field", "the function takes no such field"),
+                Some(of_field) => self.compare_values(&join(path, name), schema, of_field, depth + 1),
+                None if closed => self.report(path, name, "unknown_field", "the function has no such field"),
                 None => {}
             }
         }
     }
 
-    fn values(&mut self, path: &str, given: &'a Value, of_type: &'a Value, depth: usize) {
+    fn compare_values(&mut self, path: &str, given: &'a Value, of_type: &'a Value, depth: usize) {
         if depth > MAX_DEPTH {
             return;
         }
-        let (given, of_type) = (resolve(self.given, given), resolve(self.of_type, of_type));
-        if let (Some(said), Some(taken)) = (self.kinds(given, 0), self.kinds_of_type(of_type))
-            && !said.is_empty()
-            && (said.is_disjoint(&taken) || takes_whole_numbers_only(given, &said, &taken))
+        let (given, of_type) = (resolve(self.written, given), resolve(self.of_type, of_type));
+        if let (Some(allowed), Some(accepted)) =
+            (types(self.written, given, 0), types(self.of_type, of_type, 0))
+            && !allowed.is_empty()
+            && (allowed.is_disjoint(&accepted) || allows_fractions_for_integer(given, &allowed, &accepted))
         {
-            let message = format!("the schema says {}, but the function takes {}", list(&said), list(&taken));
-            return self.tell("", path, "wrong_type", &message);
+            let message =
+                format!("the schema allows {}, but the function takes {}", list(&allowed), list(&accepted));
+            return self.report("", path, "wrong_type", &message);
         }
-        if let (Some(said), Some(taken)) = (constants(given), constants(of_type)) {
-            for value in said.iter().filter(|value| !taken.contains(value)) {
-                let message = format!("the schema allows {value}, which the function does not take");
-                self.tell("", path, "wrong_value", &message);
+        if let (Some(allowed), Some(accepted)) = (constants(given), constants(of_type)) {
+            for value in allowed.iter().filter(|value| !accepted.contains(value)) {
+                let message = format!("the schema allows {value}, which the function does not accept");
+                self.report("", path, "wrong_value", &message);
             }
         }
         if let Some(default) = given.get("default").filter(|default| !default.is_null()) {
-            self.default(path, default, of_type);
+            self.check_default(path, default, of_type);
         }
-        self.objects(path, given, of_type, depth);
+        self.compare_properties(path, given, of_type, depth);
         if let (Some(ours), Some(theirs)) = (given.get("items"), of_type.get("items")) {
-            self.values(&format!("{path}[]"), ours, theirs, depth + 1);
+            self.compare_values(&format!("{path}[]"), ours, theirs, depth + 1);
         }
     }
 
-    /// A default is passed to the function as it is.
-    fn default(&mut self, path: &str, default: &Value, of_type: &Value) {
+    /// Checks a default, which the function receives unchanged.
+    fn check_default(&mut self, path: &str, default: &Value, of_type: &Value) {
         let mut schema = of_type.as_object().cloned().unwrap_or_default();
         schema.extend(self.of_type.get("$defs").map(|definitions| ("$defs".to_owned(), definitions.clone())));
         let Ok(schema) = Schema::compile("", &Value::Object(schema)) else { return };
         if let Err(violations) = schema.check(default) {
             let why = violations.first().map(|violation| violation.message.as_str()).unwrap_or_default();
-            self.tell("", path, "wrong_value", &format!("the function does not take the default: {why}"));
+            self.report("", path, "wrong_value", &format!("the function does not accept the default: {why}"));
         }
     }
 
-    fn tell(&mut self, path: &str, field: &str, code: &str, message: &str) {
-        self.found.push(Problem::new(join("input_schema.", &join(path, field)), code, message));
-    }
-
-    fn kinds_of_type(&self, schema: &Value) -> Option<BTreeSet<&'static str>> {
-        kinds(self.of_type, schema, 0)
-    }
-
-    fn kinds(&self, schema: &Value, depth: usize) -> Option<BTreeSet<&'static str>> {
-        kinds(self.given, schema, depth)
+    fn report(&mut self, path: &str, field: &str, code: &str, message: &str) {
+        self.problems.push(Problem::new(join("input_schema.", &join(path, field)), code, message));
     }
 }
 
-/// Returns which JSON types a schema lets through; `None` where it does not say.
-fn kinds(root: &Value, schema: &Value, depth: usize) -> Option<BTreeSet<&'static str>> {
+/// Returns the JSON types that a schema allows; `None` if it does not restrict them.
+fn types(root: &Value, schema: &Value, depth: usize) -> Option<BTreeSet<&'static str>> {
     if depth > MAX_DEPTH {
         return None;
     }
     let schema = resolve(root, schema);
     if let Some(kind) = schema.get("type") {
-        let mut kinds: BTreeSet<_> = match kind {
-            Value::Array(several) => several.iter().filter_map(known_kind).collect(),
-            one => known_kind(one).into_iter().collect(),
+        let mut types: BTreeSet<_> = match kind {
+            Value::Array(several) => several.iter().filter_map(known_type).collect(),
+            one => known_type(one).into_iter().collect(),
         };
-        // Every whole number is a number.
-        if kinds.contains("number") {
-            kinds.insert("integer");
+        // `number` includes integers.
+        if types.contains("number") {
+            types.insert("integer");
         }
-        return Some(kinds);
+        return Some(types);
     }
     if let Some(values) = constants(schema) {
-        return Some(values.into_iter().map(kind_of).collect());
+        return Some(values.into_iter().map(type_of).collect());
     }
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
     let mut all = BTreeSet::new();
     for choice in choices {
-        all.extend(kinds(root, choice, depth + 1)?);
+        all.extend(types(root, choice, depth + 1)?);
     }
     Some(all)
 }
 
-/// Tells whether a schema lets fractions through that the function cannot take.
-fn takes_whole_numbers_only(
+/// Returns whether the schema allows fractions where the function takes integers only.
+fn allows_fractions_for_integer(
     given: &Value,
-    said: &BTreeSet<&'static str>,
-    taken: &BTreeSet<&'static str>,
+    allowed: &BTreeSet<&'static str>,
+    accepted: &BTreeSet<&'static str>,
 ) -> bool {
     let is_whole = given.get("multipleOf").and_then(Value::as_f64).is_some_and(|step| step.fract() == 0.0)
         || constants(given).is_some();
-    said.contains("number") && taken.contains("integer") && !taken.contains("number") && !is_whole
+    allowed.contains("number") && accepted.contains("integer") && !accepted.contains("number") && !is_whole
 }
 
-/// Returns the values that a schema lists, where it takes no others.
+/// Returns the values of a schema that allows only listed values.
 fn constants(schema: &Value) -> Option<Vec<&Value>> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         return Some(values.iter().collect());
@@ -154,12 +148,12 @@ fn constants(schema: &Value) -> Option<Vec<&Value>> {
     lists.map(|lists| lists.concat())
 }
 
-/// Follows `$ref` to a definition of the same document.
+/// Follows `$ref` to a definition in the same document.
 fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MAX_DEPTH {
         let reference = schema.get("$ref").and_then(Value::as_str);
         match reference.and_then(|reference| walk::resolve(root, reference)) {
-            Some(found) => schema = found,
+            Some(definition) => schema = definition,
             None => break,
         }
     }
@@ -174,12 +168,12 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn known_kind(value: &Value) -> Option<&'static str> {
+fn known_type(value: &Value) -> Option<&'static str> {
     let known = ["null", "boolean", "integer", "number", "string", "array", "object"];
     known.into_iter().find(|kind| value == kind)
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -191,10 +185,10 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn list(kinds: &BTreeSet<&'static str>) -> String {
-    // A number may be whole; that need not be said.
-    let told = kinds.iter().filter(|kind| **kind != "integer" || !kinds.contains("number"));
-    let names: Vec<String> = told.map(|kind| format!("`{kind}`")).collect();
+fn list(types: &BTreeSet<&'static str>) -> String {
+    // `number` implies `integer`.
+    let listed = types.iter().filter(|name| **name != "integer" || !types.contains("number"));
+    let names: Vec<String> = listed.map(|name| format!("`{name}`")).collect();
     names.join(" or ")
 }
 
@@ -213,26 +207,26 @@ mod tests {
     use super::*;
 
     fn check(given: &Value, of_type: &Value, expected: &[&str]) {
-        let found: Vec<String> = disagreements(given, of_type).iter().map(ToString::to_string).collect();
+        let found: Vec<String> = mismatches(given, of_type).iter().map(ToString::to_string).collect();
         assert_eq!(found, expected, "{given}");
     }
 
     #[test]
-    fn what_the_function_needs_has_to_come() {
+    fn required_fields_of_the_function() {
         let of_type = json!({"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
                              "required": ["q"]});
         let text = json!({"type": "string"});
         check(&json!({"properties": {"q": text}, "required": ["q"]}), &of_type, &[]);
         check(&json!({"properties": {"q": {"type": "string", "default": "x"}}}), &of_type, &[]);
-        let told = "`input_schema.q`: the function needs it; say that it is required, or give it a default, or make \
-                    the field an `Option`";
-        check(&json!({"properties": {"q": text}}), &of_type, &[told]);
-        check(&json!({"properties": {}}), &of_type, &[told]);
+        let missing = "`input_schema.q`: the function requires this field; make it required in the schema, give it a \
+                       default, or make the field an `Option`";
+        check(&json!({"properties": {"q": text}}), &of_type, &[missing]);
+        check(&json!({"properties": {}}), &of_type, &[missing]);
         check(&json!({}), &of_type, &[]);
     }
 
     #[test]
-    fn types_have_to_have_something_in_common() {
+    fn types_must_overlap() {
         let of = |schema: Value| json!({"properties": {"x": schema}});
         let check =
             |given: Value, of_type: Value, expected: &[&str]| check(&of(given), &of(of_type), expected);
@@ -242,7 +236,7 @@ mod tests {
         check(
             json!({"type": "number"}),
             json!({"type": ["integer", "null"]}),
-            &["`input_schema.x`: the schema says `number`, but the function takes `integer` or `null`"],
+            &["`input_schema.x`: the schema allows `number`, but the function takes `integer` or `null`"],
         );
         check(json!({"type": "string"}), json!({"type": ["string", "null"]}), &[]);
         check(json!({"enum": ["a"]}), json!({"type": "string"}), &[]);
@@ -251,32 +245,32 @@ mod tests {
         check(
             json!({"type": "integer"}),
             json!({"type": "string"}),
-            &["`input_schema.x`: the schema says `integer`, but the function takes `string`"],
+            &["`input_schema.x`: the schema allows `integer`, but the function takes `string`"],
         );
         check(
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "array", "items": {"type": "number"}}),
-            &["`input_schema.x[]`: the schema says `string`, but the function takes `number`"],
+            &["`input_schema.x[]`: the schema allows `string`, but the function takes `number`"],
         );
         check(
             json!({"type": "integer", "default": -3}),
             json!({"type": ["integer", "null"], "minimum": 0}),
-            &["`input_schema.x`: the function does not take the default: -3 is less than the minimum of 0"],
+            &["`input_schema.x`: the function does not accept the default: -3 is less than the minimum of 0"],
         );
         check(
             json!({"enum": ["a", "c"]}),
             json!({"anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]}),
-            &["`input_schema.x`: the schema allows \"c\", which the function does not take"],
+            &["`input_schema.x`: the schema allows \"c\", which the function does not accept"],
         );
         check(
             json!({"enum": ["a", "c"]}),
             json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
-            &["`input_schema.x`: the schema allows \"c\", which the function does not take"],
+            &["`input_schema.x`: the schema allows \"c\", which the function does not accept"],
         );
     }
 
     #[test]
-    fn references_and_depths_are_followed_and_bounded() {
+    fn references_are_followed_to_a_bounded_depth() {
         let of_type = json!({
             "properties": {"tree": {"$ref": "#/$defs/Tree"}},
             "$defs": {"Tree": {"properties": {"next": {"$ref": "#/$defs/Tree"}, "leaf": {"type": "boolean"}},
@@ -288,8 +282,8 @@ mod tests {
             &given,
             &of_type,
             &[
-                "`input_schema.tree.next.leaf`: the schema says `string`, but the function takes `boolean`",
-                "`input_schema.tree.next.bark`: the function takes no such field",
+                "`input_schema.tree.next.leaf`: the schema allows `string`, but the function takes `boolean`",
+                "`input_schema.tree.next.bark`: the function has no such field",
             ],
         );
         check(&of_type, &of_type, &[]);
