@@ -1,6 +1,6 @@
-//! What is counted, and how it is shown.
+//! Metrics in the Prometheus text format.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
@@ -9,12 +9,12 @@ use haft_runtime::stages::{Next, Stage};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-/// The upper bounds of the buckets of call times, in seconds.
+/// The upper bounds of the call duration buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
 const META: Metadata<'static> = Metadata::new("haft", Level::INFO, None);
 
-/// The counters of one server. Not the process-wide recorder: a program may embed several servers.
+/// The metrics of one server. Not the process-wide recorder: a program may embed several servers.
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
@@ -27,10 +27,10 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Makes all counters, at zero.
+    /// Registers all metrics.
     pub(crate) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        // The only fault is an empty list of buckets.
+        // This fails only for an empty list of buckets.
         let recorder = match builder.set_buckets(&BUCKETS) {
             Ok(builder) => builder.build_recorder(),
             Err(_) => PrometheusBuilder::new().build_recorder(),
@@ -52,36 +52,40 @@ impl Metrics {
         }
     }
 
-    /// Counts the answer to a request.
-    pub(crate) fn answered(&self, status: u16) {
+    /// Counts a response.
+    pub(crate) fn count_response(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
         if let Some(counter) = self.requests.get(class) {
             counter.increment(1);
         }
     }
 
-    /// Returns everything in the text form of Prometheus.
+    /// Renders the metrics in the Prometheus text format.
     pub(crate) fn text(&self, tools: usize) -> String {
         self.tools.set(f64::from(u32::try_from(tools).unwrap_or(u32::MAX)));
-        self.keep();
+        self.run_upkeep();
         self.handle.render()
     }
 
-    /// Sorts call times into their buckets; until then each of them takes memory.
-    pub(crate) fn keep(&self) {
+    /// Moves recorded call durations into their buckets; until then each of them takes memory.
+    pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
-    /// Says what the metrics are, for the text form.
+    /// Adds the help texts.
     #[must_use]
-    pub(crate) fn described(self) -> Self {
+    pub(crate) fn with_descriptions(self) -> Self {
         let describe = |name: &'static str, text: &'static str| {
             self.recorder.describe_counter(name.into(), None, text.into());
         };
-        describe("haft_calls_total", "Calls that ran, by outcome");
-        describe("haft_http_requests_total", "Requests answered, by class of status");
-        self.recorder.describe_histogram("haft_call_seconds".into(), None, "How long calls took".into());
-        self.recorder.describe_gauge("haft_calls_running".into(), None, "Calls that run now".into());
+        describe("haft_calls_total", "Finished calls, by outcome");
+        describe("haft_http_requests_total", "HTTP responses, by status class");
+        self.recorder.describe_histogram(
+            "haft_call_seconds".into(),
+            None,
+            "Duration of calls in seconds".into(),
+        );
+        self.recorder.describe_gauge("haft_calls_running".into(), None, "Running calls".into());
         self.recorder.describe_gauge("haft_tools".into(), None, "Tools in the registry".into());
         self
     }
@@ -89,47 +93,43 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new().described()
+        Self::new().with_descriptions()
     }
 }
 
-/// Counts calls and their time.
-pub(crate) struct Measure(pub(crate) std::sync::Arc<Metrics>);
+/// Measures calls.
+pub(crate) struct MetricsStage(pub(crate) std::sync::Arc<Metrics>);
 
-impl Stage for Measure {
+impl Stage for MetricsStage {
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let running = Running::enter(&self.0.running);
-            let started = Instant::now();
+            let mut running = RunningCall::start(&self.0);
             let outcome = next.run(call).await;
-            drop(running);
-            self.0.seconds.record(elapsed(started));
-            if outcome.is_ok() {
-                self.0.succeeded.increment(1);
-            } else {
-                self.0.failed.increment(1);
-            }
+            running.succeeded = outcome.is_ok();
             outcome
         })
     }
 }
 
-fn elapsed(since: Instant) -> f64 {
-    Duration::as_secs_f64(&since.elapsed())
+/// Counts a call when dropped. A call that times out or is cancelled is dropped, and counts as failed.
+struct RunningCall<'a> {
+    metrics: &'a Metrics,
+    started: Instant,
+    succeeded: bool,
 }
 
-/// Counts a call as running until dropped, also when its future is.
-struct Running<'a>(&'a Gauge);
-
-impl<'a> Running<'a> {
-    fn enter(gauge: &'a Gauge) -> Self {
-        gauge.increment(1.0);
-        Self(gauge)
+impl<'a> RunningCall<'a> {
+    fn start(metrics: &'a Metrics) -> Self {
+        metrics.running.increment(1.0);
+        Self { metrics, started: Instant::now(), succeeded: false }
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
-        self.0.decrement(1.0);
+        self.metrics.running.decrement(1.0);
+        self.metrics.seconds.record(self.started.elapsed().as_secs_f64());
+        let counter = if self.succeeded { &self.metrics.succeeded } else { &self.metrics.failed };
+        counter.increment(1);
     }
 }
