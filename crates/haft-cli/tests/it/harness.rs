@@ -97,7 +97,7 @@ impl Haft {
         }
     }
 
-    /// Starts a server and waits until it has said where it is.
+    /// Starts a server and waits until it prints its address.
     pub(crate) fn serve(&self, more: &[&str]) -> Server {
         let arguments = [&["serve", "--addr", "127.0.0.1:0", "--json"], more].concat();
         Self::started(self.command(&arguments))
@@ -137,7 +137,7 @@ pub(crate) struct Server {
     child: Child,
     /// Its address.
     pub(crate) url: String,
-    /// What it said when it started.
+    /// The output at the start.
     pub(crate) said: Value,
 }
 

@@ -3,17 +3,17 @@
 use crate::harness::{Haft, mode};
 
 #[test]
-fn init_makes_what_is_missing_and_keeps_what_is_there() {
+fn init_creates_missing_files_and_keeps_existing_ones() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["init"]).shown(), @r"
     exit code: 0
     ----- stdout
     STATE  PATH
-    made   DIR/home
-    made   DIR/home/skills
-    made   DIR/home/skills/examples
-    made   DIR/home/haft.toml
-    made   DIR/home/skills/examples/current-weather.yaml
+    created  DIR/home
+    created  DIR/home/skills
+    created  DIR/home/skills/examples
+    created  DIR/home/haft.toml
+    created  DIR/home/skills/examples/current-weather.yaml
     ----- stderr
 
     next: `haft serve` starts the server, `haft tool list` shows the tools
@@ -37,7 +37,7 @@ fn init_makes_what_is_missing_and_keeps_what_is_there() {
 }
 
 #[test]
-fn doctor_without_a_home_says_how_to_make_one() {
+fn doctor_without_a_home_has_a_hint() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["doctor"]).shown(), @r"
     exit code: 1
@@ -67,7 +67,7 @@ fn doctor_names_a_broken_configuration() {
 }
 
 #[test]
-fn doctor_says_when_the_key_does_not_open_what_is_stored() {
+fn doctor_reports_a_key_that_does_not_decrypt() {
     let haft = Haft::new();
     for name in ["API_KEY", "OTHER"] {
         assert_eq!(haft.run_with(&["secret", "set", name], "hunter2-hunter2").code, 0);
@@ -78,14 +78,14 @@ fn doctor_says_when_the_key_does_not_open_what_is_stored() {
         // The columns are as wide as the others need.
         line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(row(), "ok credentials all open: 2");
+    assert_eq!(row(), "ok credentials all 2 can be decrypted");
     let key = haft.home().join("key");
     std::fs::write(&key, "a".repeat(64)).unwrap();
     let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
+            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
              one it was encrypted with; put the right key back, or store the credential anew; {hint}"
         )
     );
@@ -93,14 +93,14 @@ fn doctor_says_when_the_key_does_not_open_what_is_stored() {
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): `DIR/home/key` is missing, and \
+            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): `DIR/home/key` is missing, and \
              credentials are stored that only it opens; put it back, or delete them; {hint}"
         )
     );
 }
 
 #[test]
-fn doctor_warns_of_a_home_that_others_look_into() {
+fn doctor_warns_of_a_home_that_others_can_access() {
     use std::os::unix::fs::PermissionsExt as _;
     let haft = Haft::new();
     assert_eq!(haft.run(&["init"]).code, 0);
@@ -116,7 +116,7 @@ fn doctor_warns_of_a_home_that_others_look_into() {
     let run = haft.run(&["doctor"]);
     assert_eq!(
         line(&run, "home folder"),
-        "warning home folder others may look into `DIR/home`: mode 0755; chmod 700 DIR/home"
+        "warning home folder other users can access `DIR/home`: mode 0755; run `chmod 700 DIR/home`"
     );
     assert_eq!(mode(&haft.home()), 0o755, "it is not ours to change");
     for file in ["haft.db", "tokens"] {
@@ -127,7 +127,7 @@ fn doctor_warns_of_a_home_that_others_look_into() {
 }
 
 #[test]
-fn doctor_and_validate_tell_of_what_is_passed_over() {
+fn doctor_and_validate_report_ignored_keys() {
     let haft = Haft::new();
     assert_eq!(haft.run(&["init"]).code, 0);
     haft.write("home/skills/web/bundle.yaml", "enabled: true\ndescription: [\n");

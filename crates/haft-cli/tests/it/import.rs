@@ -26,7 +26,7 @@ paths:
 ";
 
 #[test]
-fn a_description_becomes_tools_that_are_called() {
+fn an_openapi_document_becomes_callable_tools() {
     let api = upstream::start();
     for with_server in [false, true] {
         let haft = Haft::new();
@@ -92,7 +92,7 @@ fn a_description_becomes_tools_that_are_called() {
 }
 
 #[test]
-fn what_is_no_description_is_told() {
+fn an_invalid_document_is_reported() {
     let haft = Haft::new();
     let file = haft.write("old.yaml", "swagger: '2.0'\npaths: {}\n");
     insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"
@@ -111,6 +111,6 @@ fn what_is_no_description_is_told() {
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `http://127.0.0.1:9/x.json` could not be fetched: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
+    error: cannot fetch `http://127.0.0.1:9/x.json`: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
     ");
 }

@@ -132,7 +132,7 @@ fn a_secret_reaches_the_api_and_nobody_else() {
 }
 
 #[test]
-fn an_edit_is_stored_or_kept() {
+fn an_edit_is_stored_or_its_text_is_kept() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["tool", "add", &file]));
@@ -173,7 +173,7 @@ fn an_edit_is_stored_or_kept() {
 }
 
 #[test]
-fn a_definition_has_a_past() {
+fn revisions_are_listed_compared_and_restored() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["tool", "add", &file]));
@@ -197,7 +197,7 @@ fn a_definition_has_a_past() {
           - integer
         ");
         }
-        fails(&haft.run(&["tool", "diff", "weather", "--from", "7"]), 3, "there is no revision `7`");
+        fails(&haft.run(&["tool", "diff", "weather", "--from", "7"]), 3, "revision `7` not found");
 
         ok(&haft.run(&["tool", "publish", "weather"]));
         fails(
@@ -205,7 +205,7 @@ fn a_definition_has_a_past() {
             0,
             "restored revision 1 of `user-created:weather@1.0.0` as revision 3",
         );
-        fails(&haft.run(&["tool", "restore", "weather", "9"]), 3, "there is no revision `9`");
+        fails(&haft.run(&["tool", "restore", "weather", "9"]), 3, "revision `9` not found");
         fails(
             &haft.run(&["tool", "version", "weather", "2.0.0"]),
             0,
@@ -231,7 +231,7 @@ fn a_definition_has_a_past() {
 }
 
 #[test]
-fn a_file_that_never_parsed_is_mended_in_the_editor() {
+fn an_unreadable_file_is_fixed_in_the_editor() {
     for (haft, _server) in homes() {
         let broken = "# Work in progress.\nname: later\ndescription: [\nimplementation: {type: http, url: https://api.example.com/}\n";
         haft.write("home/skills/user-created/later.yaml", broken);
@@ -257,7 +257,7 @@ fn a_file_that_never_parsed_is_mended_in_the_editor() {
 }
 
 #[test]
-fn switches_decide_what_runs() {
+fn disabled_tools_do_not_run() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["bundle", "add", "web", "--description", "Things of the web"]));
@@ -290,7 +290,7 @@ fn switches_decide_what_runs() {
 }
 
 #[test]
-fn changes_are_told() {
+fn changes_are_listed() {
     for (haft, _server) in homes() {
         ok(&haft.run(&["tool", "add", &definition(&haft)]));
         ok(&haft.run(&["tool", "disable", "weather"]));
@@ -324,7 +324,7 @@ fn changes_are_told() {
 }
 
 #[test]
-fn tokens_open_what_their_role_says() {
+fn tokens_permit_what_their_role_allows() {
     let haft = Haft::new();
     let server = haft.serve(&[]);
     let created = haft.run(&["token", "create", "reader", "--role", "viewer"]);

@@ -205,7 +205,7 @@ impl ErrorMode {
 
 /// How requests prove who sends them. Every text is a template, so that it can name a secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", expecting = "an object")]
 pub enum Auth {
     /// `Authorization: Bearer TOKEN`.
     Bearer {

@@ -60,7 +60,7 @@ async fn errors_have_one_shape_and_an_id() {
     assert_eq!(
         body,
         json!({"status": "error", "request_id": "abc-1",
-               "error": {"code": "not_found", "message": "there is no route `/api/nothing`"}})
+               "error": {"code": "not_found", "message": "route `/api/nothing` not found", "details": {"kind": "route"}}})
     );
     let response =
         server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
@@ -74,7 +74,7 @@ async fn errors_have_one_shape_and_an_id() {
 }
 
 #[tokio::test]
-async fn browsers_are_let_in_by_configuration_only() {
+async fn cross_origin_requests_need_configuration() {
     let allowed = "https://app.example.com";
     let server = Server::start_with(|settings| settings.server.cors_origins = vec![allowed.to_owned()]).await;
     for (origin, expected) in [(allowed, true), ("https://evil.example.com", false)] {
@@ -85,12 +85,12 @@ async fn browsers_are_let_in_by_configuration_only() {
 }
 
 #[tokio::test]
-async fn long_answers_are_packed_for_those_who_ask() {
+async fn large_responses_are_compressed_on_request() {
     let server = Server::start().await;
     for (encoding, expected) in [("gzip", true), ("identity", false)] {
         let request = server.bare(Method::GET, "/api/openapi.json").header("accept-encoding", encoding);
         let response = request.send().await.unwrap();
-        // The client unpacks by itself only what it asked for by itself.
+        // The client decompresses only if it set the header itself.
         assert_eq!(response.headers().get("content-encoding").is_some_and(|v| v == "gzip"), expected);
     }
 }
