@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, send};
+use crate::harness::{Server, code, function_tool, send};
 
 #[tokio::test]
 async fn the_document_describes_every_route_and_the_page_works_offline() {
@@ -22,8 +22,11 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
     ] {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
-    let place = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
-    assert_eq!((place("/healthz"), place("/metrics"), place("/tools")), (Some("/"), Some("/"), None));
+    let server_url = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
+    assert_eq!(
+        (server_url("/healthz"), server_url("/metrics"), server_url("/tools")),
+        (Some("/"), Some("/"), None)
+    );
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
     let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
     let ids: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
@@ -45,8 +48,14 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
 async fn metrics_count_calls() {
     let server = Server::start().await;
     server.invoke("hello", json!({})).await;
+    let mut slow = function_tool("slow", "sleep");
+    slow["execution"] = json!({"timeout_ms": 50});
+    server.create(slow).await;
+    server.invoke("slow", json!({})).await;
     let text = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     assert!(text.contains("haft_calls_total{outcome=\"success\"} 1"), "{text}");
+    assert!(text.contains("haft_calls_total{outcome=\"error\"} 1"), "a timeout counts: {text}");
+    assert!(text.contains("haft_calls_running 0"), "{text}");
     assert!(text.contains("haft_call_seconds_bucket"), "{text}");
 }
 
