@@ -101,8 +101,11 @@ pub(crate) enum CliError {
         others: usize,
     },
     /// Checks of `haft doctor` failed; they were printed as data.
-    #[error("{0} {} failed", if *.0 == 1 { "check" } else { "checks" })]
-    Unhealthy(usize),
+    #[error("{failed} {} failed", if *failed == 1 { "check" } else { "checks" })]
+    Unhealthy {
+        /// The number of failed checks.
+        failed: usize,
+    },
     /// The server is unreachable.
     #[error("cannot connect to {url}")]
     Unreachable {
@@ -239,7 +242,7 @@ impl CliError {
             | Self::Listen { .. }
             | Self::Io { .. }
             | Self::Editor { .. }
-            | Self::Unhealthy(_) => Exit::Failed,
+            | Self::Unhealthy { .. } => Exit::Failed,
             Self::EditNotStored { error, .. } => error.exit(),
         }
     }
@@ -267,16 +270,16 @@ impl CliError {
             }
             Self::NoToken(_) => Some("pass one with `--token` or `HAFT_TOKEN`".to_owned()),
             Self::EditNotStored { path, tool, .. } => {
-                let path = quote(&path.display().to_string());
+                let (path, argument) = (path.display(), quote(&path.display().to_string()));
                 Some(format!(
-                    "the text is kept in {path}; continue with `haft tool edit {tool} --from {path}`"
+                    "the text is kept in `{path}`; continue with `haft tool edit {tool} --from {argument}`"
                 ))
             }
             Self::LocalRequest { .. }
             | Self::CallFailed { .. }
             | Self::Invalid(_)
             | Self::NothingImported { .. }
-            | Self::Unhealthy(_)
+            | Self::Unhealthy { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
             | Self::Editor { .. } => None,

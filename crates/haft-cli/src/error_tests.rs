@@ -82,7 +82,7 @@ fn an_error_has_its_cause_and_a_hint() {
         tool: "a".into(),
     };
     assert_eq!(not_stored.exit(), Exit::Conflict);
-    insta::assert_snapshot!(not_stored.json(), @r#"{"status":"error","error":{"code":"conflict","message":"changed","hint":"the text is kept in /t/x; continue with `haft tool edit a --from /t/x`"}}"#);
+    insta::assert_snapshot!(not_stored.json(), @r#"{"status":"error","error":{"code":"conflict","message":"changed","hint":"the text is kept in `/t/x`; continue with `haft tool edit a --from /t/x`"}}"#);
     let mut internal = api(500, "internal", "an internal error occurred");
     if let CliError::Api(error) = &mut internal {
         error.request_id = Some("r-1".into());

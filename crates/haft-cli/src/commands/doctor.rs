@@ -66,7 +66,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
         });
         output.table(&["STATE", "CHECK", "RESULT"], rows.collect())
     })?;
-    if failed > 0 { Err(CliError::Unhealthy(failed)) } else { Ok(()) }
+    if failed > 0 { Err(CliError::Unhealthy { failed }) } else { Ok(()) }
 }
 
 async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {

@@ -8,7 +8,7 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
     insta::assert_snapshot!(haft.run(&["init"]).shown(), @r"
     exit code: 0
     ----- stdout
-    STATE  PATH
+    STATE    PATH
     created  DIR/home
     created  DIR/home/skills
     created  DIR/home/skills/examples
@@ -16,7 +16,7 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
     created  DIR/home/skills/examples/current-weather.yaml
     ----- stderr
 
-    next: `haft serve` starts the server, `haft tool list` shows the tools
+    next: start the server with `haft serve`, or list the tools with `haft tool list`
     ");
     assert_eq!(mode(&haft.home()), 0o700);
     haft.write("home/haft.toml", "# mine\n");
@@ -31,7 +31,7 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
     kept   DIR/home/skills/examples/current-weather.yaml
     ----- stderr
 
-    next: `haft serve` starts the server, `haft tool list` shows the tools
+    next: start the server with `haft serve`, or list the tools with `haft tool list`
     ");
     assert_eq!(std::fs::read_to_string(haft.home().join("haft.toml")).unwrap(), "# mine\n");
 }
@@ -44,10 +44,10 @@ fn doctor_without_a_home_has_a_hint() {
     ----- stdout
     STATE   CHECK          RESULT
     ok      configuration  defaults
-    FAILED  home folder    `DIR/home` does not exist; make it with `haft init`
+    FAILED  home folder    `DIR/home` does not exist; create it with `haft init`
     ok      server         not running; commands open the home folder themselves
     ----- stderr
-    error: 1 check(s) failed
+    error: 1 check failed
     ");
     assert!(!haft.home().exists(), "a check changes nothing");
 }
@@ -62,7 +62,7 @@ fn doctor_names_a_broken_configuration() {
     assert_eq!(data["ok"], false);
     assert_eq!(
         data["checks"][0]["message"],
-        "`DIR/home/haft.toml` line 1: `mode` must be \"debug\" or \"production\""
+        "DIR/home/haft.toml:1: `mode` must be \"debug\" or \"production\""
     );
 }
 
@@ -81,7 +81,7 @@ fn doctor_reports_a_key_that_does_not_decrypt() {
     assert_eq!(row(), "ok credentials all 2 can be decrypted");
     let key = haft.home().join("key");
     std::fs::write(&key, "a".repeat(64)).unwrap();
-    let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
+    let hint = "restore the key, or store them again with `haft secret set NAME`";
     assert_eq!(
         row(),
         format!(
@@ -138,8 +138,8 @@ fn doctor_and_validate_report_ignored_keys() {
     std::os::unix::fs::symlink("/tmp", haft.home().join("skills/linked")).unwrap();
     let run = haft.run(&["doctor", "--json"]);
     assert_eq!(run.code, 1);
-    let said: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    let broken: Vec<_> = said["checks"]
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let broken: Vec<_> = report["checks"]
         .as_array()
         .unwrap()
         .iter()

@@ -46,8 +46,8 @@ fn an_openapi_document_becomes_callable_tools() {
             POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
             GET /current/{city}  current  created
             ----- stderr
-            would be: 1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            dry run: 1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&[]), @"
             exit code: 0
@@ -56,8 +56,8 @@ fn an_openapi_document_becomes_callable_tools() {
             POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
             GET /current/{city}  current  created
             ----- stderr
-            1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--tag", "weather"]), @"
             exit code: 0
@@ -65,8 +65,8 @@ fn an_openapi_document_becomes_callable_tools() {
             OPERATION            TOOL     ACTION     NOTE
             GET /current/{city}  current  unchanged
             ----- stderr
-            1 unchanged in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 unchanged in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--path", "/photos"]), @"
             exit code: 8
@@ -74,8 +74,8 @@ fn an_openapi_document_becomes_callable_tools() {
             OPERATION     TOOL  ACTION   NOTE
             POST /photos        skipped  its body is `multipart/form-data`, which an `http` tool cannot send
             ----- stderr
-            1 skipped in the bundle `weather`
-            error: no tool came of the operation: its body is `multipart/form-data`, which an `http` tool cannot send
+            1 skipped in bundle `weather`
+            error: no tools were imported: the operation was skipped: its body is `multipart/form-data`, which an `http` tool cannot send
             ");
             insta::assert_snapshot!(import(&["--tag", "none"]), @"
             exit code: 8

@@ -93,14 +93,14 @@ fn errors_have_a_message_and_a_hint() {
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `gone`; asking it for its tools
+added MCP server `gone`; loading its tools
 error: the MCP server `gone` is not connected: it closed the connection before it had answered; it wrote: bwrap: execvp no-such-program: No such file or directory
 ");
     insta::assert_snapshot!(shown(&["add", "ends", "--", "python3", PROGRAM, "exit"]), @r"
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `ends`; asking it for its tools
+added MCP server `ends`; loading its tools
 error: the MCP server `ends` is not connected: it closed the connection before it had answered; it wrote: starting as exit / no configuration found
 ");
     insta::assert_snapshot!(shown(&["list"]), @r"
@@ -132,7 +132,7 @@ error: `url` must start with `http://` or `https://`
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `meta`; asking it for its tools
+added MCP server `meta`; loading its tools
 error: the MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
 ");
     insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"

@@ -54,7 +54,7 @@ fn an_address_in_use_is_reported() {
     ----- stderr
     error: cannot listen on `ADDR`: Address already in use (os error 98)
 
-    hint: another program listens there; choose another address with `--addr HOST:PORT`
+    hint: the address is in use; choose another one with `--addr HOST:PORT`
     ");
     assert!(!haft.home().exists(), "nothing was made");
 }
