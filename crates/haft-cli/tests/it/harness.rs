@@ -117,9 +117,9 @@ impl Haft {
         while !text.ends_with("}\n") {
             assert!(reader.read_line(&mut text).unwrap() > 0, "the server ended: {text}");
         }
-        let said: Value = serde_json::from_str(&text).unwrap();
-        let url = said.get("address").and_then(Value::as_str).unwrap().to_owned();
-        Server { child, url, said }
+        let startup: Value = serde_json::from_str(&text).unwrap();
+        let url = startup.get("address").and_then(Value::as_str).unwrap().to_owned();
+        Server { child, url, startup }
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Server {
     /// Its address.
     pub(crate) url: String,
     /// The output at the start.
-    pub(crate) said: Value,
+    pub(crate) startup: Value,
 }
 
 impl Server {

@@ -9,7 +9,7 @@ fn commands_find_the_server_through_the_home_folder() {
     let server = haft.serve(&[]);
     let file = haft.home().join("server.json");
     assert!(file.exists());
-    assert!(server.said["login"].as_str().unwrap().starts_with(&server.url), "{}", server.said);
+    assert!(server.startup["login"].as_str().unwrap().starts_with(&server.url), "{}", server.startup);
     // The key is made with the first secret.
     assert_eq!(haft.run_with(&["secret", "set", "API_KEY"], "hunter2").code, 0);
     for private in ["tokens", "key"] {
