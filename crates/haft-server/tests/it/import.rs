@@ -330,10 +330,10 @@ async fn a_document_is_a_body_or_is_fetched() {
         (json!({"url": site.url("/away")}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "http://10.0.0.1/x"}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "file:///etc/passwd"}), (400, "the scheme `file` is refused")),
-        (json!({"url": "nothing"}), (400, "is not a URL")),
+        (json!({"url": "nothing"}), (400, "invalid URL")),
         (
             json!({"url": "http://a", "document": {}}),
-            (400, "give the document by `url` or as `document`, not both"),
+            (400, "set either `url` or `document`, not both"),
         ),
         (json!({"document": {}, "tag": "x"}), (400, "unknown field `tag`")),
         (json!({"document": {}, "bundle": "a b"}), (400, "bundle name `a b` contains ' '")),
@@ -450,5 +450,5 @@ async fn multipart_forms_are_rejected() {
     let answer = request.header("content-type", "multipart/form-data; boundary=x").send().await.unwrap();
     assert_eq!(answer.status(), 415);
     let text = answer.text().await.unwrap();
-    assert!(text.contains("send the file itself as the body"), "{text}");
+    assert!(text.contains("send the document as the request body"), "{text}");
 }

@@ -447,9 +447,9 @@ async fn a_login_needs_an_admin_and_a_server_with_oauth() {
     assert_eq!(status, 404);
     for (oauth, expected) in [
         (json!({"client_secret": "${X}"}), "missing `oauth.client_id`"),
-        (json!({"client_id": "a", "client_secret": "literal"}), "write `${NAME}`"),
+        (json!({"client_id": "a", "client_secret": "literal"}), "must be a reference `${NAME}`"),
         (json!({"grant": "password"}), "`oauth.grant` must be"),
-        (json!({"scopes": ["a b"]}), "words without spaces"),
+        (json!({"scopes": ["a b"]}), "must not contain empty entries or spaces"),
     ] {
         let body = json!({"id": "x", "url": "https://x.test/mcp", "oauth": oauth});
         let (status, answer) = server.post("/api/mcp-servers", body).await;

@@ -137,14 +137,14 @@ async fn an_invalid_server_is_rejected() {
         (json!({"id": "a", "command": "x", "url": "http://y"}), "set either `command` or `url`"),
         (json!({"id": "a", "url": "ftp://y"}), "`url` must start with `http://` or `https://`"),
         (json!({"id": "a", "command": "x", "policy": "maybe"}), "`policy` must be"),
-        (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "write the value"),
-        (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "write the value"),
-        (json!({"id": "a", "url": "https://a.example/?token=***"}), "write the value"),
+        (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "enter the value itself"),
+        (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "enter the value itself"),
+        (json!({"id": "a", "url": "https://a.example/?token=***"}), "enter the value itself"),
         (json!({"id": "a", "url": "https://me:pw@a.example/"}), "`url` must not contain user info"),
         (json!({"id": "a", "url": "https://:99999999/"}), "`url`: "),
         (
             json!({"id": "a", "url": "https://a.example/", "oauth": {"client_id": "c", "client_secret": "half${X}"}}),
-            "`oauth.client_secret`: store it",
+            "`oauth.client_secret` must be a reference",
         ),
         (json!({"id": "../x", "command": "x"}), "`id`"),
     ] {
@@ -166,7 +166,7 @@ async fn mcp_call_calls_the_imported_tool() {
         let args = json!({"server": "test", "tool": tool, "arguments": arguments});
         server.invoke("mcp_call", args).await.1
     };
-    // By its name there, or here.
+    // By its name on the server or in the catalog.
     for name in ["echo", "t_echo"] {
         assert_eq!(call(name, json!({"text": "hello"})).await["value"], "hello", "{name}");
     }
@@ -182,9 +182,9 @@ async fn mcp_call_calls_the_imported_tool() {
     assert_eq!(call("echo", json!({"text": 7})).await["error"]["code"], "invalid_arguments");
     assert_eq!(
         call("ehco", json!({})).await["error"]["message"],
-        "the MCP server `test` has no tool `ehco`; did you mean `echo`?"
+        "MCP server `test` has no tool `ehco`; did you mean `echo`?"
     );
-    // What the policy forbids is forbidden this way, too.
+    // The policy of the server applies here, too.
     let body = json!({"id": "closed", "command": "python3", "args": [PROGRAM], "policy": "deny"});
     server.post("/api/mcp-servers", body).await;
     connected(&server, "closed").await;
