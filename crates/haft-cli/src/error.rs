@@ -439,7 +439,12 @@ fn api_hint(error: &ApiError) -> Option<String> {
 
 /// Returns an error and its causes, outermost first.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
 }
 
 /// Returns the TLS error inside an I/O error.

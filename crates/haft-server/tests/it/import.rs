@@ -331,10 +331,7 @@ async fn a_document_is_a_body_or_is_fetched() {
         (json!({"url": "http://10.0.0.1/x"}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "file:///etc/passwd"}), (400, "the scheme `file` is refused")),
         (json!({"url": "nothing"}), (400, "invalid URL")),
-        (
-            json!({"url": "http://a", "document": {}}),
-            (400, "set either `url` or `document`, not both"),
-        ),
+        (json!({"url": "http://a", "document": {}}), (400, "set either `url` or `document`, not both")),
         (json!({"document": {}, "tag": "x"}), (400, "unknown field `tag`")),
         (json!({"document": {}, "bundle": "a b"}), (400, "bundle name `a b` contains ' '")),
         (json!({"document": "swagger: '2.0'"}), (400, "this is a Swagger 2.0 document")),
