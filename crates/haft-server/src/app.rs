@@ -33,7 +33,7 @@ use crate::execution_resources::ExecutionResources;
 use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
-use crate::metrics::{Metrics, MetricsStage};
+use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::{mcp_connections, router, serve};
@@ -112,7 +112,7 @@ impl App {
         let local_token = local_token::load_or_create(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
-        let Extensions { functions, built_ins, stages: own_stages } = extensions;
+        let Extensions { functions, built_ins, stages } = extensions;
         let Installed { specs, handle } = if settings.built_ins.enabled && !settings.mcp.fixtures {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
             let (egress, files) = (resources.egress.clone(), Some(resources.files.clone()));
@@ -132,8 +132,6 @@ impl App {
         store.set_built_ins(specs).await?;
 
         let metrics = Arc::new(Metrics::default());
-        let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(MetricsStage(Arc::clone(&metrics)))];
-        stages.extend(own_stages);
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
@@ -143,6 +141,7 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
+            observer: Some(metrics.observer()),
             secrets,
             clock: Arc::clone(&clock),
             stages,
@@ -285,7 +284,7 @@ impl App {
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.text(self.registry.snapshot().len())
+        self.metrics.text(self.registry.snapshot().len(), self.pipeline.running())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

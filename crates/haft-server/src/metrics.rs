@@ -1,36 +1,42 @@
-//! Metrics in the Prometheus text format.
+//! The metrics of a server, in the text format of Prometheus.
 
-use std::time::Instant;
+use std::sync::Arc;
 
-use haft_core::BoxFuture;
-use haft_core::outcome::Outcome;
-use haft_runtime::pipeline::Call;
-use haft_runtime::stages::{Next, Stage};
+use haft_core::call::CallRecord;
+use haft_core::outcome::ErrorCode;
+use haft_runtime::pipeline::CallObserver;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-/// The upper bounds of the call duration buckets, in seconds.
+/// The upper bounds of the histogram buckets of call durations, in seconds.
 const BUCKETS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
 const META: Metadata<'static> = Metadata::new("haft", Level::INFO, None);
 
-/// The metrics of one server. Not the process-wide recorder: a program may embed several servers.
+/// The metrics of one server. It does not use the process-wide recorder: a program may embed several servers.
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
-    succeeded: Counter,
-    failed: Counter,
+    calls: CallCounters,
     running: Gauge,
     seconds: Histogram,
     tools: Gauge,
     requests: [Counter; 4],
 }
 
+/// The calls that ran, by outcome.
+struct CallCounters {
+    success: Counter,
+    error: Counter,
+    timeout: Counter,
+    cancelled: Counter,
+}
+
 impl Metrics {
-    /// Registers all metrics.
+    /// Creates all metrics, at zero.
     pub(crate) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        // This fails only for an empty list of buckets.
+        // The only possible error is an empty list of buckets.
         let recorder = match builder.set_buckets(&BUCKETS) {
             Ok(builder) => builder.build_recorder(),
             Err(_) => PrometheusBuilder::new().build_recorder(),
@@ -40,8 +46,12 @@ impl Metrics {
             recorder.register_counter(&key, &META)
         };
         Self {
-            succeeded: counter("haft_calls_total", "outcome", "success"),
-            failed: counter("haft_calls_total", "outcome", "error"),
+            calls: CallCounters {
+                success: counter("haft_calls_total", "outcome", "success"),
+                error: counter("haft_calls_total", "outcome", "error"),
+                timeout: counter("haft_calls_total", "outcome", "timeout"),
+                cancelled: counter("haft_calls_total", "outcome", "cancelled"),
+            },
             requests: ["2xx", "3xx", "4xx", "5xx"]
                 .map(|class| counter("haft_http_requests_total", "status", class)),
             running: recorder.register_gauge(&Key::from_static_name("haft_calls_running"), &META),
@@ -52,7 +62,26 @@ impl Metrics {
         }
     }
 
-    /// Counts a response.
+    /// Returns the observer that counts the calls of a pipeline.
+    pub(crate) fn observer(self: &Arc<Self>) -> CallObserver {
+        let metrics = Arc::clone(self);
+        Arc::new(move |record| metrics.count_call(record))
+    }
+
+    fn count_call(&self, record: &CallRecord) {
+        let counter = match record.error.as_ref().map(|error| error.code) {
+            None => &self.calls.success,
+            Some(ErrorCode::Timeout) => &self.calls.timeout,
+            Some(ErrorCode::Cancelled) => &self.calls.cancelled,
+            Some(_) => &self.calls.error,
+        };
+        counter.increment(1);
+        if let Some(milliseconds) = record.duration_ms {
+            self.seconds.record(milliseconds / 1000.0);
+        }
+    }
+
+    /// Counts the response to a request.
     pub(crate) fn count_response(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
         if let Some(counter) = self.requests.get(class) {
@@ -60,32 +89,30 @@ impl Metrics {
         }
     }
 
-    /// Renders the metrics in the Prometheus text format.
-    pub(crate) fn text(&self, tools: usize) -> String {
-        self.tools.set(f64::from(u32::try_from(tools).unwrap_or(u32::MAX)));
+    /// Returns all metrics in the text format of Prometheus.
+    pub(crate) fn text(&self, tools: usize, running_calls: usize) -> String {
+        let float = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        self.tools.set(float(tools));
+        self.running.set(float(running_calls));
         self.run_upkeep();
         self.handle.render()
     }
 
-    /// Moves recorded call durations into their buckets; until then each of them takes memory.
+    /// Sorts call durations into their buckets; until then each of them takes memory.
     pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
-    /// Adds the help texts.
+    /// Adds the descriptions of the metrics.
     #[must_use]
     pub(crate) fn with_descriptions(self) -> Self {
         let describe = |name: &'static str, text: &'static str| {
             self.recorder.describe_counter(name.into(), None, text.into());
         };
-        describe("haft_calls_total", "Finished calls, by outcome");
-        describe("haft_http_requests_total", "HTTP responses, by status class");
-        self.recorder.describe_histogram(
-            "haft_call_seconds".into(),
-            None,
-            "Duration of calls in seconds".into(),
-        );
-        self.recorder.describe_gauge("haft_calls_running".into(), None, "Running calls".into());
+        describe("haft_calls_total", "Calls that ran, by outcome");
+        describe("haft_http_requests_total", "HTTP requests, by status class");
+        self.recorder.describe_histogram("haft_call_seconds".into(), None, "Duration of calls".into());
+        self.recorder.describe_gauge("haft_calls_running".into(), None, "Calls that are running".into());
         self.recorder.describe_gauge("haft_tools".into(), None, "Tools in the registry".into());
         self
     }
@@ -94,42 +121,5 @@ impl Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         Self::new().with_descriptions()
-    }
-}
-
-/// Measures calls.
-pub(crate) struct MetricsStage(pub(crate) std::sync::Arc<Metrics>);
-
-impl Stage for MetricsStage {
-    fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            let mut running = RunningCall::start(&self.0);
-            let outcome = next.run(call).await;
-            running.succeeded = outcome.is_ok();
-            outcome
-        })
-    }
-}
-
-/// Counts a call when dropped. A call that times out or is cancelled is dropped, and counts as failed.
-struct RunningCall<'a> {
-    metrics: &'a Metrics,
-    started: Instant,
-    succeeded: bool,
-}
-
-impl<'a> RunningCall<'a> {
-    fn start(metrics: &'a Metrics) -> Self {
-        metrics.running.increment(1.0);
-        Self { metrics, started: Instant::now(), succeeded: false }
-    }
-}
-
-impl Drop for RunningCall<'_> {
-    fn drop(&mut self) {
-        self.metrics.running.decrement(1.0);
-        self.metrics.seconds.record(self.started.elapsed().as_secs_f64());
-        let counter = if self.succeeded { &self.metrics.succeeded } else { &self.metrics.failed };
-        counter.increment(1);
     }
 }

@@ -103,7 +103,7 @@ async fn drain(app: &App, connections: impl Future<Output = ()>) {
 }
 
 async fn idle(app: &App) {
-    while !app.pipeline().is_idle() {
+    while app.pipeline().running() > 0 {
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

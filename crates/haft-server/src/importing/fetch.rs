@@ -30,7 +30,8 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
     let limit = app.settings().import.max_document_bytes;
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    let request = OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() };
+    let request =
+        OutgoingRequest { method: Method::GET, url, headers, body: None, accepted_statuses: Vec::new() };
     let mut response =
         app.egress().send(request).await.map_err(|error| ApiError::bad_request(describe(error)))?;
     if !response.status().is_success() {
@@ -54,8 +55,8 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
 
 fn describe(error: SendError) -> String {
     match error {
-        SendError::Refused(refused) => refused.to_string(),
+        SendError::Denied(denied) => denied.to_string(),
         SendError::Connect(reason) => format!("cannot connect: {reason}"),
-        SendError::Broken(reason) | SendError::Redirect(reason) => reason,
+        SendError::Disconnected(reason) | SendError::Redirect(reason) => reason,
     }
 }

@@ -62,5 +62,5 @@ pub(crate) async fn put(
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
     let tool = app.store().mend_file(file.path.clone(), change).await?;
     audit::note(identity, "tool.create", &tool.qualified());
-    Ok(success(tool::view_with_warnings(app, identity, tool.id, checked.warnings)?).into_response())
+    Ok(success(tool::view_with_warnings(app, identity, tool.id, checked.warnings).await?).into_response())
 }

@@ -56,6 +56,7 @@ pub(crate) async fn get(
     Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &path)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
@@ -90,7 +91,7 @@ pub(crate) async fn put(
     let text = definition::author_text(&body, &parsed);
     let (tool, warnings) = tools::store(&app, &identity, Some(bundle.as_str()), parsed, text).await?;
     audit::note(&identity, "tool.create", &tool.qualified());
-    Ok(created(tool::view_with_warnings(&app, &identity, tool.id, warnings)?))
+    Ok(created(tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))
 }
 
 /// Enable or disable a tool.

@@ -66,8 +66,8 @@ pub(crate) async fn invoke(
     let mode = mode(&app, &identity, &request.params)?;
     let snapshot = app.registry().snapshot();
     // A tool that was offered to a model under an alias can be called by the alias.
-    let tool = match snapshot.called(&identity.tenant, &reference, &named, mode) {
-        Ok(entry) => CallTarget::Found(snapshot.found(entry)),
+    let tool = match snapshot.resolve_called(&identity.tenant, &reference, &named, mode) {
+        Ok(entry) => CallTarget::Resolved(snapshot.resolved(entry)),
         Err(_) => CallTarget::Named(named),
     };
     drop(snapshot);

@@ -28,7 +28,7 @@ async fn change_status(
     super::bundles::require_enabled_bundle(app, identity, &entry)?;
     let tool = app.catalog().transition(entry.tool.id, transition).await?;
     audit::note(identity, action, &tool.qualified());
-    Ok(success(super::tool::view(app, identity, tool.id)?).into_response())
+    Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }
 
 /// Publish the newest revision: production mode runs it.
@@ -42,6 +42,7 @@ pub(crate) async fn publish(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     if let Some(fault) = entry.fault() {
         let message = format!("cannot publish `{}`: {fault}", entry.qualified);
         return Err(ApiError::new(haft_core::outcome::ErrorCode::NotReady, message));

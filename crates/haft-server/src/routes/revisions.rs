@@ -56,7 +56,7 @@ pub(crate) async fn restore(
     spec.version = entry.tool.spec.version.clone();
     let tool = app.catalog().update_tool(entry.tool.id, spec.into()).await?;
     audit::note(&identity, "tool.restore", &tool.qualified());
-    Ok(success(super::tool::view(&app, &identity, tool.id)?).into_response())
+    Ok(success(super::tool::view(&app, &identity, tool.id).await?).into_response())
 }
 
 /// Compare two revisions, field by field.

@@ -38,21 +38,22 @@ pub(crate) fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Re
     Ok(Arc::clone(snapshot.resolve(&identity.tenant, reference)?))
 }
 
-/// Returns the current view of a tool.
-pub(crate) fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
-    let snapshot = app.registry().snapshot();
-    let entry = snapshot.tool(&identity.tenant, id);
-    entry.map(|entry| ToolView::from(&**entry)).ok_or_else(|| ApiError::not_found("tool", &id.to_string()))
+/// Returns the current view of a tool, after it is known whether the tool can run.
+pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+    let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
+    let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
+    app.registry().verified(&entry).await;
+    Ok(ToolView::from(&*entry))
 }
 
 /// Returns the current view of a tool that was written, with the warnings about its definition.
-pub(crate) fn view_with_warnings(
+pub(crate) async fn view_with_warnings(
     app: &App,
     identity: &Identity,
     id: ToolId,
     warnings: Vec<Problem>,
 ) -> Result<ToolView, ApiError> {
-    let mut view = view(app, identity, id)?;
+    let mut view = view(app, identity, id).await?;
     view.warnings = warnings;
     Ok(view)
 }
@@ -69,6 +70,7 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
@@ -109,7 +111,7 @@ pub(crate) async fn put(
     audit::note(&identity, "tool.update", &updated.qualified());
     let mut warnings = checked.warnings;
     warnings.extend(bundle_mismatch);
-    Ok(success(view_with_warnings(&app, &identity, tool.id, warnings)?).into_response())
+    Ok(success(view_with_warnings(&app, &identity, tool.id, warnings).await?).into_response())
 }
 
 /// The body of a `PATCH`.
@@ -148,7 +150,7 @@ pub(crate) async fn set_enabled(
     let EnabledBody { enabled } = body.json()?;
     let tool = app.catalog().enable_tool(entry.tool.id, enabled).await?;
     audit::note(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
-    Ok(success(view(app, identity, tool.id)?).into_response())
+    Ok(success(view(app, identity, tool.id).await?).into_response())
 }
 
 /// A deleted tool.

@@ -105,7 +105,7 @@ pub(crate) async fn create(
     let text = definition::author_text(&body, &parsed);
     let (tool, warnings) = store(&app, &identity, params.get("bundle"), parsed, text).await?;
     audit::note(&identity, "tool.create", &tool.qualified());
-    Ok(created(super::tool::view_with_warnings(&app, &identity, tool.id, warnings)?))
+    Ok(created(super::tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))
 }
 
 /// Checks and stores a new tool; shared by all routes and tools that create tools.
@@ -216,7 +216,7 @@ impl ToolFilter {
 
     fn matches(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
-        let is_enabled = || tool.enabled && snapshot.is_open(entry);
+        let is_enabled = || tool.enabled && snapshot.is_bundle_enabled(entry);
         self.sources.contains(&tool.source)
             && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
             && self.status.is_none_or(|status| tool.status == status)
