@@ -82,7 +82,7 @@ impl Metrics {
     }
 
     /// Counts the response to a request.
-    pub(crate) fn answered(&self, status: u16) {
+    pub(crate) fn count_response(&self, status: u16) {
         let class = usize::from(status / 100).saturating_sub(2).min(3);
         if let Some(counter) = self.requests.get(class) {
             counter.increment(1);
@@ -94,18 +94,18 @@ impl Metrics {
         let float = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         self.tools.set(float(tools));
         self.running.set(float(running_calls));
-        self.keep();
+        self.run_upkeep();
         self.handle.render()
     }
 
     /// Sorts call durations into their buckets; until then each of them takes memory.
-    pub(crate) fn keep(&self) {
+    pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
     /// Adds the descriptions of the metrics.
     #[must_use]
-    pub(crate) fn described(self) -> Self {
+    pub(crate) fn with_descriptions(self) -> Self {
         let describe = |name: &'static str, text: &'static str| {
             self.recorder.describe_counter(name.into(), None, text.into());
         };
@@ -120,6 +120,6 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new().described()
+        Self::new().with_descriptions()
     }
 }

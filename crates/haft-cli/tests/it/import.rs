@@ -26,7 +26,7 @@ paths:
 ";
 
 #[test]
-fn a_description_becomes_tools_that_are_called() {
+fn an_openapi_document_becomes_callable_tools() {
     let api = upstream::start();
     for with_server in [false, true] {
         let haft = Haft::new();
@@ -46,8 +46,8 @@ fn a_description_becomes_tools_that_are_called() {
             POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
-            would be: 1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            dry run: 1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&[]), @"
             exit code: 0
@@ -56,8 +56,8 @@ fn a_description_becomes_tools_that_are_called() {
             POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
-            1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--tag", "weather"]), @"
             exit code: 0
@@ -65,8 +65,8 @@ fn a_description_becomes_tools_that_are_called() {
             OPERATION            TOOL     ACTION     NOTE
             GET /current/{city}  current  unchanged
             ----- stderr
-            1 unchanged in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 unchanged in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--path", "/photos"]), @"
             exit code: 8
@@ -74,8 +74,8 @@ fn a_description_becomes_tools_that_are_called() {
             OPERATION     TOOL  ACTION   NOTE
             POST /photos        skipped  unsupported request body `multipart/form-data`
             ----- stderr
-            1 skipped in the bundle `weather`
-            error: no tool came of the operation: unsupported request body `multipart/form-data`
+            1 skipped in bundle `weather`
+            error: no tools were imported: the operation was skipped: unsupported request body `multipart/form-data`
             ");
             insta::assert_snapshot!(import(&["--tag", "none"]), @"
             exit code: 8
@@ -92,7 +92,7 @@ fn a_description_becomes_tools_that_are_called() {
 }
 
 #[test]
-fn what_is_no_description_is_told() {
+fn an_invalid_document_is_reported() {
     let haft = Haft::new();
     let file = haft.write("old.yaml", "swagger: '2.0'\npaths: {}\n");
     insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"
@@ -111,6 +111,6 @@ fn what_is_no_description_is_told() {
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `http://127.0.0.1:9/x.json` could not be fetched: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
+    error: cannot fetch `http://127.0.0.1:9/x.json`: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
     ");
 }

@@ -41,7 +41,7 @@ fn answer(answers: &[Value], id: u64) -> &Value {
 }
 
 #[test]
-fn with_and_without_a_server_the_same_is_said() {
+fn output_is_the_same_with_and_without_a_server() {
     let haft = with_tool();
     for serves in [false, true] {
         let server = serves.then(|| haft.serve(&[]));
@@ -60,7 +60,7 @@ fn with_and_without_a_server_the_same_is_said() {
 }
 
 #[test]
-fn a_bundle_that_is_not_there_is_an_error() {
+fn an_unknown_bundle_is_an_error() {
     let haft = with_tool();
     for serves in [false, true] {
         let server = serves.then(|| haft.serve(&[]));
@@ -70,7 +70,7 @@ fn a_bundle_that_is_not_there_is_an_error() {
             exit code: 3
             ----- stdout
             ----- stderr
-            error: there is no bundle `nowhere`
+            error: bundle `nowhere` not found
             ");
         }
         drop(server);

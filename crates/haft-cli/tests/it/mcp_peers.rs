@@ -105,7 +105,7 @@ fn the_inspector_lists_and_calls() {
     let url = format!("{}/mcp", server.url);
     let authorization = format!("Authorization: Bearer {}", token(&haft));
     let http: &[&str] = &[&url, "--transport", "http", "--header", &authorization];
-    // The inspector hands on no more of its environment than it is told to.
+    // The inspector passes on only the environment variables that are listed.
     let home = format!("HAFT_HOME={}", haft.home().display());
     let stdio: &[&str] = &["-e", &home, HAFT, "mcp"];
     for target in [http, stdio] {

@@ -205,7 +205,7 @@ impl ErrorMode {
 
 /// The authentication of requests. All values are templates, so that they can refer to secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", expecting = "an object")]
 pub enum Auth {
     /// `Authorization: Bearer TOKEN`.
     Bearer {

@@ -103,7 +103,7 @@ async fn roots_have_names_and_may_be_read_only() {
 }
 
 #[tokio::test]
-async fn unsafe_commands_are_refused_when_they_are_saved() {
+async fn unsafe_commands_are_rejected_on_save() {
     let server = Server::start().await;
     let tool = |command: &str| {
         json!({ "name": "run-it", "description": "Run a command with a value",

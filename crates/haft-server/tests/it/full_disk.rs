@@ -47,7 +47,7 @@ fn run(program: &str, words: &[&str], folder: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_recorded_does_not_run() {
+async fn calls_that_cannot_be_recorded_are_rejected() {
     let Some(disk) = SmallDisk::mount() else {
         skip(Prerequisite::SmallFileSystem, "cannot mount a small file system; run the tests as root");
         return;

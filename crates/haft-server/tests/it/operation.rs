@@ -22,8 +22,11 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
     ] {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
-    let place = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
-    assert_eq!((place("/healthz"), place("/metrics"), place("/tools")), (Some("/"), Some("/"), None));
+    let server_url = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
+    assert_eq!(
+        (server_url("/healthz"), server_url("/metrics"), server_url("/tools")),
+        (Some("/"), Some("/"), None)
+    );
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
     let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
     let ids: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
@@ -92,7 +95,7 @@ async fn errors_have_one_shape_and_an_id() {
     assert_eq!(
         body,
         json!({"status": "error", "request_id": "abc-1",
-               "error": {"code": "not_found", "message": "there is no route `/api/nothing`"}})
+               "error": {"code": "not_found", "message": "route `/api/nothing` not found", "details": {"kind": "route"}}})
     );
     let response =
         server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
@@ -106,7 +109,7 @@ async fn errors_have_one_shape_and_an_id() {
 }
 
 #[tokio::test]
-async fn browsers_are_let_in_by_configuration_only() {
+async fn cross_origin_requests_need_configuration() {
     let allowed = "https://app.example.com";
     let server = Server::start_with(|settings| settings.server.cors_origins = vec![allowed.to_owned()]).await;
     for (origin, expected) in [(allowed, true), ("https://evil.example.com", false)] {
@@ -117,12 +120,12 @@ async fn browsers_are_let_in_by_configuration_only() {
 }
 
 #[tokio::test]
-async fn long_answers_are_packed_for_those_who_ask() {
+async fn large_responses_are_compressed_on_request() {
     let server = Server::start().await;
     for (encoding, expected) in [("gzip", true), ("identity", false)] {
         let request = server.bare(Method::GET, "/api/openapi.json").header("accept-encoding", encoding);
         let response = request.send().await.unwrap();
-        // The client unpacks by itself only what it asked for by itself.
+        // The client decompresses only if it set the header itself.
         assert_eq!(response.headers().get("content-encoding").is_some_and(|v| v == "gzip"), expected);
     }
 }

@@ -122,7 +122,7 @@ async fn arguments_never_change_how_the_interpreter_runs() {
 }
 
 #[tokio::test]
-async fn what_a_script_says_is_kept() {
+async fn output_of_a_script_is_recorded() {
     let server = Server::start().await;
     let answer = call(&server, "echo '{\"a\": 1}'; echo warning >&2", json!({})).await;
     assert_eq!(answer["value"], json!({"a": 1}));
@@ -154,7 +154,7 @@ async fn what_a_script_says_is_kept() {
 }
 
 #[tokio::test]
-async fn values_that_no_process_takes_are_named() {
+async fn values_that_a_process_cannot_receive_are_rejected() {
     let server = Server::start().await;
     let answer = call(&server, "true", json!({"x": "a\u{0}b"})).await;
     let expected = "`x` contains a NUL character, which cannot be passed to a process";
@@ -178,7 +178,7 @@ async fn values_that_no_process_takes_are_named() {
 }
 
 #[tokio::test]
-async fn limits_are_outcomes_that_say_which() {
+async fn limit_errors_name_the_limit() {
     let server = Server::start_with(|settings| settings.sandbox.processes.limits.memory = 64 << 20).await;
     let mut slow = bash("slow", &[], "echo begun >&2; sleep 100");
     slow["timeout_secs"] = json!(1);
@@ -189,7 +189,7 @@ async fn limits_are_outcomes_that_say_which() {
     assert_eq!(shown["data"]["process"], json!({"limit": "wall_time", "stderr": "begun\n"}));
     let sent = json!({"args": {}, "timeout_ms": 300});
     let (_, answer) = server.post("/api/tools/slow/invoke", sent).await;
-    // Whoever notices it first.
+    // Either limit may be detected first.
     let message = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(message.ends_with("timed out after 300ms"), "{answer}");
     let answer = call(&server, "exec dd if=/dev/zero of=/dev/null bs=256M count=1", json!({})).await;
@@ -197,7 +197,7 @@ async fn limits_are_outcomes_that_say_which() {
 }
 
 #[tokio::test]
-async fn a_script_that_does_not_parse_is_refused() {
+async fn a_script_that_does_not_parse_is_rejected() {
     let server = Server::start().await;
     let (status, answer) = server.post("/api/tools", bash("broken", &[], "echo\nif true; then\n")).await;
     assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
@@ -218,7 +218,7 @@ async fn a_script_that_does_not_parse_is_refused() {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_parse_is_refused() {
+async fn a_command_that_does_not_parse_is_rejected() {
     let server = Server::start().await;
     let exec = |command: &str| {
         json!({
@@ -236,7 +236,7 @@ async fn a_command_that_does_not_parse_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_does_not_parse_runs_not_even_its_beginning() {
+async fn a_file_that_does_not_parse_never_runs() {
     let server = Server::start().await;
     let folder = server.home.path().join("skills/user-created");
     std::fs::create_dir_all(&folder).unwrap();
@@ -286,7 +286,7 @@ async fn arguments_are_bounded_as_the_definition_says() {
 
 /// The time that it takes to remove what a script left is not the script's.
 #[tokio::test]
-async fn a_tree_that_is_slow_to_end_still_tells_what_it_did() {
+async fn output_of_a_slow_process_tree_is_kept() {
     let server = Server::start().await;
     let mut bomb = bash("bomb", &[], "echo begun; f() { f | f & }; f; sleep 100");
     bomb["timeout_secs"] = json!(1);
@@ -366,7 +366,7 @@ async fn elevated_scripts_need_an_elevated_token() {
 }
 
 #[tokio::test]
-async fn the_engine_that_serves_is_told_and_a_missing_one_is_never_replaced() {
+async fn readyz_reports_the_engine_and_never_falls_back() {
     let server = Server::start().await;
     let (_, answer) = server.get("/readyz").await;
     assert_eq!(
@@ -380,7 +380,7 @@ async fn the_engine_that_serves_is_told_and_a_missing_one_is_never_replaced() {
     .await;
     let answer = call(&server, "echo ran", json!({})).await;
     assert_eq!(code(&answer), "sandbox_unavailable", "{answer}");
-    // What nobody could look at is told to who writes it.
+    // The author gets a warning that the script was not checked.
     for runtime in ["bash", "python"] {
         let tool =
             json!({"name": "unseen", "description": "Is not looked at", "runtime": runtime, "body": "if ("});

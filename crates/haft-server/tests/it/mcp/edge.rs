@@ -1,4 +1,4 @@
-//! What the edge of the MCP server does before rmcp reads a message: batches, headers, and what is no message.
+//! What the MCP server checks before rmcp reads a message: batches, headers and invalid messages.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn sessions_of_older_versions_take_batches() {
 }
 
 #[tokio::test]
-async fn later_versions_take_none() {
+async fn later_versions_reject_batches() {
     let server = Server::start().await;
     let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]);
     for version in ["2025-06-18", "2025-11-25"] {
@@ -94,7 +94,7 @@ async fn headers_agree_with_the_message_in_sessions_too() {
 }
 
 #[tokio::test]
-async fn parameters_that_are_wrong_are_told_as_that() {
+async fn invalid_query_parameters_are_reported() {
     let server = Server::start().await;
     for version in ["2025-03-26", "2025-11-25"] {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
@@ -118,7 +118,7 @@ async fn parameters_that_are_wrong_are_told_as_that() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_a_fault_of_the_client() {
+async fn an_incomplete_body_is_a_client_error() {
     let server = Server::start().await;
     let address = server.addr.to_string();
     for head in ["Content-Length: 500", "Transfer-Encoding: chunked"] {
@@ -138,7 +138,7 @@ async fn a_body_that_breaks_off_is_a_fault_of_the_client() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_are_answered() {
+async fn invalid_lines_get_an_error_response() {
     let server = Server::start().await;
     server.create(function_tool("worker", "echo")).await;
     let pipe =
@@ -181,7 +181,7 @@ async fn lines_that_are_no_messages_are_answered() {
 }
 
 #[tokio::test]
-async fn who_sends_too_much_before_reading_gets_the_answer() {
+async fn a_client_that_sends_too_much_gets_the_response() {
     let server = Server::start().await;
     let mut stream = tokio::net::TcpStream::connect(server.addr).await.unwrap();
     let part = vec![b'x'; 1024 * 1024];

@@ -1,4 +1,4 @@
-//! Calls that a built-in tool makes: by the one pipeline, with the caller, the time and the watchers of its own call.
+//! Calls made by a built-in tool: through the pipeline, with the caller, deadline and events of its own call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::app::App;
 
-/// Calls a tool as a part of the call of another; the record says through which.
-pub(super) async fn through_tool(
+/// Calls a tool from within a call; the record names the calling tool as its surface.
+pub(super) async fn call_tool(
     app: &App,
     surface: &'static str,
     call: &CallContext,
@@ -28,10 +28,10 @@ pub(super) async fn through_tool(
         events: call.events.clone(),
         labels: Labels::of_request(crate::request_id::current()),
     };
-    // Boxed: the pipeline is called from within itself.
-    let answer = Box::pin(app.pipeline().call(tool.into(), request)).await?;
-    match &answer.record.error {
+    // Boxed, because the pipeline calls itself.
+    let completed = Box::pin(app.pipeline().call(tool.into(), request)).await?;
+    match &completed.record.error {
         Some(error) => Err(error.clone()),
-        None => Ok(answer.record.value.clone().unwrap_or(Value::Null)),
+        None => Ok(completed.record.value.clone().unwrap_or(Value::Null)),
     }
 }

@@ -1,4 +1,4 @@
-//! What an installation runs tools with: processes, folders, the way out, and one executor per kind.
+//! The resources that tools run with: processes, folders, outgoing connections, and one executor per kind.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use haft_store::Store;
 use haft_wasm::{CacheSettings, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
 
 use crate::app::StartError;
-use crate::mcp_home;
+use crate::mcp_connections;
 use crate::settings::Settings;
 
-/// What an installation runs tools with.
-pub(crate) struct Means {
+/// The resources that tools run with.
+pub(crate) struct ExecutionResources {
     pub(crate) processes: Processes,
     pub(crate) files: Files,
     pub(crate) egress: Egress,
     mcp: Arc<McpExecutor>,
 }
 
-impl Means {
-    /// Prepares what the settings ask for.
+impl ExecutionResources {
+    /// Prepares the resources as configured.
     pub(crate) fn new(settings: &Settings) -> Result<Self, StartError> {
         Ok(Self {
             processes: processes(settings)?,
@@ -40,7 +40,7 @@ impl Means {
         })
     }
 
-    /// Returns an executor of each kind, but for functions, which the program brings.
+    /// Returns an executor for each kind except functions, which the embedding program provides.
     pub(crate) fn executors(
         &self,
         settings: &Settings,
@@ -60,22 +60,22 @@ impl Means {
             .with(Arc::clone(&self.mcp) as _)
     }
 
-    /// Makes the clients of the MCP servers that a store knows, and lets tools call them.
+    /// Creates the clients of the stored MCP servers and connects the MCP executor to them.
     pub(crate) fn mcp_clients(&self, secrets: &Arc<dyn SecretSource>, store: &Arc<Store>) -> Arc<McpClients> {
-        let clients = mcp_home::clients(self.processes.sandbox(), self.egress.clone(), secrets, store);
+        let clients = mcp_connections::clients(self.processes.sandbox(), self.egress.clone(), secrets, store);
         self.mcp.connect(&clients);
         clients
     }
 }
 
-/// Compiled code is kept beneath the home folder, authenticated with the token that only its owner knows.
+/// Compiled code is cached in the home folder and authenticated with the local token, which only its owner knows.
 fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress) -> WasmExecutor {
     let folder = settings.home.join("cache").join("wasm");
     let folders = files.roots().iter().cloned().map(|root| {
         let Root { name, path, read_only, make } = root;
         WasmFolder { name, path, read_only, make }
     });
-    // Where only some hosts are allowed, looking names up would tell others of them.
+    // If only some hosts are allowed, name lookups could leak data to others.
     let names = settings.egress.allowed_hosts.is_empty();
     let network = WasmNetwork { allows: Arc::new(move |address| egress.allows(address)), names };
     WasmExecutor::new(WasmSettings {
@@ -95,7 +95,7 @@ fn egress(settings: &Settings) -> Result<Egress, RulesError> {
     })
 }
 
-/// Prepares the sandbox. Nothing of the home folder, with its keys and its database, is ever seen in it.
+/// Prepares the sandbox. The home folder, which holds keys and the database, is hidden in it.
 fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
     let sandbox = &settings.sandbox;
     let sandbox = Sandbox::open(haft_sandbox::Settings {
@@ -108,15 +108,15 @@ fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
     Ok(Processes::new(sandbox, settings.sandbox.processes.clone()))
 }
 
-/// The folders of file tools; without any, a workspace in the home folder, made when it is first used.
+/// Returns the folders of file tools; the default is a workspace in the home folder, created on first use.
 fn files(settings: &Settings) -> Result<Files, RootsError> {
-    let given = &settings.files;
+    let configured = &settings.files;
     let mut roots: Vec<Root> =
-        given.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
+        configured.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
     if roots.is_empty() {
         roots.push(Root { make: true, ..Root::new("workspace", settings.home.join("workspace")) });
     }
-    for name in &given.read_only {
+    for name in &configured.read_only {
         let root = roots.iter_mut().find(|root| root.name == *name);
         root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
     }
