@@ -33,13 +33,13 @@ test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a
 	$(call heading,what the compiler says of functions that cannot be tools (without features))
 	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)
-	@tools/conformance target/debug/haft target/debug/examples/conformance_client
+	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 conformance: ## the public conformance suites of MCP: server and client
 	@tools/setup test
-	cargo build --locked --package haft-cli
+	cargo build --locked --package haft-server --example conformance_server
 	cargo build --locked --package haft-mcp --example conformance_client
-	@tools/conformance target/debug/haft target/debug/examples/conformance_client
+	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 bench: ## measure haft next to a plain server, in one run
 	@tools/setup build

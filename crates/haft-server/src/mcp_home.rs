@@ -58,7 +58,7 @@ impl App {
     /// Takes the servers that the configuration declares, and forgets those that it no longer does.
     pub(crate) async fn declare_mcp_servers(&self) -> Result<(), StoreError> {
         let settings = &self.settings().mcp;
-        let Some(declared) = settings.servers.as_ref().filter(|_| !settings.fixtures) else { return Ok(()) };
+        let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
         let file = declared.file.display().to_string();
         let mut known = self.store().mcp_servers().await?;
         for server in &declared.servers {
