@@ -194,7 +194,7 @@ impl App {
 
     /// Tries the sandbox before the first tool needs it, and says in the log what came of it.
     pub(crate) async fn examine_sandbox(&self) {
-        self.sandbox.verdict(self.sandbox.settings().engine).await;
+        self.sandbox.probe_report(self.sandbox.settings().engine).await;
     }
 
     /// Builds the index of the definitions anew from their files.

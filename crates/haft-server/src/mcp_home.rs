@@ -29,7 +29,7 @@ pub(crate) fn clients(
         sandbox: sandbox.clone(),
         egress,
         secrets: Arc::clone(secrets),
-        home: Arc::new(StoredServers(Arc::clone(store))),
+        store: Arc::new(StoredServers(Arc::clone(store))),
     }))
 }
 
@@ -89,7 +89,7 @@ impl App {
 
     /// Keeps the servers connected as they are configured, until dropped.
     pub(crate) async fn keep_mcp_servers(&self) {
-        self.mcp_clients().follow();
+        self.mcp_clients().connect_all();
         loop {
             if let Err(error) = self.mcp_clients().reload().await {
                 tracing::warn!(%error, "the MCP servers could not be read");

@@ -153,7 +153,7 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     ] {
         let error = taking(TYPES, ty).fail(json!({"x": [value]})).await;
         assert_eq!(error.code, ErrorCode::InvalidArguments);
-        shown.push(error.message.strip_prefix("an argument does not fit the function: ").unwrap().to_owned());
+        shown.push(error.message.strip_prefix("invalid argument: ").unwrap().to_owned());
     }
     insta::assert_snapshot!(shown.join("\n"), @r#"
     `x[0]`: expected an integer from 0 to 255 (`u8`), found 256
@@ -177,7 +177,7 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     `x[0]`: has no case `square`; its cases are `circle`, `empty`
     `x[0].circle`: needs a value; expected `record {x-pos: s32, label: option<string>}`
     `x[0].circle.x-pos`: expected an integer from -2147483648 to 2147483647 (`s32`), found the string "a"
-    `x[0].empty`: takes no value; give the name alone
+    `x[0].empty`: takes no value; use the name alone
     `x[0]`: expected the name of a case, or an object of one case, found an object
     `x[0]`: expected one of `big`, `small`, found `huge`
     `x[0][1]`: expected one of `read`, `write`, found `run`
@@ -185,10 +185,10 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     `x[0]`: expected `null` or `{"some": …}`, found 1
     `x[0]`: expected `{"ok": …}` or `{"err": …}`, found 1
     `x[0].ok`: expected an integer from 0 to 255 (`u8`), found the string "x"
-    `x[0].err`: takes no value; give the name alone
+    `x[0].err`: takes no value; use the name alone
     "#);
     let error = taking(TYPES, "u8").fail(json!({})).await;
-    insta::assert_snapshot!(error.message, @"an argument does not fit the function: `x`: is missing; expected `list<u8>`");
+    insta::assert_snapshot!(error.message, @"invalid argument: `x`: is missing; expected `list<u8>`");
 }
 
 #[test]

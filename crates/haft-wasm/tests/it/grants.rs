@@ -188,17 +188,17 @@ async fn what_there_is_not_is_told() {
         ]);
     });
     insta::assert_snapshot!(tool.problems().join("\n"), @r"
-    `implementation.files.data`: the sandbox is read-only; write `read` (read_only_root)
-    `implementation.files.nowhere`: no sandbox is called so in `files.sandboxes` of the configuration; there are `work`, `data`, `made`, `gone` (unknown_root)
+    `implementation.files.data`: the folder is read-only; use `read` (read_only_root)
+    `implementation.files.nowhere`: not configured in `files.sandboxes`; configured: `work`, `data`, `made`, `gone` (unknown_root)
     ");
     let mut tool = Tool::of(CONNECTING);
     tool.spec.network = true;
-    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: there is no network for `wasm` tools in this program; remove it (unsupported)");
+    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: network access is unavailable for `wasm` tools in this program; remove it (unsupported)");
     let network = WasmNetwork { allows: Arc::new(|_| true), names: true };
     let executor = WasmExecutor::new(WasmSettings { network: Some(network), ..settings() });
     let mut tool = Tool::of("(module (func (export \"_start\")))").on(&executor);
     tool.spec.network = true;
-    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: a core module has no sockets; build a component (`wasm32-wasip2`), or remove it (unsupported)");
+    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: core modules have no sockets; build a component (`wasm32-wasip2`), or remove it (unsupported)");
 }
 
 /// A component that connects to a port of this machine; it returns 255, or the number of the error.
