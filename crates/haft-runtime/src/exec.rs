@@ -15,7 +15,7 @@ use haft_core::spec::ToolSpec;
 use haft_template::{CommandTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
-use crate::process::{Environment, Job, Processes, Reading, STOPS_WITHIN, check_size, required};
+use crate::process::{BashSource, Environment, Job, Processes, STOP_GRACE, check_size, required};
 
 /// Runs command templates.
 pub struct ExecExecutor {
@@ -40,8 +40,8 @@ impl Executor for ExecExecutor {
                 // What a template becomes is looked at where it is compiled.
                 Implementation::Exec(exec) if !exec.command.contains("{{") => {
                     let (text, field) = (exec.command.as_str(), "implementation.command");
-                    let reading = Reading { text, field, what: "command", image: None };
-                    self.processes.examine_bash(&reading).await
+                    let source = BashSource { text, field, what: "command", image: None };
+                    self.processes.examine_bash(&source).await
                 }
                 _ => Vec::new(),
             }
@@ -101,6 +101,6 @@ impl Prepared for Ready {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }

@@ -146,12 +146,13 @@ impl EgressClient {
         for (name, value) in more {
             put(name.clone(), value)?;
         }
-        let request = OutgoingRequest { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
+        let request =
+            OutgoingRequest { method, url: self.url.clone(), headers, body, accepted_statuses: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
             let message = send_error(&error);
             StreamableHttpError::Client(match error {
-                SendError::Refused(_) | SendError::Connect(_) => HttpError::NotSent(message),
-                SendError::Broken(_) | SendError::Redirect(_) => HttpError::Failed(message),
+                SendError::Denied(_) | SendError::Connect(_) => HttpError::NotSent(message),
+                SendError::Disconnected(_) | SendError::Redirect(_) => HttpError::Failed(message),
             })
         })
     }
@@ -330,9 +331,9 @@ impl EgressClient {
 /// Describes a request that failed.
 pub(super) fn send_error(error: &SendError) -> String {
     match error {
-        SendError::Refused(refused) => refused.to_string(),
+        SendError::Denied(refused) => refused.to_string(),
         SendError::Connect(why) => format!("cannot connect: {why}"),
-        SendError::Broken(why) => format!("lost the connection: {why}"),
+        SendError::Disconnected(why) => format!("lost the connection: {why}"),
         SendError::Redirect(why) => why.clone(),
     }
 }

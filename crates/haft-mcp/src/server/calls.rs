@@ -142,7 +142,7 @@ impl McpServer {
             events,
             labels: Labels::of_request(client.request_id.clone()),
         };
-        let tool = CallTarget::Found(self.shared.registry.current().found(entry));
+        let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
         // Boxed, because the large future is moved to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
@@ -193,7 +193,7 @@ pub(super) fn includes_output(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("tool `{name}` not found")))?;
-    let entry = match snapshot.called(&client.tenant, name, &reference, client.mode) {
+    let entry = match snapshot.resolve_called(&client.tenant, name, &reference, client.mode) {
         Ok(entry) if client.sees(&entry.tool.bundle) => entry,
         resolved => {
             let in_bundle = find_in_bundle(snapshot, client, name);

@@ -42,7 +42,7 @@ pub(super) async fn get_document(egress: &Egress, url: &Url) -> Result<Option<Va
         HeaderValue::from_static(super::super::NEWEST_PROTOCOL),
     );
     let request =
-        OutgoingRequest { method: Method::GET, url: url.clone(), headers, body: None, wanted: Vec::new() };
+        OutgoingRequest { method: Method::GET, url: url.clone(), headers, body: None, accepted_statuses: Vec::new() };
     let (status, body) = fetch(egress, url, request).await?;
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (display_url(url), status.as_u16());
@@ -73,7 +73,7 @@ pub(super) async fn post(egress: &Egress, request: PostRequest<'_>) -> Result<Va
         headers,
         body: Some(request.body.into()),
         // The body contains secrets for this address only.
-        wanted: REDIRECTS.to_vec(),
+        accepted_statuses: REDIRECTS.to_vec(),
     };
     let (status, body) = fetch(egress, request.url, outgoing).await?;
     let address = display_url(request.url);
