@@ -29,7 +29,7 @@ impl Code {
 pub(crate) enum CompileError {
     #[error(transparent)]
     Scan(#[from] ScanError),
-    #[error("failed to compile: {0}")]
+    #[error("invalid module: {0}")]
     Compiler(String),
 }
 

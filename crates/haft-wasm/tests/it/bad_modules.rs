@@ -44,14 +44,14 @@ fn every_cut_of_a_module_is_an_error_and_never_a_crash() {
 #[test]
 fn code_that_is_not_valid_is_refused() {
     let invalid = "(module (func (export \"_start\") (i32.add (i32.const 1))))";
-    insta::assert_snapshot!(check(&Tool::of(invalid)), @"`implementation.base64`: failed to compile: failed to compile: wasm[0]::function[0]: WebAssembly translation error: Invalid input WebAssembly code at offset 37: type mismatch: expected i32 but nothing on stack (invalid_module)");
+    insta::assert_snapshot!(check(&Tool::of(invalid)), @"`implementation.base64`: invalid module: failed to compile: wasm[0]::function[0]: WebAssembly translation error: Invalid input WebAssembly code at offset 37: type mismatch: expected i32 but nothing on stack (invalid_module)");
 }
 
 #[test]
 fn modules_that_are_no_command_are_refused() {
-    insta::assert_snapshot!(check(&Tool::of("(module)")), @"`implementation.function`: the core module exports no function `_start` without arguments, so it is no WASI command; it exports nothing (unknown_function)");
-    insta::assert_snapshot!(check(&Tool::of("(module (func (export \"_start\") (param i32)))")), @"`implementation.function`: the core module exports no function `_start` without arguments, so it is no WASI command; it exports `_start` (unknown_function)");
-    insta::assert_snapshot!(check(&Tool::of("(module (func (export \"_start\")))").function("add")), @"`implementation.function`: `add` cannot be called: a core module runs as a WASI command (`_start`); build a component for functions with types, or leave `function` out (unknown_function)");
+    insta::assert_snapshot!(check(&Tool::of("(module)")), @"`implementation.function`: not a WASI command: the core module exports no function `_start` without arguments; it exports nothing (unknown_function)");
+    insta::assert_snapshot!(check(&Tool::of("(module (func (export \"_start\") (param i32)))")), @"`implementation.function`: not a WASI command: the core module exports no function `_start` without arguments; it exports `_start` (unknown_function)");
+    insta::assert_snapshot!(check(&Tool::of("(module (func (export \"_start\")))").function("add")), @"`implementation.function`: cannot call `add`: a core module runs as a WASI command (`_start`); build a component for typed functions, or remove `function` (unknown_function)");
 }
 
 #[test]

@@ -50,9 +50,9 @@ async fn a_guest_sees_the_variables_that_its_definition_names() {
     let value = tool.run(json!({"city": "Köln"})).await.unwrap();
     assert_eq!(value, json!("KEY=stored API_KEY\nMODE=fast\nPLACE=in Köln"));
     let nul = tool.fail(json!({"city": "a\u{0}b"})).await;
-    insta::assert_snapshot!(nul.message, @"`PLACE` contains a NUL character, which no variable can hold");
+    insta::assert_snapshot!(nul.message, @"variable `PLACE` contains a NUL character");
     let long = tool.fail(json!({"city": "x".repeat(200_000)})).await;
-    insta::assert_snapshot!(long.message, @"`PLACE` is longer than the 128 KiB that a variable can hold");
+    insta::assert_snapshot!(long.message, @"variable `PLACE` exceeds the limit of 128 KiB");
 }
 
 /// Opens a path in the first folder, and prints what it holds, or the number of the error; with `written` that is

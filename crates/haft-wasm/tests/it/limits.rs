@@ -51,12 +51,12 @@ async fn memory_is_bounded() {
         (loop $more (br_if $more (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable))";
     check(grow, ErrorCode::ExecutionFailed, "memory limit (16 MiB) exceeded").await;
     let at_once = "(module (memory 1000) (func (export \"_start\")))";
-    insta::assert_snapshot!(Tool::of(at_once).problems().join("\n"), @"`implementation.base64`: failed to compile: module memory does not fit in pooling allocator requirements: memory index 0 is unsupported in this pooling allocator configuration: memory has a minimum byte size of 65536000 which exceeds the limit of 0x1000000 bytes (invalid_module)");
+    insta::assert_snapshot!(Tool::of(at_once).problems().join("\n"), @"`implementation.base64`: invalid module: module memory does not fit in pooling allocator requirements: memory index 0 is unsupported in this pooling allocator configuration: memory has a minimum byte size of 65536000 which exceeds the limit of 0x1000000 bytes (invalid_module)");
     let tables = "(module (table 1 funcref) (func (export \"_start\")
         (if (i32.ne (table.grow (ref.null func) (i32.const 10000000)) (i32.const -1)) (then unreachable))))";
     assert_eq!(Tool::of(tables).run(json!({})).await, Ok(json!("")));
     let many = format!("(module {} (func (export \"_start\")))", "(memory 1)".repeat(40));
-    insta::assert_snapshot!(Tool::of(&many).problems().join("\n"), @"`implementation.base64`: failed to compile: module memory does not fit in pooling allocator requirements: defined memories count of 40 exceeds the per-instance limit of 4 (invalid_module)");
+    insta::assert_snapshot!(Tool::of(&many).problems().join("\n"), @"`implementation.base64`: invalid module: module memory does not fit in pooling allocator requirements: defined memories count of 40 exceeds the per-instance limit of 4 (invalid_module)");
 }
 
 /// Two guests hold twelve of the thirteen MiB that there are for all.
