@@ -53,7 +53,7 @@ fn the_schema_and_the_function_have_to_agree() {
     assert_eq!(tool(&["a", "b"]), "");
     insta::assert_snapshot!(tool(&["a", "c"]), @"
     `input_schema.properties.c`: function `add` has no such argument; it takes `a`, `b` (unknown_argument)
-    `input_schema.properties`: the function `add` needs `b: s32`; declare it (missing_argument)
+    `input_schema.properties`: function `add` requires `b: s32`; declare it (missing_argument)
     ");
 }
 

@@ -180,7 +180,7 @@ async fn a_guest_writes_only_where_it_may() {
 async fn what_there_is_not_is_told() {
     let (_home, executor) = world();
     let gone = opened(&executor, "gone", FileAccess::Read, &file("file", false)).await;
-    assert!(gone.starts_with("the sandbox `gone` cannot be opened"), "{gone}");
+    assert!(gone.starts_with("failed to open the folder `gone`"), "{gone}");
     let tool = ask(Tool::of(&file("file", false)).on(&executor), |wasm| {
         wasm.files = BTreeMap::from([
             ("nowhere".to_owned(), FileAccess::Read),
