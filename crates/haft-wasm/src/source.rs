@@ -23,7 +23,7 @@ pub(crate) enum SourceError {
     NoFolder,
     #[error("file not found in the bundle folder")]
     Missing,
-    #[error("symbolic links are not allowed; copy the file into the bundle folder")]
+    #[error("leads through a symbolic link or a file; copy the file into the bundle folder")]
     Link,
     #[error("not a regular file")]
     NotAFile,
