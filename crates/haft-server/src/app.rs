@@ -16,6 +16,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
 use haft_mcp::client::McpClients;
+use haft_mcp::server::ProtocolExtension;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::RootsError;
@@ -81,6 +82,8 @@ pub struct Extensions {
     pub built_ins: Vec<ToolSpec>,
     /// Stages around every call, outermost first; they run inside the stages of the server.
     pub stages: Vec<Arc<dyn Stage>>,
+    /// Handles MCP requests that haft does not: prompts, resources, requests to the client.
+    pub mcp: Option<Arc<dyn ProtocolExtension>>,
 }
 
 /// An open installation.
@@ -107,13 +110,12 @@ impl App {
 
     /// Opens an installation with a program's own functions and tools.
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
-        let extensions = if settings.mcp.fixtures { fixtures() } else { extensions };
         create_home(&settings)?;
         let local_token = local_token::load_or_create(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let resources = ExecutionResources::new(&settings)?;
-        let Extensions { functions, built_ins, stages } = extensions;
-        let Installed { specs, handle } = if settings.built_ins.enabled && !settings.mcp.fixtures {
+        let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
+        let Installed { specs, handle } = if settings.built_ins.enabled {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
             let (egress, files) = (resources.egress.clone(), Some(resources.files.clone()));
             let emails_per_minute = settings.built_ins.emails_per_minute;
@@ -149,7 +151,7 @@ impl App {
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = Mcp::new(&settings, &registry, &pipeline);
+        let mcp = Mcp::new(&settings, &registry, &pipeline, extension);
         let app = Arc::new(Self {
             settings,
             store,
@@ -224,7 +226,7 @@ impl App {
 
     /// Probes the sandbox before the first tool needs it, and logs the result.
     pub(crate) async fn probe_sandbox(&self) {
-        self.sandbox.verdict(self.sandbox.settings().engine).await;
+        self.sandbox.probe_report(self.sandbox.settings().engine).await;
     }
 
     /// Rebuilds the index of the definitions from their files.
@@ -346,13 +348,6 @@ impl App {
             tracing::warn!(error = %error, "failed to write the usage counters");
         }
     }
-}
-
-/// What the conformance suite of MCP calls, in place of everything else.
-fn fixtures() -> Extensions {
-    let extensions = Extensions { built_ins: haft_mcp::server::fixtures::specs(), ..Extensions::default() };
-    haft_mcp::server::fixtures::functions(&extensions.functions);
-    extensions
 }
 
 fn create_home(settings: &Settings) -> Result<(), StartError> {

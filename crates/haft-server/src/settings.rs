@@ -92,8 +92,6 @@ pub struct McpSettings {
     pub compact_above: usize,
     /// The same applies if the definitions exceed this estimated number of tokens.
     pub compact_above_tokens: usize,
-    /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
-    pub fixtures: bool,
     /// The MCP servers that a file declares; `None` if no file was read, which leaves the stored ones unchanged.
     pub servers: Option<DeclaredServers>,
 }
@@ -114,7 +112,6 @@ impl Default for McpSettings {
             public_url: None,
             compact_above: 100,
             compact_above_tokens: 32_000,
-            fixtures: false,
             servers: None,
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     mode: Option<Mode>,
 }
 
-pub(super) fn parse_addr(text: &str) -> Result<SocketAddr, &'static str> {
+fn parse_addr(text: &str) -> Result<SocketAddr, &'static str> {
     crate::config::parse_addr(text).ok_or("expected an IP address with a port, e.g. `127.0.0.1:18789`")
 }
 

@@ -59,7 +59,7 @@ impl Server {
                 move |_| gate.clone().pass()
             }),
             built_ins: vec![built_in("clock"), built_in("hello")],
-            stages: Vec::new(),
+            ..Extensions::default()
         };
         let app = App::open_with(settings, extensions).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
