@@ -29,7 +29,7 @@ pub(crate) fn clients(
         sandbox: sandbox.clone(),
         egress,
         secrets: Arc::clone(secrets),
-        home: Arc::new(StoredServers(Arc::clone(store))),
+        store: Arc::new(StoredServers(Arc::clone(store))),
     }))
 }
 
@@ -57,7 +57,7 @@ impl McpServerStore for StoredServers {
 /// Stores the servers that the configuration declares, and deletes those that it no longer declares.
 pub(crate) async fn declare_servers(app: &App) -> Result<(), StoreError> {
     let settings = &app.settings().mcp;
-    let Some(declared) = settings.servers.as_ref().filter(|_| !settings.fixtures) else { return Ok(()) };
+    let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
     let file = declared.file.display().to_string();
     let mut stored = app.store().mcp_servers().await?;
     for server in &declared.servers {
@@ -87,7 +87,7 @@ pub(crate) async fn declare_servers(app: &App) -> Result<(), StoreError> {
 
 /// Keeps the configured servers connected, until dropped.
 pub(crate) async fn keep_connected(app: &App) {
-    app.mcp_clients().follow();
+    app.mcp_clients().connect_all();
     loop {
         if let Err(error) = app.mcp_clients().reload().await {
             tracing::warn!(%error, "failed to reload the MCP servers");
