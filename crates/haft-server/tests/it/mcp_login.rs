@@ -303,10 +303,7 @@ async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
     let state = part(&agree(&server).await, "state");
     let no = format!("{callback}?state={state}&iss={base}&error=access_denied&error_description=%3Cb%3E");
     let (status, page) = visit(&server, &no).await;
-    assert_eq!(
-        (status, page.as_str()),
-        (400, "There is no login: login denied: access_denied: <b>.")
-    );
+    assert_eq!((status, page.as_str()), (400, "There is no login: login denied: access_denied: <b>."));
 }
 
 #[tokio::test]
