@@ -166,7 +166,11 @@ impl Person {
         loop {
             let outcome = self.call_once(tool, args).await;
             let state = self.clients.state(&self.tenant, &self.id).map(|state| state.phase);
-            let needs_scope = outcome.as_ref().err().and_then(|error| error.details.as_deref()).is_some_and(|details| details.get("required_scope").is_some());
+            let needs_scope = outcome
+                .as_ref()
+                .err()
+                .and_then(|error| error.details.as_deref())
+                .is_some_and(|details| details.get("required_scope").is_some());
             let done = outcome.is_ok() || !(needs_scope || state == Some(Phase::NeedsAuth));
             if done || self.log_in().await.is_err() || self.connected().await.is_err() {
                 return outcome;
@@ -248,8 +252,10 @@ async fn main() -> Result<(), AnyError> {
     let imported = Arc::<ImportedTools>::default();
     let client_secret =
         ["client_secret", "private_key_pem"].into_iter().find_map(|name| context.get(name)?.as_str());
-    let secrets =
-        MemorySecrets { client_secret: client_secret.map(|text| Secret::new(text.to_owned())), ..MemorySecrets::default() };
+    let secrets = MemorySecrets {
+        client_secret: client_secret.map(|text| Secret::new(text.to_owned())),
+        ..MemorySecrets::default()
+    };
     let clients = Arc::new(McpClients::new(ClientParts {
         sandbox,
         egress: egress.clone(),

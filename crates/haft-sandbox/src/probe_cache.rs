@@ -47,10 +47,13 @@ impl ProbeCache {
         let mut failed = slot.failed.lock().await;
         match (slot.passed.get(), &*failed) {
             (Some(probe_report), _) => return Arc::clone(probe_report),
-            (None, Some((when, probe_report))) if when.elapsed() < FAILURE_TTL => return Arc::clone(probe_report),
+            (None, Some((when, probe_report))) if when.elapsed() < FAILURE_TTL => {
+                return Arc::clone(probe_report);
+            }
             _ => {}
         }
-        let probe_report = Arc::new(Box::pin(self_test::probe_all(ProbeTarget { sandbox, engine, image })).await);
+        let probe_report =
+            Arc::new(Box::pin(self_test::probe_all(ProbeTarget { sandbox, engine, image })).await);
         if probe_report.passed() {
             return Arc::clone(slot.passed.get_or_init(|| probe_report));
         }

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use crate::cgroup::Group;
 use crate::ending::{ExitReason, Limit};
-use crate::engine::{Folder, ContainerKill};
+use crate::engine::{ContainerKill, Folder};
 use crate::error::SandboxError;
 use crate::settings::EngineName;
 

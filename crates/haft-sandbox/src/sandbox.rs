@@ -12,12 +12,12 @@ use tokio::sync::OnceCell;
 use crate::capture::{Capture, CaptureEnd, Stream};
 use crate::command::{Command, Input, Level, SandboxLayout};
 use crate::ending::{ExitReason, Limit, ProcessResult};
-use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, EngineContext};
+use crate::engine::{self, Bubblewrap, Container, EngineContext, Folder, Landlock};
 use crate::error::SandboxError;
+use crate::probe_cache::ProbeCache;
 use crate::running::{Running, StdinHandle};
 use crate::self_test::ProbeReport;
 use crate::settings::{EngineName, Settings};
-use crate::probe_cache::ProbeCache;
 
 /// The timeout for starting a process, so that an unresponsive disk or service does not block the caller.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -135,7 +135,10 @@ impl Sandbox {
             if let Input::Bytes(bytes) = &mut command.input { mem::take(bytes) } else { Bytes::new() };
         let mut running = self.start_unprobed(command).await?;
         let (Some(stdout), Some(stderr)) = (running.stdout.take(), running.stderr.take()) else {
-            return Err(SandboxError::Engine { engine: running.engine, message: "the process has no output pipes".to_owned() });
+            return Err(SandboxError::Engine {
+                engine: running.engine,
+                message: "the process has no output pipes".to_owned(),
+            });
         };
         let stdin = running.stdin.take();
         let feed = async move {
@@ -204,8 +207,10 @@ impl Sandbox {
     async fn start_now(&self, mut command: Command) -> Result<Running, SandboxError> {
         let (inner, context) = (&*self.inner, &self.inner.context);
         let folder = command.place.folder.take();
-        let missing =
-            || SandboxError::Engine { engine: command.place.engine, message: "the process has no folder".to_owned() };
+        let missing = || SandboxError::Engine {
+            engine: command.place.engine,
+            message: "the process has no folder".to_owned(),
+        };
         match command.place.engine {
             EngineName::Bubblewrap => {
                 let engine = inner.bubblewrap.get_or_try_init(|| Bubblewrap::open(context)).await?;

@@ -331,7 +331,8 @@ mod tests {
         for sockets in [Sockets::All, Sockets::NoUnix, Sockets::None] {
             for metadata in [Metadata::Free, Metadata::ByDescriptor, Metadata::Ignored] {
                 for yes in [false, true] {
-                    let filter_options = FilterOptions { sockets, sees_processes: yes, no_signals: yes, metadata };
+                    let filter_options =
+                        FilterOptions { sockets, sees_processes: yes, no_signals: yes, metadata };
                     let filters = filters(filter_options).unwrap();
                     // The limit of the kernel.
                     assert!(filters.iter().all(|filter| filter.len() <= 4096), "{filter_options:?}");

@@ -112,8 +112,10 @@ async fn attacks(target: ProbeTarget<'_>) -> Vec<Probe> {
     }
     drop(listener);
     if std::fs::remove_file(&written).is_ok() {
-        probes
-            .push(Probe { name: "writing outside refused", failure: Some("a file outside was written".to_owned()) });
+        probes.push(Probe {
+            name: "writing outside refused",
+            failure: Some("a file outside was written".to_owned()),
+        });
     }
     drop(std::fs::remove_file(&secret));
     probes
@@ -166,7 +168,11 @@ fn error_message(error: &SandboxError) -> String {
     }
 }
 
-async fn run(target: ProbeTarget<'_>, level: Level, script: &str) -> Result<(ExitReason, String), SandboxError> {
+async fn run(
+    target: ProbeTarget<'_>,
+    level: Level,
+    script: &str,
+) -> Result<(ExitReason, String), SandboxError> {
     let place = target.sandbox.place(level, Some(target.engine))?;
     let mut command = Command::new(place, ["sh", "-c", script]).env("PATH", "/usr/bin:/bin");
     command.image = target.image.map(str::to_owned);

@@ -68,7 +68,9 @@ impl Spawner {
         let (reply, child) = oneshot::channel();
         let gone = || io::Error::other("the spawner thread has ended");
         let runtime = Handle::current();
-        self.requests.send(SpawnRequest { command, inherited, on_drop, runtime, reply }).map_err(|_| gone())?;
+        self.requests
+            .send(SpawnRequest { command, inherited, on_drop, runtime, reply })
+            .map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
     }
 }

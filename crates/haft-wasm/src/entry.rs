@@ -42,7 +42,9 @@ impl Program {
     ) -> Result<Self, Vec<Problem>> {
         match code {
             Code::Component(component) => Self::of_component(host, &component, spec, requested),
-            Code::Module(module) => Self::of_module(host, &module, requested).map_err(|problem| vec![problem]),
+            Code::Module(module) => {
+                Self::of_module(host, &module, requested).map_err(|problem| vec![problem])
+            }
         }
     }
 
@@ -55,7 +57,8 @@ impl Program {
         let choice = exports::choose(&host.engine, component, requested).map_err(|error| {
             vec![Problem::new("implementation.function", "unknown_function", error.to_string())]
         })?;
-        let linked = host.components.instantiate_pre(component).map_err(|error| vec![link_problem(&error)])?;
+        let linked =
+            host.components.instantiate_pre(component).map_err(|error| vec![link_problem(&error)])?;
         let (export, by_convention) = match choice {
             Choice::Command(export) => return Ok(Self::Command { linked, index: export.index }),
             Choice::Run(export) => (export, true),
@@ -163,8 +166,7 @@ impl Signature {
             !param.shape.optional() && !declared.keys().any(|key| same_name(&param.name, key))
         });
         let missing = missing.map(|param| {
-            let message =
-                format!("function `{name}` requires `{}: {}`; declare it", param.name, param.shape);
+            let message = format!("function `{name}` requires `{}: {}`; declare it", param.name, param.shape);
             Problem::new("input_schema.properties", "missing_argument", message)
         });
         unknown.chain(missing).collect()

@@ -49,11 +49,8 @@ pub(crate) fn stopped(error: &wasmtime::Error, context: &StopContext<'_>) -> Cal
 /// The memory limit of all guests is reached. The guest had no effect yet, so the call can be retried.
 fn shared_memory_exhausted() -> CallError {
     let text = "the memory limit of all wasm tools is reached";
-    CallError::new(
-        ErrorCode::Overloaded,
-        format!("{text}; retry later, or raise `wasm.total_memory_bytes`"),
-    )
-    .for_model(format!("{text}; retry later"))
+    CallError::new(ErrorCode::Overloaded, format!("{text}; retry later, or raise `wasm.total_memory_bytes`"))
+        .for_model(format!("{text}; retry later"))
 }
 
 /// A program exited with a nonzero status.
@@ -78,21 +75,15 @@ pub(crate) fn returned(error: &Value) -> CallError {
 /// The output exceeds its limit.
 pub(crate) fn too_much_output(limit: u64) -> CallError {
     let text = format!("output limit ({limit} bytes) exceeded");
-    CallError::new(
-        ErrorCode::TooLarge,
-        format!("{text}; raise `execution.limits.max_response_bytes`"),
-    )
-    .for_model(text)
+    CallError::new(ErrorCode::TooLarge, format!("{text}; raise `execution.limits.max_response_bytes`"))
+        .for_model(text)
 }
 
 /// The arguments exceed their limit.
 pub(crate) fn too_much_input(limit: u64) -> CallError {
     let text = format!("argument limit ({limit} bytes) exceeded");
-    CallError::new(
-        ErrorCode::TooLarge,
-        format!("{text}; raise `execution.limits.max_request_bytes`"),
-    )
-    .for_model(text)
+    CallError::new(ErrorCode::TooLarge, format!("{text}; raise `execution.limits.max_request_bytes`"))
+        .for_model(text)
 }
 
 fn failed(what: &str, mut details: Value, stderr: &str) -> CallError {

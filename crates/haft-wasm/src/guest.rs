@@ -118,8 +118,19 @@ pub(crate) struct Guest {
 impl Guest {
     /// Runs the program in its own store.
     pub(crate) async fn run(self) -> GuestResult {
-        let Self { engine, program, input, limits, determinism, grants, secrets, budget, events, running, permit } =
-            self;
+        let Self {
+            engine,
+            program,
+            input,
+            limits,
+            determinism,
+            grants,
+            secrets,
+            budget,
+            events,
+            running,
+            permit,
+        } = self;
         let stdout = Capture::value(output_limit(&limits));
         let stderr = Capture::messages(events, secrets.clone());
         let (values, stdin) = match input {

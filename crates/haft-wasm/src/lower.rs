@@ -168,7 +168,7 @@ fn payload_of(shape: Option<&Shape>, json: Option<&Value>) -> Result<Option<Box<
         (None, Some(_)) => Err(Mismatch::new("takes no value; use the name alone")),
         (Some(shape), Some(json)) => value(shape, json).map(|payload| Some(Box::new(payload))),
         (Some(shape), None) if shape.optional() => Ok(Some(Box::new(Val::Option(None)))),
-        (Some(shape), None) => Err(Mismatch::new(format!("needs a value; expected {}", wanted(shape)))),
+        (Some(shape), None) => Err(Mismatch::new(format!("needs a value; expected {}", type_text(shape)))),
     }
 }
 

@@ -19,7 +19,7 @@ use wasmtime_wasi::{
 
 use crate::capture::Capture;
 use crate::engine;
-use crate::grants::{Folder, CallGrants};
+use crate::grants::{CallGrants, Folder};
 use crate::memory::{Budget, Share};
 use crate::settings::WasmNetwork;
 
@@ -95,9 +95,8 @@ impl State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let ctx = self
-            .p2
-            .get_or_insert_with(|| self.opened.take().unwrap_or_else(|| self.io.builder()).build());
+        let ctx =
+            self.p2.get_or_insert_with(|| self.opened.take().unwrap_or_else(|| self.io.builder()).build());
         WasiCtxView { ctx, table: &mut self.table }
     }
 }
@@ -114,8 +113,7 @@ fn open(builder: &mut WasiCtxBuilder, folder: &Folder) -> Result<(), CallError> 
         Ok(_) => Ok(()),
         Err(error) => {
             let message = format!("failed to open the folder `{}`: {error}", root.name);
-            Err(CallError::new(ErrorCode::NotReady, message)
-                .for_model("this tool is unavailable"))
+            Err(CallError::new(ErrorCode::NotReady, message).for_model("this tool is unavailable"))
         }
     }
 }

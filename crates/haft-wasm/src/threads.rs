@@ -68,7 +68,9 @@ impl Threads {
         match made {
             Ok(OwnedRuntime(Some(runtime))) => Ok(runtime),
             Ok(OwnedRuntime(None)) => Err(CallError::internal("the WebAssembly threads have ended")),
-            Err(error) => Err(CallError::internal(format!("failed to start the WebAssembly threads: {error}"))),
+            Err(error) => {
+                Err(CallError::internal(format!("failed to start the WebAssembly threads: {error}")))
+            }
         }
     }
 }

@@ -72,7 +72,8 @@ impl AdHocConnections {
         let server = address.server(tenant)?;
         connections.retain(|_, (_, last_used)| now.duration_since(*last_used) < IDLE_TIMEOUT);
         while connections.len() >= MAX_CONNECTIONS {
-            let oldest = connections.iter().min_by_key(|(_, (_, last_used))| *last_used).map(|(key, _)| key.clone());
+            let oldest =
+                connections.iter().min_by_key(|(_, (_, last_used))| *last_used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             connections.remove(&oldest);
         }

@@ -124,7 +124,9 @@ impl McpClients {
             servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
         self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
         for server in servers {
-            if self.connects_all.load(Ordering::Acquire) || self.connection(&server.tenant, &server.id).is_some() {
+            if self.connects_all.load(Ordering::Acquire)
+                || self.connection(&server.tenant, &server.id).is_some()
+            {
                 self.set(server);
             }
         }

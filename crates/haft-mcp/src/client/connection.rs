@@ -21,14 +21,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::clients::ClientParts;
 use super::config::{ConfigRenderer, Scrubber};
+use super::endpoint::{self, HttpEndpoint};
+use super::errors;
 use super::handler::NotificationHandler;
 use super::listing::{self, Listing};
 use super::oauth::Auth;
-use super::endpoint::{self, HttpEndpoint};
 use super::stateless::StatelessCaller;
 use super::stderr::StderrTail;
 use super::stdio;
-use super::errors;
 
 /// The timeout of a connection attempt. Long, because many servers are downloaded by a package manager first.
 const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -154,7 +154,8 @@ impl Connection {
         if known.transport != server.transport {
             return false;
         }
-        let tool_settings = |server: &McpServer| (server.accept_changes, server.policy, server.prefix.clone());
+        let tool_settings =
+            |server: &McpServer| (server.accept_changes, server.policy, server.prefix.clone());
         if tool_settings(&known) != tool_settings(server) {
             self.shared.wake.notify_one();
         }
@@ -241,7 +242,9 @@ impl ConnectionTask {
             let disconnect = match timeout(CONNECT_TIMEOUT, self.connect()).await {
                 Ok(Ok(session)) => self.serve(session, &mut failures).await,
                 Ok(Err(disconnect)) => disconnect,
-                Err(_) => Disconnect::new(format!("connection timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs())),
+                Err(_) => {
+                    Disconnect::new(format!("connection timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs()))
+                }
             };
             self.shared.link.send_replace(None);
             failures = failures.saturating_add(1);
@@ -290,7 +293,9 @@ impl ConnectionTask {
             }
             Transport::Http(http) => {
                 let HttpEndpoint { client, url, scrubber } =
-                    endpoint::resolve(&self.parts, &self.server, http, &handler).await.map_err(Disconnect::new)?;
+                    endpoint::resolve(&self.parts, &self.server, http, &handler)
+                        .await
+                        .map_err(Disconnect::new)?;
                 let auth = client.auth.clone();
                 self.shared.set_auth(auth.clone());
                 let config = StreamableHttpClientTransportConfig::with_uri(url.clone());
@@ -302,7 +307,9 @@ impl ConnectionTask {
                     session.link.peer.peer_info().filter(|info| is_stateless(&info.protocol_version))
                 {
                     session.link.stateless =
-                        StatelessCaller::new(client, &url, &info.protocol_version, handler).ok().map(Arc::new);
+                        StatelessCaller::new(client, &url, &info.protocol_version, handler)
+                            .ok()
+                            .map(Arc::new);
                 }
                 Ok(Session { auth, ..session })
             }

@@ -13,7 +13,7 @@ use super::clients::ClientParts;
 use super::config::{ConfigRenderer, Scrubber};
 use super::handler::NotificationHandler;
 use super::http::EgressClient;
-use super::oauth::{Auth, OAuthConfig, LoginStore};
+use super::oauth::{Auth, LoginStore, OAuthConfig};
 
 /// An HTTP server, ready to connect to.
 pub(super) struct HttpEndpoint {
@@ -58,7 +58,10 @@ pub(super) async fn resolve(
     Ok(HttpEndpoint { client, url, scrubber })
 }
 
-async fn oauth_config(renderer: &mut ConfigRenderer<'_>, http: &StreamableHttp) -> Result<OAuthConfig, String> {
+async fn oauth_config(
+    renderer: &mut ConfigRenderer<'_>,
+    http: &StreamableHttp,
+) -> Result<OAuthConfig, String> {
     let Some(oauth) = &http.oauth else { return Ok(OAuthConfig::default()) };
     let mut configured = OAuthConfig { grant: oauth.grant, ..OAuthConfig::default() };
     if let Some(text) = &oauth.client_id {

@@ -128,10 +128,7 @@ mod tests {
     #[test]
     fn messages_name_no_types() {
         for (error, expected) in [
-            (
-                ServiceError::Timeout { timeout: Duration::from_secs(30) },
-                "request timeout (30 s) exceeded",
-            ),
+            (ServiceError::Timeout { timeout: Duration::from_secs(30) }, "request timeout (30 s) exceeded"),
             (ServiceError::UnexpectedResponse, "the response does not match the request"),
             (ServiceError::TransportClosed, "the server closed the connection"),
             (

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 use super::ad_hoc::ServerAddress;
 use super::clients::{McpClients, not_connected};
-use super::connection::{Connection, Link};
 use super::config::Scrubber;
+use super::connection::{Connection, Link};
 use super::{errors, value};
 
 /// Runs tools of MCP servers. It exists before the store does, so it gets its clients later.
@@ -57,7 +57,9 @@ impl Executor for McpExecutor {
             (Some(id), _) => Server::OAuthConfig(BundleSlug::new(id).map_err(|error| {
                 vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
             })?),
-            (None, Some(url)) => Server::Address(ServerAddress { url: url.clone(), headers: mcp.headers.clone() }),
+            (None, Some(url)) => {
+                Server::Address(ServerAddress { url: url.clone(), headers: mcp.headers.clone() })
+            }
             (None, None) => {
                 let message = "set `server` to a configured server, or `server_url` to a URL";
                 return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);

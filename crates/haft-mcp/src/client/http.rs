@@ -128,8 +128,8 @@ impl EgressClient {
         let mut headers = self.headers.clone();
         headers.extend(parts.headers);
         let mut put = |name: HeaderName, value: &str| {
-            let mut value = HeaderValue::from_str(value)
-                .map_err(|_| failed("invalid characters in a header"))?;
+            let mut value =
+                HeaderValue::from_str(value).map_err(|_| failed("invalid characters in a header"))?;
             value.set_sensitive(name == AUTHORIZATION);
             headers.insert(name, value);
             Ok::<_, Error>(())
@@ -375,8 +375,7 @@ async fn read_body(response: reqwest::Response) -> Result<Vec<u8>, Error> {
     let mut stream = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = stream.next().await {
-        let chunk =
-            chunk.map_err(|error| failed(format!("incomplete response: {}", error.without_url())))?;
+        let chunk = chunk.map_err(|error| failed(format!("incomplete response: {}", error.without_url())))?;
         if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
             return Err(too_large().into());
         }

@@ -173,7 +173,8 @@ mod tests {
 
     /// Reads everything with a buffer of this size and drops long lines, as rmcp does.
     async fn passed(text: &str, max_bytes: usize, buffer: usize) -> String {
-        let mut reader = tokio::io::BufReader::with_capacity(buffer, LineLimiter::new(text.as_bytes(), max_bytes));
+        let mut reader =
+            tokio::io::BufReader::with_capacity(buffer, LineLimiter::new(text.as_bytes(), max_bytes));
         let mut all = String::new();
         reader.read_to_string(&mut all).await.unwrap();
         all.split_inclusive('\n').filter(|line| line.len() <= max_bytes).collect()

@@ -87,7 +87,9 @@ mod tests {
             let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "what?"}});
             server.write_all(format!("{error}\n").as_bytes()).await.unwrap();
         }
-        let Some(JsonRpcMessage::Error(error)) = transport.receive().await else { panic!("no error received") };
+        let Some(JsonRpcMessage::Error(error)) = transport.receive().await else {
+            panic!("no error received")
+        };
         assert_eq!(error.id, Some(RequestId::Number(1)));
     }
 }

@@ -66,7 +66,8 @@ impl StatelessCaller {
 
     /// Sets the tools of the server.
     pub(super) fn set_tools(&self, tools: &[ListedTool]) {
-        let supported = tools.iter().filter(|tool| is_supported(tool)).map(|tool| tool.name.clone()).collect();
+        let supported =
+            tools.iter().filter(|tool| is_supported(tool)).map(|tool| tool.name.clone()).collect();
         *self.supported.write().unwrap_or_else(PoisonError::into_inner) = supported;
     }
 
@@ -122,7 +123,8 @@ impl StatelessCaller {
                 while let Some(event) = stream.next().await {
                     let event = event.map_err(|error| transport_error(StreamableHttpError::Sse(error)))?;
                     let Some(text) = event.data.filter(|text| !text.trim().is_empty()) else { continue };
-                    let message = serde_json::from_str(&text).map_err(|error| transport_error(error.into()))?;
+                    let message =
+                        serde_json::from_str(&text).map_err(|error| transport_error(error.into()))?;
                     if let Some(result) = self.receive(message, &id, events) {
                         return result;
                     }
@@ -180,7 +182,9 @@ fn is_supported(tool: &ListedTool) -> bool {
 
 fn has_header_keyword(schema: &Value) -> bool {
     match schema {
-        Value::Object(map) => map.iter().any(|(key, inner)| key == HEADER_KEYWORD || has_header_keyword(inner)),
+        Value::Object(map) => {
+            map.iter().any(|(key, inner)| key == HEADER_KEYWORD || has_header_keyword(inner))
+        }
         Value::Array(items) => items.iter().any(has_header_keyword),
         _ => false,
     }

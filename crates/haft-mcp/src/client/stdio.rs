@@ -37,7 +37,8 @@ fn limits() -> Limits {
 
 /// A running server. Dropping it kills the program and its children.
 pub(super) struct Program {
-    pub(super) transport: RateLimited<StaleResponseFilter<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>>,
+    pub(super) transport:
+        RateLimited<StaleResponseFilter<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>>,
     pub(super) running: Running,
 }
 
@@ -72,14 +73,16 @@ pub(super) async fn start(
     command.limits = limits();
     command.input = Input::Pipe;
     let scrubber = renderer.scrubber();
-    let mut running = sandbox.start(command).await.map_err(|error| scrubber.clean(sandbox_message(&error)))?;
+    let mut running =
+        sandbox.start(command).await.map_err(|error| scrubber.clean(sandbox_message(&error)))?;
     let (Some(StdinHandle::Pipe(stdin)), Some(stdout), Some(stderr)) =
         (running.stdin.take(), running.stdout.take(), running.stderr.take())
     else {
         return Err("the sandbox returned no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
-    let stdout = LineLimiter::new(stdout, MAX_MESSAGE_BYTES).with_handler(unexpected_lines(tail.clone(), scrubber.clone()));
+    let stdout = LineLimiter::new(stdout, MAX_MESSAGE_BYTES)
+        .with_handler(unexpected_lines(tail.clone(), scrubber.clone()));
     let bytes = Arc::clone(&stdout.bytes);
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
     let transport = RateLimited::new(StaleResponseFilter::new(transport), bytes);

@@ -221,10 +221,7 @@ async fn a_missing_program_or_secret_is_named() {
     }
     rig.clients.set(without);
     let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert_eq!(
-        error,
-        "`args[0]`: secret `NOT_THERE` not found; store it with `haft secret set NOT_THERE`"
-    );
+    assert_eq!(error, "`args[0]`: secret `NOT_THERE` not found; store it with `haft secret set NOT_THERE`");
 }
 
 #[tokio::test]
@@ -258,10 +255,7 @@ async fn floods_and_long_lists_are_accepted() {
 #[tokio::test]
 async fn an_unsupported_version_is_rejected() {
     let error = Rig::start("old").until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert!(
-        error.starts_with("unsupported protocol version `2020-01-01`; supported: 2024-11-05"),
-        "{error}"
-    );
+    assert!(error.starts_with("unsupported protocol version `2020-01-01`; supported: 2024-11-05"), "{error}");
 }
 
 #[tokio::test]

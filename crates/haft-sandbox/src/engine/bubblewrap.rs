@@ -24,8 +24,8 @@ use crate::engine::EngineContext;
 use crate::error::SandboxError;
 use crate::fds;
 use crate::owner;
-use crate::running::{TreeHandle, RunningTree, Running, StdinHandle};
-use crate::seccomp::{self, Sockets, FilterOptions};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
+use crate::seccomp::{self, FilterOptions, Sockets};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Bubblewrap;
@@ -69,8 +69,8 @@ impl Bubblewrap {
             Features { disable_userns: help.contains("--disable-userns"), sizes: help.contains("--size") };
         let filters = |sockets| {
             let filters = seccomp::filters(FilterOptions { sockets, ..FilterOptions::default() });
-            let filters = filters
-                .map_err(|error| missing(&format!("no seccomp filter for this machine: {error}")))?;
+            let filters =
+                filters.map_err(|error| missing(&format!("no seccomp filter for this machine: {error}")))?;
             Ok::<_, SandboxError>(filters.iter().map(seccomp::bytes).collect())
         };
         let (filters, filters_without_unix) = (filters(Sockets::All)?, filters(Sockets::NoUnix)?);

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 
-use super::{Folder, EngineContext, mounts, shared};
+use super::{EngineContext, Folder, mounts, shared};
 use crate::command::{Command, Input, Level};
 use crate::error::SandboxError;
-use crate::running::{TreeHandle, RunningTree, Running, StdinHandle};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
 use crate::settings::EngineName;
 use crate::spawner::Spawner;
 

@@ -20,12 +20,12 @@ use landlock::{
 use rustix::process::Resource;
 
 use super::child::{self, Confinement};
-use super::{Folder, EngineContext, mounts, shared};
+use super::{EngineContext, Folder, mounts, shared};
 use crate::command::{Command, Level};
 use crate::error::SandboxError;
 use crate::fds;
-use crate::running::{TreeHandle, RunningTree, Running, StdinHandle};
-use crate::seccomp::{self, Metadata, Sockets, FilterOptions};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
+use crate::seccomp::{self, FilterOptions, Metadata, Sockets};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Landlock;
@@ -59,7 +59,9 @@ impl Landlock {
             |reason: &str| Err(SandboxError::Unavailable { engine: NAME, reason: reason.to_owned() });
         match version {
             ..1 => unavailable("the kernel does not support Landlock, or it is disabled at boot"),
-            1..ABI_WITH_TRUNCATE => unavailable("the Landlock version of the kernel is too old; Linux 6.2 or newer is required"),
+            1..ABI_WITH_TRUNCATE => {
+                unavailable("the Landlock version of the kernel is too old; Linux 6.2 or newer is required")
+            }
             ABI_WITH_TRUNCATE.. => Ok(Self { version }),
         }
     }
@@ -77,7 +79,8 @@ impl Landlock {
         let rules = rules_for(context, command, &folder).map_err(|error| failed(error.to_string()))?;
         let rules: Option<OwnedFd> = rules.into();
         let rules = rules.ok_or_else(|| failed("the kernel returned no ruleset".to_owned()))?;
-        let filters = seccomp::filters(self.filter_options(command)).map_err(|error| failed(error.to_string()))?;
+        let filters =
+            seccomp::filters(self.filter_options(command)).map_err(|error| failed(error.to_string()))?;
         let group = context.control.group(&command.limits).map_err(system("make a control group"))?;
         let (held, lifeline) = fds::pipe().map_err(system("open a pipe"))?;
         let confinement = Confinement {
@@ -128,7 +131,11 @@ impl Landlock {
     }
 }
 
-fn rules_for(context: &EngineContext, command: &Command, folder: &Folder) -> Result<RulesetCreated, RulesetError> {
+fn rules_for(
+    context: &EngineContext,
+    command: &Command,
+    folder: &Folder,
+) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
     if !command.network {

@@ -60,9 +60,7 @@ pub(crate) fn check(command: &Command) -> Result<(), SandboxError> {
     let reject = |what: String, why| Err(SandboxError::Argument { what, why });
     let problem = |text: &OsStr, more: usize| match text.as_bytes() {
         bytes if bytes.contains(&0) => Some("contains a NUL character"),
-        bytes if bytes.len() + more >= MAX_ARGUMENT_BYTES => {
-            Some("exceeds the limit of 128 KiB")
-        }
+        bytes if bytes.len() + more >= MAX_ARGUMENT_BYTES => Some("exceeds the limit of 128 KiB"),
         _ => None,
     };
     for (index, argument) in command.argv.iter().enumerate() {

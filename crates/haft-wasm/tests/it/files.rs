@@ -109,8 +109,7 @@ async fn a_changed_file_is_reloaded() {
         }
     };
     assert_eq!(step(&printing(2)).await, Ok(json!(2)));
-    let message =
-        "the tool is not ready: `implementation.file`: not a WebAssembly binary: it does not start with `\\0asm`";
+    let message = "the tool is not ready: `implementation.file`: not a WebAssembly binary: it does not start with `\\0asm`";
     assert_eq!(step(b"half").await, Err((ErrorCode::NotReady, message.to_owned())));
     assert_eq!(step(&printing(3)).await, Ok(json!(3)));
 }

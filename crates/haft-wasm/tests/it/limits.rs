@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::outcome::ErrorCode;
-use haft_wasm::{WasmExecutor, WasmLimits};
 use haft_testkit::soak::rounds;
+use haft_wasm::{WasmExecutor, WasmLimits};
 use serde_json::json;
 
 use crate::harness::{LIMITS, Tool, command, component, context, echo, limited, run};
@@ -21,20 +21,10 @@ async fn check(wat: &str, code: ErrorCode, message: &str) {
 async fn traps_are_outcomes() {
     let failed = ErrorCode::ExecutionFailed;
     let start = |body: &str| format!("(module (memory 1) (func $start (export \"_start\") {body}))");
-    check(&start("unreachable"), failed, "trap: wasm `unreachable` instruction executed")
+    check(&start("unreachable"), failed, "trap: wasm `unreachable` instruction executed").await;
+    check(&start("(drop (i32.div_s (i32.const 1) (i32.const 0)))"), failed, "trap: integer divide by zero")
         .await;
-    check(
-        &start("(drop (i32.div_s (i32.const 1) (i32.const 0)))"),
-        failed,
-        "trap: integer divide by zero",
-    )
-    .await;
-    check(
-        &start("(drop (i32.load (i32.const -8)))"),
-        failed,
-        "trap: out of bounds memory access",
-    )
-    .await;
+    check(&start("(drop (i32.load (i32.const -8)))"), failed, "trap: out of bounds memory access").await;
     check(&start("(call $start)"), failed, "trap: call stack exhausted").await;
     let lifted = r#"(func (export "f") (canon lift (core func $i "f")))"#;
     check(
@@ -140,10 +130,7 @@ async fn a_guest_ends_at_the_deadline_of_its_call() {
     let prepared = Tool::of(LOOP).prepare().unwrap();
     let call = context(Duration::from_millis(100));
     let error = prepared.run(&call, &serde_json::Map::new()).await.unwrap_err();
-    assert_eq!(
-        (error.code, error.message.as_str()),
-        (ErrorCode::Timeout, "the call timed out")
-    );
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Timeout, "the call timed out"));
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use super::assertion::assertion;
 use super::challenge::Challenge;
 use super::client::Client;
 use super::error::OAuthError;
-use super::metadata::discover;
 use super::login_store::{Login, LoginLease, LoginStore};
+use super::metadata::discover;
 use super::token::{Grant, TokenRequest, Tokens, now, request_tokens};
 
 /// The OAuth settings of a server, with secrets resolved.
@@ -53,7 +53,12 @@ struct Slot {
 }
 
 impl Auth {
-    pub(in crate::client) fn new(egress: Egress, server: Url, config: OAuthConfig, store: LoginStore) -> Self {
+    pub(in crate::client) fn new(
+        egress: Egress,
+        server: Url,
+        config: OAuthConfig,
+        store: LoginStore,
+    ) -> Self {
         Self {
             egress,
             server,
@@ -87,8 +92,7 @@ impl Auth {
                 return Ok(None);
             };
             // A token that cannot be renewed is used until the server rejects it.
-            let renewable =
-                tokens.refresh.is_some() || self.config.grant == OAuthGrant::ClientCredentials;
+            let renewable = tokens.refresh.is_some() || self.config.grant == OAuthGrant::ClientCredentials;
             if tokens.are_valid() || !renewable {
                 return Ok(Some(tokens.access.clone()));
             }
@@ -146,7 +150,9 @@ impl Auth {
             return self.store.end(lease, Some(&login)).await.map(|()| Some(login));
         }
         let result = match &tokens.refresh {
-            Some(refresh) => request_tokens(&self.egress, token_request(&login), Grant::Refresh(refresh)).await,
+            Some(refresh) => {
+                request_tokens(&self.egress, token_request(&login), Grant::Refresh(refresh)).await
+            }
             None => Err(OAuthError::NeedsLogin),
         };
         match result {
@@ -201,7 +207,8 @@ impl Auth {
             let audience = login.issuer.as_deref().unwrap_or_else(|| login.token_endpoint.as_str());
             assertion(key, &login.client.id, audience, now().as_second())
         });
-        let tokens = request_tokens(&self.egress, request, Grant::ClientCredentials(signed.transpose()?)).await?;
+        let tokens =
+            request_tokens(&self.egress, request, Grant::ClientCredentials(signed.transpose()?)).await?;
         login.tokens = Some(tokens);
         Ok(login)
     }
@@ -223,5 +230,10 @@ impl Auth {
 }
 
 fn token_request(login: &Login) -> TokenRequest<'_> {
-    TokenRequest { endpoint: &login.token_endpoint, client: &login.client, resource: &login.resource, scope: None }
+    TokenRequest {
+        endpoint: &login.token_endpoint,
+        client: &login.client,
+        resource: &login.resource,
+        scope: None,
+    }
 }

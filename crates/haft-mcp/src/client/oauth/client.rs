@@ -41,7 +41,10 @@ impl Client {
     }
 
     /// Adds the authentication to a token request; returns the header, if it needs one.
-    pub(super) fn authenticate(&self, form: &mut url::form_urlencoded::Serializer<'_, String>) -> Option<Secret> {
+    pub(super) fn authenticate(
+        &self,
+        form: &mut url::form_urlencoded::Serializer<'_, String>,
+    ) -> Option<Secret> {
         match (self.auth_method, &self.secret) {
             (ClientAuthMethod::Basic, Some(secret)) => {
                 // RFC 6749, section 2.3.1: both parts are form-encoded before they are joined.
@@ -101,9 +104,8 @@ pub(super) async fn register(
     };
     let response = post(egress, request).await?;
     let text = |name| response.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let id = text("client_id").ok_or_else(|| {
-        OAuthError::Metadata(format!("{} returned no `client_id`", display_url(endpoint)))
-    })?;
+    let id = text("client_id")
+        .ok_or_else(|| OAuthError::Metadata(format!("{} returned no `client_id`", display_url(endpoint))))?;
     let secret = text("client_secret").map(|text| Secret::new(text.to_owned()));
     let auth_method = match (text("token_endpoint_auth_method"), &secret) {
         (_, None) | (Some("none"), Some(_)) => ClientAuthMethod::None,

@@ -32,7 +32,9 @@ pub enum OAuthError {
         why: String,
     },
     /// The callback belongs to no pending login.
-    #[error("unknown login: already used, expired after 10 minutes, or started on another server; log in again")]
+    #[error(
+        "unknown login: already used, expired after 10 minutes, or started on another server; log in again"
+    )]
     UnknownState,
     /// The person or the authorization server denied the login.
     #[error("login denied: {0}")]

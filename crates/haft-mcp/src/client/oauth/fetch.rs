@@ -41,8 +41,13 @@ pub(super) async fn get_document(egress: &Egress, url: &Url) -> Result<Option<Va
         HeaderName::from_static("mcp-protocol-version"),
         HeaderValue::from_static(super::super::NEWEST_PROTOCOL),
     );
-    let request =
-        OutgoingRequest { method: Method::GET, url: url.clone(), headers, body: None, accepted_statuses: Vec::new() };
+    let request = OutgoingRequest {
+        method: Method::GET,
+        url: url.clone(),
+        headers,
+        body: None,
+        accepted_statuses: Vec::new(),
+    };
     let (status, body) = fetch(egress, url, request).await?;
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (display_url(url), status.as_u16());
@@ -62,7 +67,9 @@ pub(super) async fn post(egress: &Egress, request: PostRequest<'_>) -> Result<Va
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(request.content_type));
     if let Some(secret) = &request.authorization {
         let mut value = HeaderValue::from_str(secret.expose()).map_err(|_| {
-            OAuthError::Configuration("the client id or secret contains characters that are invalid in a header".to_owned())
+            OAuthError::Configuration(
+                "the client id or secret contains characters that are invalid in a header".to_owned(),
+            )
         })?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
@@ -83,12 +90,14 @@ pub(super) async fn post(egress: &Egress, request: PostRequest<'_>) -> Result<Va
         let parts: Vec<_> = [part("error"), part("error_description")].into_iter().flatten().collect();
         let mut why = parts.join(": ");
         scrub_text(&mut why, &request.hidden);
-        return Err(OAuthError::Refused { address, status: status.as_u16(), why: excerpt(&why, MAX_EXCERPT) });
+        return Err(OAuthError::Refused {
+            address,
+            status: status.as_u16(),
+            why: excerpt(&why, MAX_EXCERPT),
+        });
     }
     if !value.is_object() {
-        return Err(OAuthError::Metadata(format!(
-            "{address} did not return a JSON object"
-        )));
+        return Err(OAuthError::Metadata(format!("{address} did not return a JSON object")));
     }
     Ok(value)
 }
@@ -99,7 +108,8 @@ async fn fetch(
     request: OutgoingRequest,
 ) -> Result<(StatusCode, Vec<u8>), OAuthError> {
     let response = async {
-        let response = egress.send(request).await.map_err(|error| OAuthError::not_sent(&display_url(url), &error))?;
+        let response =
+            egress.send(request).await.map_err(|error| OAuthError::not_sent(&display_url(url), &error))?;
         let status = response.status();
         let unreachable = |why: String| OAuthError::Unreachable { address: display_url(url), why };
         let mut body = Vec::new();
@@ -107,7 +117,9 @@ async fn fetch(
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| unreachable("incomplete response".to_owned()))?;
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(unreachable(format!("response size limit ({MAX_RESPONSE_BYTES} bytes) exceeded")));
+                return Err(unreachable(format!(
+                    "response size limit ({MAX_RESPONSE_BYTES} bytes) exceeded"
+                )));
             }
             body.extend_from_slice(&chunk);
         }

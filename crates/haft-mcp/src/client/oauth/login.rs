@@ -16,8 +16,8 @@ use url::Url;
 use super::auth::Auth;
 use super::client::{Client, register};
 use super::error::OAuthError;
-use super::metadata::{Discovered, discover};
 use super::login_store::{Login, LoginStore};
+use super::metadata::{Discovered, discover};
 use super::token::{Grant, TokenRequest, request_tokens};
 
 /// How long a login may take.
@@ -140,8 +140,20 @@ pub(in crate::client) async fn begin(
         }
     }
     let began = Instant::now();
-    let login =
-        PendingLogin { tenant, id, by, auth, store, verifier, redirect, scope, found, client, registered, began };
+    let login = PendingLogin {
+        tenant,
+        id,
+        by,
+        auth,
+        store,
+        verifier,
+        redirect,
+        scope,
+        found,
+        client,
+        registered,
+        began,
+    };
     pending.insert(&state, login);
     Ok(url)
 }
@@ -214,7 +226,6 @@ fn check_issuer(found: &Discovered, named: Option<&str>) -> Result<(), OAuthErro
 /// Returns 256 random bits.
 fn random() -> Result<String, OAuthError> {
     let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| OAuthError::Store(format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| OAuthError::Store(format!("no random numbers: {error}")))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

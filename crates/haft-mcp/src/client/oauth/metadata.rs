@@ -96,7 +96,8 @@ async fn resource(
     server: &Url,
     challenge: &Challenge,
 ) -> Result<Option<ProtectedResourceMetadata>, OAuthError> {
-    let named = challenge.resource_metadata.as_deref().map(|text| parse_url(server, "resource_metadata", text));
+    let named =
+        challenge.resource_metadata.as_deref().map(|text| parse_url(server, "resource_metadata", text));
     let urls = match named {
         Some(url) => vec![url?],
         None => well_known(server, "oauth-protected-resource"),
@@ -152,7 +153,8 @@ async fn issuer(egress: &Egress, server: &Url, named: &str) -> Result<Option<Iss
 }
 
 fn to_issuer(server: &Url, metadata: AuthorizationServerMetadata) -> Result<Issuer, OAuthError> {
-    let optional = |name: &str, text: Option<String>| text.map(|text| parse_url(server, name, &text)).transpose();
+    let optional =
+        |name: &str, text: Option<String>| text.map(|text| parse_url(server, name, &text)).transpose();
     Ok(Issuer {
         authorization_endpoint: optional("authorization_endpoint", metadata.authorization_endpoint)?,
         token_endpoint: parse_url(server, "token_endpoint", &metadata.token_endpoint)?,

@@ -55,7 +55,11 @@ pub(super) fn now() -> Timestamp {
 }
 
 /// Requests tokens.
-pub(super) async fn request_tokens(egress: &Egress, request: TokenRequest<'_>, grant: Grant<'_>) -> Result<Tokens, OAuthError> {
+pub(super) async fn request_tokens(
+    egress: &Egress,
+    request: TokenRequest<'_>,
+    grant: Grant<'_>,
+) -> Result<Tokens, OAuthError> {
     let response = post(egress, post_request(&request, &grant)).await?;
     parse(&response, now().as_second())
         .map_err(|why| OAuthError::Metadata(format!("{}: {why}", display_url(request.endpoint))))
@@ -135,7 +139,8 @@ mod tests {
     fn parses_responses() {
         let check = |response: Value, expected: Result<(Option<&str>, Option<i64>), &'static str>| {
             let parsed = parse(&response, 1000);
-            let parsed = parsed.map(|tokens| (tokens.refresh.map(|t| t.expose().to_owned()), tokens.renew_at));
+            let parsed =
+                parsed.map(|tokens| (tokens.refresh.map(|t| t.expose().to_owned()), tokens.renew_at));
             assert_eq!(parsed, expected.map(|(refresh, at)| (refresh.map(str::to_owned), at)), "{response}");
         };
         check(json!({"access_token": "a"}), Ok((None, None)));
@@ -149,7 +154,13 @@ mod tests {
         );
         check(json!({"access_token": "a", "expires_in": -5, "refresh_token": ""}), Ok((None, Some(1000))));
         check(json!({"access_token": ""}), Err("the response has no `access_token`"));
-        check(json!({"access_token": "a", "token_type": "mac"}), Err("unsupported token type; expected `bearer`"));
-        check(json!({"access_token": "a\nb"}), Err("the token contains characters that are invalid in a header"));
+        check(
+            json!({"access_token": "a", "token_type": "mac"}),
+            Err("unsupported token type; expected `bearer`"),
+        );
+        check(
+            json!({"access_token": "a\nb"}),
+            Err("the token contains characters that are invalid in a header"),
+        );
     }
 }
