@@ -255,9 +255,8 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             go_templates(spec, checked);
         }
         Implementation::Exec(exec) => {
-            named(&exec.command, "command", checked);
             variables(&exec.env, checked);
-            scripts::command(spec, exec, checked);
+            scripts::exec(spec, exec, checked);
         }
         Implementation::FileRead(file) => {
             named(&file.path, "path", checked);

@@ -46,6 +46,14 @@ pub enum RenderError {
     /// An earlier step's value has no such part.
     #[error("the value `{0}` of an earlier step is missing")]
     MissingStep(String),
+    /// A string starts with `-` where a program could read it as an option.
+    #[error(
+        "the value of `{name}` starts with `-` and would be read as an option; in the tool, put `--` before the reference or attach it to an option such as `--name={{{{{name}}}}}`"
+    )]
+    LooksLikeOption {
+        /// The reference as written.
+        name: String,
+    },
     /// A value cannot stand in its place.
     #[error("the value of `{name}` does not fit into {place}: {why}")]
     Unfit {
@@ -62,9 +70,10 @@ impl From<RenderError> for CallError {
     fn from(error: RenderError) -> Self {
         let code = match &error {
             RenderError::MissingSecret(_) => ErrorCode::SecretMissing,
-            RenderError::MissingArgument(_) | RenderError::MissingStep(_) | RenderError::Unfit { .. } => {
-                ErrorCode::Template
-            }
+            RenderError::MissingArgument(_)
+            | RenderError::MissingStep(_)
+            | RenderError::LooksLikeOption { .. }
+            | RenderError::Unfit { .. } => ErrorCode::Template,
         };
         let text = match &error {
             RenderError::MissingSecret(_) => Some("the tool lacks a credential that its operator has to set"),

@@ -17,8 +17,10 @@
 //! A missing required value is an error that names it. A missing optional one takes the default of the
 //! template, then the default of the schema, and otherwise is empty in text and left out of a structure.
 
+mod argv;
 mod command;
 mod error;
+mod exec;
 mod json_text;
 mod parse;
 mod place;
@@ -31,8 +33,8 @@ mod url_text;
 mod variables;
 mod xml_text;
 
-pub use command::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
 pub use error::{RenderError, SyntaxError};
+pub use exec::{ExecInvocation, ExecTemplate};
 pub use haft_core::implementation::Notation;
 pub use parse::overruled;
 pub use place::EscapeContext;
@@ -43,6 +45,8 @@ pub use structure::{FieldError, ValueTemplate};
 pub use text::{Rendered, Template};
 pub use variables::{SecretName, is_variable, reserved_variable};
 
+#[cfg(test)]
+mod exec_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

@@ -67,6 +67,42 @@ impl Template {
         matches!(found, Some(Ok(Found::Missing)))
     }
 
+    /// Returns whether nothing is left of it: an optional reference without a value, or an `{{if}}` whose selected
+    /// branch is empty.
+    pub(super) fn is_absent(&self, values: &Values<'_>) -> bool {
+        match self.parts.as_slice() {
+            [Part::Value(reference)] => match reference.find(values) {
+                Ok(Found::Missing) => true,
+                Ok(Found::Value(value)) => value.is_null(),
+                _ => false,
+            },
+            [Part::If { test, then, otherwise }] => {
+                if test.truthy(values) {
+                    then.is_empty()
+                } else {
+                    otherwise.is_empty()
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the reference to a string that starts the rendered text.
+    pub(super) fn leading_string(&self, values: &Values<'_>) -> Option<&Reference> {
+        leading_string(&self.parts, values).unwrap_or_default()
+    }
+
+    /// Returns the name of the first reference, or an empty text.
+    pub(super) fn first_name(&self) -> String {
+        let reference = self.parts.iter().find_map(|part| match part {
+            Part::Value(reference) | Part::Styled(reference, _) | Part::If { test: reference, .. } => {
+                Some(reference)
+            }
+            Part::Literal(_) => None,
+        });
+        reference.map(Reference::written).unwrap_or_default()
+    }
+
     /// Returns the names of the secrets that it may read.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let mut names = Vec::new();
@@ -243,6 +279,25 @@ fn style(parts: &mut [Part], styles: &BTreeMap<String, TextStyle>) {
             }
         }
     }
+}
+
+/// Returns what the rendered text starts with: a string value, or something else; `None` if it is empty.
+fn leading_string<'a>(parts: &'a [Part], values: &Values<'_>) -> Option<Option<&'a Reference>> {
+    parts.iter().find_map(|part| match part {
+        Part::Literal(text) => (!text.is_empty()).then_some(None),
+        Part::Value(reference) | Part::Styled(reference, _) => match reference.find(values) {
+            Ok(Found::Value(value)) => match value.as_ref() {
+                Value::Null => None,
+                Value::String(text) => (!text.is_empty()).then_some(Some(reference)),
+                _ => Some(None),
+            },
+            Ok(Found::Secret(_)) => Some(Some(reference)),
+            Ok(Found::Missing) | Err(_) => None,
+        },
+        Part::If { test, then, otherwise } => {
+            leading_string(if test.truthy(values) { then } else { otherwise }, values)
+        }
+    })
 }
 
 fn takes_values(parts: &[Part]) -> bool {

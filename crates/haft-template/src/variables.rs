@@ -207,6 +207,40 @@ pub fn reserved_variable(name: &str) -> bool {
         || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Variables that bash evaluates, or that decide which programs and libraries it loads.
+const SHELL_CONTROL: [&str; 23] = [
+    "BASH",
+    "BASHOPTS",
+    "BASHPID",
+    "ENV",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EXECIGNORE",
+    "FUNCNEST",
+    "GLOBIGNORE",
+    "HISTCMD",
+    "HOME",
+    "IFS",
+    "LINENO",
+    "OPTIND",
+    "PATH",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "RANDOM",
+    "SHELLOPTS",
+    "SRANDOM",
+];
+/// Prefixes of [`SHELL_CONTROL`] variables.
+const SHELL_CONTROL_PREFIXES: [&str; 5] = ["BASH_", "COMP_", "DYLD_", "HAFT_", "LD_"];
+
+/// Returns whether a value in that variable of a command could run code in the shell.
+pub(super) fn controls_shell(name: &str) -> bool {
+    SHELL_CONTROL.contains(&name) || SHELL_CONTROL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Tells whether a text is the name of an environment variable that every shell can read.
 pub fn is_variable(name: &str) -> bool {
     !name.is_empty()

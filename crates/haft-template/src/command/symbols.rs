@@ -1,62 +1,62 @@
-//! From the text of a command to the flat texts that its conditions choose between.
+//! Splits a command into symbols, and selects the text for each combination of its conditions.
 
 use super::super::error::{self, SyntaxError};
 use super::super::parse::{self, Control};
 use super::super::reference::{Reference, Scope};
 
-/// How many different conditions a command may have: each doubles the number of texts.
-pub(super) const MAX_TESTS: usize = 6;
-/// How deep `{{if}}` may nest.
+/// The maximum number of different conditions: each doubles the number of texts.
+const MAX_CONDITIONS: usize = 6;
+/// The maximum nesting of `{{if}}`.
 const MAX_DEPTH: usize = 32;
 
-/// One symbol of a flat text, and where in the command it stands.
+/// One symbol of a text, with its byte offset in the command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Symbol {
     pub(super) kind: SymbolKind,
     pub(super) at: usize,
 }
 
-/// What a symbol is.
+/// A character of the command, or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolKind {
     Char(char),
-    /// A value, by its number in [`Pieces::references`].
+    /// The index of a value in [`CommandSource::references`].
     Value(usize),
 }
 
-/// A command, taken apart.
+/// A command split into symbols and conditions.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
-    parts: Vec<Piece>,
-    /// Every reference once.
+pub(super) struct CommandSource {
+    parts: Vec<Part>,
+    /// The different references.
     pub(super) references: Vec<Reference>,
-    /// Every condition once.
-    pub(super) tests: Vec<Reference>,
+    /// The different conditions.
+    pub(super) conditions: Vec<Reference>,
 }
 
 #[derive(Debug)]
-enum Piece {
+enum Part {
     Symbol(Symbol),
-    If { test: usize, then: Vec<Piece>, otherwise: Vec<Piece> },
+    If { condition: usize, then: Vec<Part>, otherwise: Vec<Part> },
 }
 
-struct Open {
+struct OpenCondition {
     at: usize,
-    test: usize,
-    before: Vec<Piece>,
-    then: Option<Vec<Piece>>,
+    condition: usize,
+    before: Vec<Part>,
+    then: Option<Vec<Part>>,
 }
 
-impl Pieces {
-    /// Finds the `{{…}}` of a command; everything else is the shell's.
-    pub(super) fn of(text: &str, scope: &Scope) -> Result<Self, SyntaxError> {
-        let mut pieces = Self::default();
-        let mut open: Vec<Open> = Vec::new();
+impl CommandSource {
+    /// Finds the `{{…}}` of a command.
+    pub(super) fn parse(text: &str, scope: &Scope) -> Result<Self, SyntaxError> {
+        let mut source = Self::default();
+        let mut open: Vec<OpenCondition> = Vec::new();
         let mut at = 0;
         while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
             let Some(inner) = rest.strip_prefix("{{") else {
                 let Some(next) = rest.chars().next() else { break };
-                pieces.symbol(SymbolKind::Char(next), at);
+                source.symbol(SymbolKind::Char(next), at);
                 at += next.len_utf8();
                 continue;
             };
@@ -65,44 +65,49 @@ impl Pieces {
                 return Err(fault("`{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`".to_owned()));
             };
             let control = parse::control(inner.get(..end).unwrap_or_default(), scope).map_err(fault)?;
-            pieces.control(control, at, &mut open).map_err(fault)?;
+            source.control(control, at, &mut open).map_err(fault)?;
             at += end + 4;
         }
         match open.last() {
             Some(open) => Err(error::at(text, open.at, "`{{if}}` has no `{{end}}`".to_owned())),
-            None => Ok(pieces),
+            None => Ok(source),
         }
     }
 
-    /// Returns the text that is left when each condition is decided: bit N of `choice` is test N.
-    pub(super) fn flat(&self, choice: usize) -> Vec<Symbol> {
+    /// Returns the text for one combination of the conditions: bit N of `choice` is condition N.
+    pub(super) fn text(&self, choice: usize) -> Vec<Symbol> {
         let mut out = Vec::new();
         flatten(&self.parts, choice, &mut out);
         out
     }
 
     fn symbol(&mut self, kind: SymbolKind, at: usize) {
-        self.parts.push(Piece::Symbol(Symbol { kind, at }));
+        self.parts.push(Part::Symbol(Symbol { kind, at }));
     }
 
-    fn control(&mut self, control: Control, at: usize, open: &mut Vec<Open>) -> Result<(), String> {
+    fn control(&mut self, control: Control, at: usize, open: &mut Vec<OpenCondition>) -> Result<(), String> {
         match control {
             Control::Value(reference) => {
                 let number = position(&mut self.references, reference);
                 self.symbol(SymbolKind::Value(number), at);
             }
             Control::Literal(text) => text.chars().for_each(|c| self.symbol(SymbolKind::Char(c), at)),
-            Control::If(test) => {
-                let test = position(&mut self.tests, test);
+            Control::If(condition) => {
+                let condition = position(&mut self.conditions, condition);
                 if open.len() >= MAX_DEPTH {
-                    return Err(format!("more than {MAX_DEPTH} nested `{{{{if}}}}`"));
+                    return Err(format!("nesting limit of `{{{{if}}}}` ({MAX_DEPTH}) exceeded"));
                 }
-                if self.tests.len() > MAX_TESTS {
+                if self.conditions.len() > MAX_CONDITIONS {
                     return Err(format!(
-                        "more than {MAX_TESTS} different conditions; split the tool, or write a script"
+                        "limit of different conditions ({MAX_CONDITIONS}) exceeded; split the tool, or use a script tool"
                     ));
                 }
-                open.push(Open { at, test, before: std::mem::take(&mut self.parts), then: None });
+                open.push(OpenCondition {
+                    at,
+                    condition,
+                    before: std::mem::take(&mut self.parts),
+                    then: None,
+                });
             }
             Control::Else => match open.last_mut() {
                 Some(open) if open.then.is_none() => open.then = Some(std::mem::take(&mut self.parts)),
@@ -115,7 +120,7 @@ impl Pieces {
                     Some(then) => (then, last),
                     None => (last, Vec::new()),
                 };
-                self.parts.push(Piece::If { test: open.test, then, otherwise });
+                self.parts.push(Part::If { condition: open.condition, then, otherwise });
             }
         }
         Ok(())
@@ -129,13 +134,13 @@ fn position(known: &mut Vec<Reference>, reference: Reference) -> usize {
     })
 }
 
-fn flatten(parts: &[Piece], choice: usize, out: &mut Vec<Symbol>) {
+fn flatten(parts: &[Part], choice: usize, out: &mut Vec<Symbol>) {
     for part in parts {
         match part {
-            Piece::Symbol(symbol) => out.push(*symbol),
-            Piece::If { test, then, otherwise } => {
-                let taken = if choice >> test & 1 == 1 { then } else { otherwise };
-                flatten(taken, choice, out);
+            Part::Symbol(symbol) => out.push(*symbol),
+            Part::If { condition, then, otherwise } => {
+                let branch = if choice >> condition & 1 == 1 { then } else { otherwise };
+                flatten(branch, choice, out);
             }
         }
     }
