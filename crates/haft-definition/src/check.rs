@@ -245,7 +245,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             }
             variables(&wasm.env, checked);
             for (name, text) in &wasm.env {
-                let parsed = Template::parse(Notation::Braces, text, &Scope::of(&spec.input_schema));
+                let parsed = Template::parse(Notation::Braces, text, &Scope::from_schema(&spec.input_schema));
                 checked.errors.extend(
                     parsed
                         .err()

@@ -1,8 +1,8 @@
 //! Argument lists: a program that is started without a shell.
 
 use super::error::RenderError;
+use super::escape_context::EscapeContext;
 use super::exec::{ValueLimits, looks_like_option};
-use super::place::EscapeContext;
 use super::reference::{Scope, Values};
 use super::text::Template;
 use haft_core::implementation::Notation;

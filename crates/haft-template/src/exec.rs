@@ -3,8 +3,8 @@
 use super::argv::ArgvTemplate;
 use super::command::CommandTemplate;
 use super::error::{RenderError, SyntaxError};
-use super::place::EscapeContext;
-use super::reference::{Found, Reference, Scope, Values};
+use super::escape_context::EscapeContext;
+use super::reference::{Reference, Resolved, Scope, Values};
 use super::text::Template;
 use super::variables::{SecretName, add_secret, controls_shell};
 use haft_core::implementation::{Exec, ExecProgram, Notation};
@@ -104,7 +104,7 @@ impl ExecTemplate {
         matches!(self.program, ProgramTemplate::Argv(_))
     }
 
-    /// Fills it in. [`Values::secrets`] holds those of [`ExecTemplate::secrets`] that exist.
+    /// Renders it. [`Values::secrets`] holds those of [`ExecTemplate::secrets`] that exist.
     pub fn render(&self, values: &Values<'_>) -> Result<ExecInvocation, RenderError> {
         let mut limits = ValueLimits::default();
         let mut env = Vec::with_capacity(self.env.len() + 8);
@@ -137,7 +137,7 @@ pub(super) struct ValueLimits {
 impl ValueLimits {
     pub(super) fn check(&mut self, text: &str, name: &str, context: &str) -> Result<(), RenderError> {
         self.total = self.total.saturating_add(text.len());
-        let why = if text.contains('\0') {
+        let reason = if text.contains('\0') {
             "it contains a NUL character"
         } else if text.len() > MAX_VALUE {
             "it exceeds the limit of 128 KiB per value; use `stdin`, or a script tool that reads `HAFT_ARGS_FILE`"
@@ -146,7 +146,7 @@ impl ValueLimits {
         } else {
             return Ok(());
         };
-        Err(RenderError::Unfit { name: name.to_owned(), place: context.to_owned(), why })
+        Err(RenderError::InvalidValue { name: name.to_owned(), context: context.to_owned(), reason })
     }
 }
 
@@ -156,10 +156,10 @@ pub(super) fn argument_text(
     values: &Values<'_>,
     is_guarded: bool,
 ) -> Result<String, RenderError> {
-    let text = match reference.find(values)? {
-        Found::Missing => String::new(),
-        Found::Secret(secret) => secret.expose().to_owned(),
-        Found::Value(value) => match value.as_ref() {
+    let text = match reference.resolve(values)? {
+        Resolved::Missing => String::new(),
+        Resolved::Secret(secret) => secret.expose().to_owned(),
+        Resolved::Value(value) => match value.as_ref() {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
             Value::Number(number) => return Ok(number.to_string()),
@@ -173,7 +173,7 @@ pub(super) fn argument_text(
 }
 
 pub(super) fn looks_like_option(reference: &Reference) -> RenderError {
-    RenderError::LooksLikeOption { name: reference.written() }
+    RenderError::LooksLikeOption { name: reference.display_name() }
 }
 
 fn compile_env(exec: &Exec, scope: &Scope, problems: &mut Vec<Problem>) -> Vec<(String, Template)> {
@@ -186,7 +186,7 @@ fn compile_env(exec: &Exec, scope: &Scope, problems: &mut Vec<Problem>) -> Vec<(
                 "invalid_value",
                 "names that start with `HAFT_` are reserved; use another name",
             )),
-            Ok(template) if template.takes_values() && controls_shell(name) => problems.push(Problem::new(
+            Ok(template) if template.uses_values() && controls_shell(name) => problems.push(Problem::new(
                 field,
                 "invalid_value",
                 "this variable controls the shell or the loader and cannot be set from an argument; use another variable",

@@ -9,7 +9,7 @@ use haft_core::implementation::{Exec, ExecProgram};
 use haft_core::secret::Secret;
 
 fn compile(implementation: Value) -> Result<ExecTemplate, String> {
-    let scope = Scope::of(&json!({
+    let scope = Scope::from_schema(&json!({
         "type": "object",
         "properties": { "text": {}, "count": { "type": "integer" }, "all": { "type": "boolean" }, "n": { "default": 7 } },
     }));
@@ -69,7 +69,7 @@ fn absent_optional_elements_are_left_out() {
 
 #[test]
 fn strings_that_look_like_options_are_rejected() {
-    let message = "the value of `text` starts with `-` and would be read as an option; in the tool, put `--` before the reference or attach it to an option such as `--name={{text}}`";
+    let message = "value of `text` starts with `-` and would be read as an option; in the tool, put `--` before the reference or attach it to an option such as `--name={{text}}`";
     for (elements, value, expected) in [
         (&["cat", "{{text}}"][..], json!("-n"), Some(message)),
         (&["cat", "{{text}}.txt"], json!("-n"), Some(message)),
@@ -123,7 +123,7 @@ fn values_are_limited() {
     assert!(render("a".repeat(131_006)).is_ok());
     for text in ["a".repeat(131_008), "a\0".to_owned()] {
         let error = render(text).unwrap_err();
-        assert!(error.starts_with("the value of `text` does not fit into the arguments: it "), "{error}");
+        assert!(error.starts_with("value of `text` is not valid in the arguments: it "), "{error}");
     }
 }
 

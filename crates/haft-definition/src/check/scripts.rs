@@ -8,7 +8,7 @@ use haft_template::{ExecTemplate, PythonTemplate, Scope, reserved_variable};
 
 /// Compiles the templates of an `exec` tool.
 pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
-    match ExecTemplate::compile(exec, &Scope::of(&spec.input_schema)) {
+    match ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema)) {
         Ok(template) => {
             for name in template.single_quoted_secrets() {
                 checked.warn(
@@ -58,7 +58,7 @@ fn has_pipe(command: &str) -> bool {
 /// Compiles a python body, and warns of arguments that cannot be variables.
 pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport) {
     if script.runtime == ScriptRuntime::Python
-        && let Err(errors) = PythonTemplate::compile(&script.body, &Scope::of(&spec.input_schema))
+        && let Err(errors) = PythonTemplate::compile(&script.body, &Scope::from_schema(&spec.input_schema))
     {
         checked.errors.extend(errors.iter().map(|error| error.to_problem("implementation.body")));
     }

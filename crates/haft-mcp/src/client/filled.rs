@@ -34,7 +34,7 @@ impl<'a> Filler<'a> {
     ) -> Result<String, String> {
         let wrong = |why: String| format!("`{field}`: {why}");
         // `{{…}}` has no meaning here, so the notation in which `${…}` is a secret alone serves.
-        let template = Template::parse(Notation::Braces, text, &Scope::of(&serde_json::json!({})))
+        let template = Template::parse(Notation::Braces, text, &Scope::from_schema(&serde_json::json!({})))
             .map_err(|error| wrong(error.to_string()))?;
         let mut secrets = BTreeMap::new();
         for name in template.secrets() {

@@ -142,7 +142,7 @@ struct Plan {
 impl Plan {
     fn of(spec: &ToolSpec, files: &Files) -> Self {
         Self {
-            scope: Scope::of(&spec.input_schema),
+            scope: Scope::from_schema(&spec.input_schema),
             problems: check::faults_of_implementation(spec),
             version: spec.version.as_str().to_owned(),
             places: Arc::clone(&files.places),

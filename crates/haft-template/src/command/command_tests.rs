@@ -9,7 +9,7 @@ use haft_core::implementation::{Exec, ExecProgram};
 use haft_core::secret::Secret;
 
 fn scope() -> Scope {
-    Scope::of(&json!({
+    Scope::from_schema(&json!({
         "type": "object",
         "properties": { "x": {}, "y": {}, "flag": {}, "deep": {}, "n": { "default": 7 } },
     }))
@@ -214,7 +214,7 @@ fn values_that_do_not_fit_are_named() {
             Values { args: args.as_object().unwrap(), steps: &Map::new(), secrets: &secrets, version: "" };
         template.render(&values).map(|_| ()).map_err(|error| error.to_string())
     };
-    let dash = "the value of `x` starts with `-` and would be read as an option; in the tool, put `--` before the reference or attach it to an option such as `--name={{x}}`";
+    let dash = "value of `x` starts with `-` and would be read as an option; in the tool, put `--` before the reference or attach it to an option such as `--name={{x}}`";
     for (command, value, expected) in [
         ("curl '{{x}}'", json!("-o/etc/passwd"), Some(dash)),
         ("curl {{y}}{{x}}", json!("-o"), Some(dash)),
@@ -242,7 +242,7 @@ fn values_that_do_not_fit_are_named() {
         (
             "echo {{x}}",
             json!("a\0b"),
-            Some("the value of `x` does not fit into the command: it contains a NUL character"),
+            Some("value of `x` is not valid in the command: it contains a NUL character"),
         ),
         (
             "echo $KEY {{x}}",
@@ -257,7 +257,7 @@ fn values_that_do_not_fit_are_named() {
             "echo {{x}}",
             json!("a".repeat(131_009)),
             Some(
-                "the value of `x` does not fit into the command: it exceeds the limit of 128 KiB per value; use `stdin`, or a script tool that reads `HAFT_ARGS_FILE`",
+                "value of `x` is not valid in the command: it exceeds the limit of 128 KiB per value; use `stdin`, or a script tool that reads `HAFT_ARGS_FILE`",
             ),
         ),
     ] {

@@ -106,7 +106,7 @@ impl CommandTemplate {
         for number in &text.values {
             let Some(reference) = self.references.get(*number) else { continue };
             let filled = argument_text(reference, values, text.guarded.contains(number))?;
-            limits.check(&filled, &reference.written(), "the command")?;
+            limits.check(&filled, &reference.display_name(), "the command")?;
             env.push((variable(*number), Secret::new(filled)));
         }
         Ok(&text.script)

@@ -154,7 +154,7 @@ fn hostile() -> Vec<String> {
 }
 
 fn compile(command: &str) -> Option<ExecTemplate> {
-    let scope = Scope::of(&json!({ "properties": { "x": { "type": "string" } } }));
+    let scope = Scope::from_schema(&json!({ "properties": { "x": { "type": "string" } } }));
     ExecTemplate::compile(&Exec::new(ExecProgram::Command(command.to_owned())), &scope).ok()
 }
 

@@ -60,12 +60,12 @@ impl CommandSource {
                 at += next.len_utf8();
                 continue;
             };
-            let fault = |message: String| error::at(text, at, message);
+            let error = |message: String| error::at(text, at, message);
             let Some(end) = parse::closing(inner) else {
-                return Err(fault("`{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`".to_owned()));
+                return Err(error("`{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`".to_owned()));
             };
-            let control = parse::control(inner.get(..end).unwrap_or_default(), scope).map_err(fault)?;
-            source.control(control, at, &mut open).map_err(fault)?;
+            let control = parse::control(inner.get(..end).unwrap_or_default(), scope).map_err(error)?;
+            source.control(control, at, &mut open).map_err(error)?;
             at += end + 4;
         }
         match open.last() {

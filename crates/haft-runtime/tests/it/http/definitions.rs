@@ -26,9 +26,9 @@ fn every_problem_is_named() {
     `implementation.auth.encoding`: is not one of hex, base64 (invalid_value)
     `implementation.timeout_ms`: is no time at all; leave it out for the default (invalid_value)
     `implementation.auth.sign`: use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
-    `implementation.query.q`: at character 1: no earlier step is called `x` (invalid_template)
+    `implementation.query.q`: at character 1: no earlier step is named `x` (invalid_template)
     `implementation.headers.X-A`: a header takes visible ASCII characters only (invalid_header)
-    `implementation.body.deep[0].v`: at character 1: a name is missing between the braces (invalid_template)
+    `implementation.body.deep[0].v`: at character 1: missing name between the braces (invalid_template)
     `implementation.extract`: not a JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
     ");
 }
@@ -67,7 +67,7 @@ fn urls_and_bodies_and_steps() {
     `implementation.steps[0].name`: later steps read its value by this name: no dots, braces, `$`, `|` and spaces (invalid_name)
     `implementation.steps[1].url`: expected a URL that starts with `http://` or `https://` (missing_field)
     `implementation.steps[2].name`: `c` is the name of an earlier step (duplicate_name)
-    `implementation.steps[2].url`: at character 16: no earlier step is called `d` (invalid_template)
+    `implementation.steps[2].url`: at character 16: no earlier step is named `d` (invalid_template)
     `implementation.auth.client_id`: is empty (missing_field)
     `implementation.auth.token_url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     ");
