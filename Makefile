@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test conformance bench peers fmt lint
+.PHONY: help run test soak conformance bench peers fmt lint
 
 # Prints a heading between the parts of a verb.
 heading = @printf '\n== %s\n' "$(1)"
@@ -11,14 +11,14 @@ help: ## explain the verbs
 	@printf 'usage: make VERB\n\n'
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
 
-run: ## build haft and start the server; ARGS="--addr 127.0.0.1:8080" passes flags on
+run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:8080"
 	@tools/setup build
-	$(call heading,build (the first one takes some minutes))
-	cargo build --locked --profile quick --package haft-cli
+	$(call heading,build (the first one takes several minutes))
+	@tools/build --profile quick
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a commit
+test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP conformance
 	@tools/setup test
 	$(call heading,formatting)
 	cargo fmt --all --check
@@ -30,23 +30,27 @@ test: ## formatting, lints, tidy, doctests, all tests: what has to pass before a
 	cargo test --locked --workspace --all-features --doc
 	$(call heading,tests)
 	cargo nextest run --locked --workspace --all-features
-	$(call heading,what the compiler says of functions that cannot be tools (without features))
+	$(call heading,compiler messages of the tool macro (without features))
 	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)
 	@tools/conformance target/debug/haft target/debug/examples/conformance_client
 
-conformance: ## the public conformance suites of MCP: server and client
+soak: ## the tests that kill and load haft in long loops, in full (about an hour)
+	@tools/setup test
+	HAFT_SOAK=1 cargo nextest run --locked --workspace --all-features --profile soak
+
+conformance: ## run the public MCP conformance suites against server and client
 	@tools/setup test
 	cargo build --locked --package haft-cli
 	cargo build --locked --package haft-mcp --example conformance_client
 	@tools/conformance target/debug/haft target/debug/examples/conformance_client
 
-bench: ## measure haft next to a plain server, in one run
+bench: ## benchmark haft next to a plain server in one run
 	@tools/setup build
 	cargo run --locked --release --package haft-bench
 	@$(MAKE) --no-print-directory peers
 
-peers: ## measure a call in one process next to rmcp, rig, LangChain and Pydantic-AI (make bench does, too)
+peers: ## benchmark in-process calls next to rmcp, rig, LangChain and Pydantic-AI (part of make bench)
 	@tools/setup build
 	@tools/setup peers library
 	cargo run --locked --release --manifest-path bench/peers/Cargo.toml --target-dir target/bench-peers/build

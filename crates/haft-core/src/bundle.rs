@@ -1,5 +1,8 @@
 //! Bundles: named containers of tools with one on/off switch.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -8,6 +11,59 @@ use crate::name::{BundleSlug, TenantId};
 
 /// How long a soft-deleted bundle waits, still empty, before it is removed for good.
 pub const REAP_AFTER_HOURS: i64 = 48;
+
+/// Where the tools of a bundle come from; it decides who may change them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BundleKind {
+    /// Created by a user, through files or the API.
+    #[default]
+    User,
+    /// Compiled into the program; only `enabled` can change.
+    BuiltIn,
+    /// Installed with a toolset.
+    Toolset,
+    /// Mirrors the tools of an MCP server.
+    Mcp,
+}
+
+impl BundleKind {
+    /// Every kind.
+    pub const ALL: [BundleKind; 4] =
+        [BundleKind::User, BundleKind::BuiltIn, BundleKind::Toolset, BundleKind::Mcp];
+
+    /// Returns the name used in JSON and in the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BundleKind::User => "user",
+            BundleKind::BuiltIn => "built_in",
+            BundleKind::Toolset => "toolset",
+            BundleKind::Mcp => "mcp",
+        }
+    }
+}
+
+impl fmt::Display for BundleKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The error of parsing a [`BundleKind`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown bundle kind `{0}`; expected `user`, `built_in`, `toolset` or `mcp`")]
+pub struct UnknownBundleKind(pub String);
+
+impl FromStr for BundleKind {
+    type Err = UnknownBundleKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        BundleKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| UnknownBundleKind(text.to_owned()))
+    }
+}
 
 /// A named container of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,5 +94,24 @@ impl Bundle {
     /// Tells whether calls and changes inside are allowed.
     pub fn is_open(&self) -> bool {
         self.enabled && self.soft_deleted_at.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundle_kinds_round_trip_through_text_and_json() {
+        for kind in BundleKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+            assert_eq!(serde_json::to_value(kind).unwrap(), serde_json::json!(kind.as_str()));
+            assert_eq!(serde_json::from_value::<BundleKind>(serde_json::json!(kind.as_str())).unwrap(), kind);
+        }
+        assert_eq!(BundleKind::default(), BundleKind::User);
+        assert_eq!(
+            "built-in".parse::<BundleKind>().unwrap_err().to_string(),
+            "unknown bundle kind `built-in`; expected `user`, `built_in`, `toolset` or `mcp`"
+        );
     }
 }

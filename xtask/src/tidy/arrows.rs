@@ -1,4 +1,4 @@
-//! Which crate may know which: the table of the design, compared with `cargo metadata`.
+//! Which crate may depend on which: the table of the design, compared with `cargo metadata`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,55 +9,55 @@ use serde_json::Value;
 
 use super::finding::Finding;
 
-/// A crate of the house.
-struct Room {
+/// A crate of the workspace.
+struct Member {
     name: &'static str,
     /// What it is for; the same sentence as in the design.
     purpose: &'static str,
-    /// The crates that it may know.
-    knows: &'static [&'static str],
+    /// The crates that it may depend on.
+    depends_on: &'static [&'static str],
 }
 
 /// Returns a row of the table.
-const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'static str]) -> Room {
-    Room { name, purpose, knows }
+const fn member(name: &'static str, purpose: &'static str, depends_on: &'static [&'static str]) -> Member {
+    Member { name, purpose, depends_on }
 }
 
-/// The house. Some rooms are built later; their arrows are settled already.
-const HOUSE: &[Room] = &[
-    room("haft-macros", "#[tool]", &[]),
-    room("haft-core", "domain types and rules; no I/O, no clock, no env", &[]),
-    room("haft-template", "the template notations and their escaping", &["haft-core"]),
-    room(
+/// The table of DESIGN section 2. Some members are built later; their arrows are settled already.
+const MEMBERS: &[Member] = &[
+    member("haft-macros", "#[tool]", &[]),
+    member("haft-core", "domain types and rules; no I/O, no clock, no env", &[]),
+    member("haft-template", "the template notations and their escaping", &["haft-core"]),
+    member(
         "haft-definition",
         "reading and writing definitions: dialects, imports, export formats, checks",
         &["haft-core", "haft-template"],
     ),
-    room("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
-    room(
+    member("haft-sandbox", "run one process confined; the only place with unsafe, if any", &[]),
+    member(
         "haft-runtime",
         "the call pipeline, one executor per module",
         &["haft-core", "haft-template", "haft-definition", "haft-sandbox"],
     ),
-    room(
+    member(
         "haft-builtins",
         "the tools that come with haft; the only mailer and HTML reader",
         &["haft-core", "haft-definition", "haft-runtime"],
     ),
-    room("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core", "haft-template"]),
-    room(
+    member("haft-wasm", "the wasm executor; the only wasmtime", &["haft-core", "haft-template"]),
+    member(
         "haft-mcp",
         "MCP client and server over the pipeline; the only rmcp",
         &["haft-core", "haft-template", "haft-definition", "haft-runtime", "haft-sandbox"],
     ),
-    room(
+    member(
         "haft-store",
         "catalog, ledger, search, secrets, blobs; the only SQL",
         &["haft-core", "haft-definition"],
     ),
-    room("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
-    room("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
-    room(
+    member("haft-workspace", "content-addressed snapshots of folders", &["haft-core"]),
+    member("haft-agent", "model providers, the tool loop, chats, retrieval", &["haft-core", "haft-runtime"]),
+    member(
         "haft-server",
         "REST, MCP server, WebSocket/SSE, embedded UI; the only axum",
         &[
@@ -75,7 +75,7 @@ const HOUSE: &[Room] = &[
             "haft-agent",
         ],
     ),
-    room(
+    member(
         "haft",
         "the embeddable library: Tools, #[tool], middleware, mocks",
         &[
@@ -91,20 +91,20 @@ const HOUSE: &[Room] = &[
         ],
     ),
     // It takes the vocabulary from core until the library `haft`, which hands it on, is built.
-    room(
+    member(
         "haft-cli",
         "the binary `haft`: clap, config, terminal output",
         &["haft", "haft-server", "haft-core", "haft-definition"],
     ),
-    // Beside the house: nothing stands on these.
-    room("haft-testkit", "what tests of several crates need", &["haft-core"]),
-    room(
+    // Support crates: no crate of the product depends on these.
+    member("haft-testkit", "what tests of several crates need", &["haft-core"]),
+    member(
         "haft-bench",
         "benchmarks of haft next to its peers",
         &["haft", "haft-server", "haft-wasm", "haft-runtime", "haft-sandbox", "haft-core"],
     ),
-    room("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
-    room("xtask", "checks of the repository", &[]),
+    member("haft-fuzz", "fuzz targets of the parsers", &["haft-core"]),
+    member("xtask", "checks of the repository", &[]),
 ];
 
 /// The crate that every crate may use in its tests.
@@ -124,43 +124,43 @@ const ONLY: &[(&str, &[&str])] = &[
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 
-/// What the vocabulary never uses: it has no async, no I/O and no clock.
+/// Libraries that core, template and definition never use: they have no async, no I/O and no clock.
 const NEVER_IN_CORE: &[&str] = &["tokio", "reqwest", "hyper", "notify", "tracing-subscriber"];
 
-/// Checks the answer of `cargo metadata --no-deps`.
+/// Checks the output of `cargo metadata --no-deps`.
 pub(crate) fn check(metadata: &Value, workspace: &Path) -> anyhow::Result<Vec<Finding>> {
     let packages =
         metadata.get("packages").and_then(Value::as_array).context("`packages` in the metadata")?;
     let members: Vec<&str> = packages.iter().filter_map(|package| text(package, "name")).collect();
-    let house: HashMap<&str, &Room> = HOUSE.iter().map(|room| (room.name, room)).collect();
+    let table: HashMap<&str, &Member> = MEMBERS.iter().map(|member| (member.name, member)).collect();
     let mut findings = Vec::new();
     for package in packages {
         let name = text(package, "name").context("`name` of a package")?;
         let manifest = Manifest::of(package, workspace);
-        let Some(room) = house.get(name) else {
+        let Some(member) = table.get(name) else {
             findings.push(manifest.finding(
                 &format!("name = \"{name}\""),
                 format!("the crate `{name}` is not in the table of arrows"),
-                "add it to the design and to HOUSE in xtask/src/tidy/arrows.rs, with one sentence of purpose",
+                "add it to the design and to MEMBERS in xtask/src/tidy/arrows.rs, with one sentence of purpose",
             ));
             continue;
         };
         for dependency in package.get("dependencies").and_then(Value::as_array).into_iter().flatten() {
             let to = text(dependency, "name").unwrap_or_default();
             let dev = text(dependency, "kind") == Some("dev");
-            findings.extend(check_arrow(room, to, dev, members.contains(&to), &manifest));
+            findings.extend(check_arrow(member, to, dev, members.contains(&to), &manifest));
         }
     }
     Ok(findings)
 }
 
-fn check_arrow(room: &Room, to: &str, dev: bool, member: bool, manifest: &Manifest) -> Option<Finding> {
-    let from = room.name;
+fn check_arrow(member: &Member, to: &str, dev: bool, is_ours: bool, manifest: &Manifest) -> Option<Finding> {
+    let from = member.name;
     let test_only = dev && to == TESTKIT;
-    if member && !test_only && !room.knows.contains(&to) {
+    if is_ours && !test_only && !member.depends_on.contains(&to) {
         return Some(manifest.finding(
             to,
-            format!("`{from}` ({}) may not know `{to}`", room.purpose),
+            format!("`{from}` ({}) may not depend on `{to}`", member.purpose),
             "move the code to the crate that may, or pass the thing in; a new arrow is a change of the design",
         ));
     }
@@ -172,10 +172,11 @@ fn check_arrow(room: &Room, to: &str, dev: bool, member: bool, manifest: &Manife
             "use it through a type of the crate that has it",
         ));
     }
-    (from == "haft-core" && !dev && NEVER_IN_CORE.contains(&to)).then(|| {
+    let pure = ["haft-core", "haft-template", "haft-definition"].contains(&from);
+    (pure && !dev && NEVER_IN_CORE.contains(&to)).then(|| {
         manifest.finding(
             to,
-            format!("`haft-core` has no async, no I/O and no clock, and so no `{to}`"),
+            format!("`{from}` has no async, no I/O and no clock, and so no `{to}`"),
             "define a trait in core and implement it outside",
         )
     })
@@ -216,12 +217,12 @@ mod tests {
 
     use super::*;
 
-    /// Checks one package `from` with one dependency; all crates of the house are members.
+    /// Checks one package `from` with one dependency; all crates of the table are members.
     fn check_one(from: &str, to: &str, kind: Option<&str>) -> Vec<String> {
-        let mut packages: Vec<Value> = HOUSE
+        let mut packages: Vec<Value> = MEMBERS
             .iter()
-            .filter(|room| room.name != from)
-            .map(|room| json!({"name": room.name, "manifest_path": "/none", "dependencies": []}))
+            .filter(|member| member.name != from)
+            .map(|member| json!({"name": member.name, "manifest_path": "/none", "dependencies": []}))
             .collect();
         packages.push(json!({
             "name": from,
@@ -254,19 +255,19 @@ mod tests {
                 "haft-core",
                 "haft-store",
                 None,
-                "`haft-core` (the vocabulary and its rules; no I/O, no clock, no env) may not know `haft-store`",
+                "`haft-core` (domain types and rules; no I/O, no clock, no env) may not depend on `haft-store`",
             ),
             (
                 "haft-store",
                 "haft-testkit",
                 None,
-                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not know `haft-testkit`",
+                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not depend on `haft-testkit`",
             ),
             (
                 "haft-store",
                 "haft-server",
                 Some("dev"),
-                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not know `haft-server`",
+                "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not depend on `haft-server`",
             ),
             ("haft-server", "sqlx", None, "`sqlx` is for haft-store only, not for `haft-server`"),
             ("haft-server", "sqlx", Some("dev"), "`sqlx` is for haft-store only, not for `haft-server`"),
@@ -284,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_circle() {
-        for room in HOUSE {
-            let mut reached: Vec<&str> = room.knows.to_vec();
+    fn the_table_has_no_cycle() {
+        for member in MEMBERS {
+            let mut reached: Vec<&str> = member.depends_on.to_vec();
             let mut index = 0;
             while let Some(name) = reached.get(index).copied() {
-                assert_ne!(name, room.name, "a circle through {name}");
-                let next = HOUSE.iter().find(|room| room.name == name).unwrap();
-                for known in next.knows {
+                assert_ne!(name, member.name, "a cycle through {name}");
+                let next = MEMBERS.iter().find(|member| member.name == name).unwrap();
+                for known in next.depends_on {
                     if !reached.contains(known) {
                         reached.push(known);
                     }

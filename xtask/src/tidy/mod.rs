@@ -1,6 +1,7 @@
 //! What keeps the house in order: arrows between crates, sizes of files, reasons for exceptions.
 
 mod arrows;
+mod dependencies;
 mod finding;
 mod lock;
 mod run;

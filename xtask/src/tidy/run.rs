@@ -8,14 +8,18 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use super::finding::Finding;
-use super::{arrows, lock, sources};
+use super::{arrows, dependencies, lock, sources};
 
 /// The folders that hold our sources.
 const FOLDERS: [&str; 4] = ["crates", "xtask", "bench", "fuzz"];
 
+/// The platform whose dependencies are checked.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
 /// Checks the repository at `root` against every rule.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
-    let mut findings = arrows::check(&metadata(root)?, root)?;
+    let mut findings = arrows::check(&metadata(root, &["--no-deps"])?, root)?;
+    findings.extend(dependencies::check(&metadata(root, &["--filter-platform", PLATFORM])?, root)?);
     let lock_file = root.join("Cargo.lock");
     let text = fs::read_to_string(&lock_file).with_context(|| format!("read {}", lock_file.display()))?;
     findings.extend(lock::check(&text));
@@ -33,9 +37,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this program asks cargo, it is no part of haft")]
-fn metadata(root: &Path) -> anyhow::Result<Value> {
+fn metadata(root: &Path, options: &[&str]) -> anyhow::Result<Value> {
     let output = Command::new(option_env!("CARGO").unwrap_or("cargo"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .args(options)
         .current_dir(root)
         .output()
         .context("run `cargo metadata`")?;
@@ -44,7 +49,7 @@ fn metadata(root: &Path) -> anyhow::Result<Value> {
 }
 
 /// Collects the Rust files below a folder; generated ones live in `target`.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+pub(super) fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }

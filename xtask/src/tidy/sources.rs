@@ -4,15 +4,15 @@ use super::finding::Finding;
 
 /// The most lines that a file may have.
 const MAX_LINES: usize = 800;
-/// The most lines that a file may have besides its unit tests.
-const MAX_CODE_LINES: usize = 500;
 
 /// Checks one file; `name` is its path from the workspace root.
 pub(crate) fn check(name: &str, text: &str) -> Vec<Finding> {
     let lines: Vec<&str> = text.lines().collect();
     let found = |line: usize, rule: String, remedy| Finding { file: name.to_owned(), line, rule, remedy };
     let mut findings = Vec::new();
-    if let Some((rule, remedy)) = size(name, &lines) {
+    if lines.len() > MAX_LINES {
+        let rule = format!("{} lines; at most {MAX_LINES}", lines.len());
+        let remedy = "does it hold two concepts? Long unit tests go to a sibling `x_tests.rs`";
         findings.push(found(lines.len(), rule, remedy));
     }
     let declares_only = name.ends_with("/mod.rs") || name.ends_with("/lib.rs");
@@ -28,29 +28,6 @@ pub(crate) fn check(name: &str, text: &str) -> Vec<Finding> {
 }
 
 type Broken = (String, &'static str);
-
-fn size(name: &str, lines: &[&str]) -> Option<Broken> {
-    let total = lines.len();
-    if total > MAX_LINES {
-        let remedy = "split it by what a reader looks for; long unit tests go to a sibling `x_tests.rs`";
-        return Some((format!("{total} lines; at most {MAX_LINES}"), remedy));
-    }
-    let tests = name.contains("/tests/") || name.ends_with("_tests.rs");
-    let code = code_lines(lines);
-    (!tests && code > MAX_CODE_LINES).then(|| {
-        let remedy = "split it: one idea, one command, one executor per file";
-        (format!("{code} lines without tests; at most {MAX_CODE_LINES}"), remedy)
-    })
-}
-
-/// Counts the lines above the unit tests.
-fn code_lines(lines: &[&str]) -> usize {
-    let test_part = lines.windows(2).position(|pair| {
-        let [first, second] = pair else { return false };
-        *first == "#[cfg(test)]" && (second.starts_with("mod ") || second.starts_with("#["))
-    });
-    test_part.unwrap_or(lines.len())
-}
 
 fn line_rule(line: &str, rest: &[&str], declares_only: bool) -> Option<Broken> {
     let code = line.trim_start();
@@ -119,15 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn sizes_count_tests_apart() {
-        let code = |lines: usize| "let x = 1;\n".repeat(lines);
-        let tests = |lines: usize| format!("#[cfg(test)]\nmod tests {{\n{}}}\n", code(lines));
-        check_text("crates/a/src/x.rs", &code(500), &[]);
-        check_text("crates/a/src/x.rs", &code(501), &[(501, "501 lines without tests; at most 500")]);
-        check_text("crates/a/src/x.rs", &(code(500) + &tests(290)), &[]);
-        check_text("crates/a/src/x.rs", &(code(500) + &tests(298)), &[(801, "801 lines; at most 800")]);
-        check_text("crates/a/src/x_tests.rs", &code(700), &[]);
-        check_text("crates/a/tests/it/x.rs", &code(801), &[(801, "801 lines; at most 800")]);
+    fn very_long_files_are_reported() {
+        check_text("crates/a/src/x.rs", &"let x = 1;\n".repeat(800), &[]);
+        check_text("crates/a/src/x.rs", &"let x = 1;\n".repeat(801), &[(801, "801 lines; at most 800")]);
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use haft_testkit::soak;
 use serde_json::{Value, json};
 
 use crate::harness::Haft;
 use crate::upstream;
 
-const KILLS: u32 = 50;
+const KILLS: usize = 50;
 const WRITERS: u32 = 4;
 const CALLERS: u32 = 4;
 
@@ -45,12 +46,12 @@ struct Acknowledged {
 }
 
 #[test]
-fn fifty_kills_under_load_lose_nothing() {
+fn kills_under_load_lose_nothing() {
     let haft = Haft::new();
     let api = upstream::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let known = Arc::new(Mutex::new(Acknowledged::default()));
-    for round in 0..KILLS {
+    for round in 0..u32::try_from(soak::rounds(KILLS)).unwrap() {
         let server = haft.serve_with(&[("HAFT_EGRESS_PRIVATE_HOSTS", "127.0.0.1")]);
         let token = std::fs::read_to_string(haft.home().join("tokens")).unwrap().trim().to_owned();
         let client = Client { http: client(), url: server.url.clone(), token };

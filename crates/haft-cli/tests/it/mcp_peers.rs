@@ -1,13 +1,14 @@
 //! Clients that others wrote, against haft: over HTTP and over standard input and output.
 //!
-//! `tools/setup test` installs them; where they are missing, a test says so and passes.
+//! `tools/setup test` installs them.
 
-#![expect(clippy::disallowed_methods, clippy::print_stderr, reason = "programs of others are under test")]
+#![expect(clippy::disallowed_methods, reason = "programs of others are under test")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use haft_testkit::prerequisite::{Prerequisite, skip};
 use serde_json::{Value, json};
 
 use crate::harness::{Haft, Server};
@@ -20,10 +21,11 @@ pub(crate) fn peers() -> PathBuf {
 /// Returns a program of the peers, or says that it is missing.
 pub(crate) fn program(path: &str) -> Option<PathBuf> {
     let program = peers().join(path);
-    if !program.exists() {
-        eprintln!("skipped: `{}` is not there; `tools/setup test` installs it", program.display());
+    if program.exists() {
+        return Some(program);
     }
-    program.exists().then_some(program)
+    skip(Prerequisite::McpPeers, &format!("`{}` is not installed", program.display()));
+    None
 }
 
 pub(crate) fn finish(mut command: Command, haft: &Haft) -> Value {

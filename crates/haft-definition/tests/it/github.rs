@@ -6,16 +6,14 @@ use haft_core::schema::Schema;
 use haft_definition::check;
 use haft_definition::export::{Format, definition, model_name};
 use haft_definition::openapi::{ExistingTool, ImportOptions, MergeStep, merge, read};
+use haft_testkit::prerequisite::{Prerequisite, skip};
 
 /// Reads the document that `tools/setup test` fetches; without it there is nothing to test.
-#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
 fn document() -> Option<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-data/github-openapi.json");
     let text = std::fs::read_to_string(path).ok();
     if text.is_none() {
-        eprintln!(
-            "skipped: the description of GitHub's API is not here; `tools/setup test` fetches it with npm"
-        );
+        skip(Prerequisite::GithubDescription, "the description of GitHub's API has not been fetched");
     }
     text
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use haft_sandbox::{Bind, Command, EngineName, ExitReason, File, Level, Limit, Limits, Sandbox, Settings};
+use haft_testkit::prerequisite::{Prerequisite, skip};
 
 use crate::rig::small;
 
@@ -19,12 +20,11 @@ fn ask(engine: EngineName, arguments: &[&str]) -> Option<Output> {
 }
 
 /// Returns the engines that can be tried here.
-#[expect(clippy::print_stdout, reason = "a test that shows nothing says so")]
 fn engines() -> Vec<EngineName> {
     let usable = |engine: &EngineName| {
         let there = ask(*engine, &["image", "inspect", IMAGE]).is_some_and(|output| output.status.success());
         if !there {
-            println!("skipped: {engine} with the image {IMAGE} is not on this machine");
+            skip(Prerequisite::ContainerImage, &format!("{engine} with the image {IMAGE} is not available"));
         }
         there
     };

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use haft_testkit::prerequisite::{Prerequisite, skip};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,7 +49,7 @@ fn run(program: &str, words: &[&str], folder: &Path) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_recorded_does_not_run() {
     let Some(disk) = SmallDisk::mount() else {
-        eprintln!("skipped: a small file system cannot be mounted here; run it as root");
+        skip(Prerequisite::SmallFileSystem, "cannot mount a small file system; run the tests as root");
         return;
     };
     let home = disk.folder.path().to_owned();

@@ -1,5 +1,6 @@
 //! `POST /api/import/openapi`: from a document to tools that are called.
 
+use haft_testkit::prerequisite::{Prerequisite, skip};
 use haft_testkit::upstream::Upstream;
 use haft_testkit::upstream::axum::http::{Method, StatusCode, Uri};
 use haft_testkit::upstream::axum::response::{IntoResponse, Response};
@@ -367,9 +368,7 @@ async fn only_editors_import_and_only_into_open_bundles() {
 async fn operations_of_github_are_called() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-data/github-openapi.json");
     let Ok(text) = std::fs::read_to_string(path) else {
-        eprintln!(
-            "skipped: the description of GitHub's API is not here; `tools/setup test` fetches it with npm"
-        );
+        skip(Prerequisite::GithubDescription, "the description of GitHub's API has not been fetched");
         return;
     };
     let api = anything().await;
