@@ -155,7 +155,7 @@ fn a_program_is_a_command_or_an_argument_list() {
     assert_eq!(exec("  argv: [head, -n, 5, \"{{n}}\"]\n  stdin: a\n  env: {A: b}\n"), "");
     insta::assert_snapshot!(exec("  argv: [ls]\n  command: ls\n"), @"line 6, column 3: `implementation.argv`: expected exactly one of `argv` and `command`");
     insta::assert_snapshot!(exec("  stdin: a\n"), @"line 5, column 3: `implementation.command`: is missing; expected the shell command, or `argv` with the program and its arguments");
-    insta::assert_snapshot!(exec("  argv: ls\n"), @"line 6, column 9: `implementation.argv`: expected a list, found a text");
+    insta::assert_snapshot!(exec("  argv: ls\n"), @"line 6, column 3: `implementation.argv`: expected a list, found a text");
 }
 
 #[test]

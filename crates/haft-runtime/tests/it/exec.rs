@@ -75,7 +75,7 @@ async fn standard_input_and_environment_reach_the_process() {
         tool.as_object_mut().unwrap().extend(program.as_object().unwrap().clone());
         for text in HOSTILE {
             let value = call(tool.clone(), json!({"text": text, "count": 1})).await.unwrap();
-            assert_eq!(value, json!(format!("{text}\n1 ***")), "{tool}");
+            assert_eq!(value, json!(format!("{text}\n1 s3cret")), "{tool}");
         }
     }
     let large = "x".repeat(300_000);

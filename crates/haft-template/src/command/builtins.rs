@@ -85,10 +85,13 @@ impl Scanner<'_> {
                 )));
             }
             "source" | "." => check_source(name, arguments)?,
+            "wait" if !arguments.iter().any(|word| word.prefix.starts_with('-')) => {}
             "read" | "unset" | "getopts" | "wait" | "hash" => return self.check_names(name, arguments),
             "export" | "readonly" | "local" | "declare" | "typeset" => {
                 return self.check_declaration(name, arguments);
             }
+            // Its arguments become `"$@"`.
+            "set" => arguments.iter().for_each(|word| self.carry(word)),
             "printf" => return self.check_printf(arguments),
             "[" | "test" => return check_test(name, arguments),
             _ => {}
@@ -105,8 +108,6 @@ impl Scanner<'_> {
             self.guarded.extend(&word.values);
             self.passes_variables |= word.computed;
         }
-        // `set -- {{x}}` puts them into `"$@"`.
-        arguments.iter().skip(options).for_each(|word| self.carry(word));
     }
 
     /// Checks a builtin whose arguments are names of variables, which the shell evaluates.

@@ -76,8 +76,11 @@ impl Scanner<'_> {
             Some("for" | "select") => self.loop_header()?,
             Some("function") => {
                 self.blanks()?;
-                self.word()?;
+                let name = self.word()?;
                 self.empty_parens()?;
+                if name.literal().is_none() {
+                    return Err(name.rejection("the name of a function has to be literal"));
+                }
             }
             Some("[[") => self.conditional()?,
             Some("coproc") => return Err(word.rejection("`coproc` is unsupported; use a script tool")),
@@ -222,7 +225,7 @@ impl Scanner<'_> {
 
     fn function_definition(&mut self, words: &[Word]) -> ScanResult<()> {
         match words {
-            [name] if name.literal().is_some() && self.empty_parens()? => Ok(()),
+            [name] if name.literal().is_some_and(|name| !name.contains('=')) && self.empty_parens()? => Ok(()),
             _ => self.reject("unexpected `(`: arrays and extended patterns are unsupported in a command with references; quote it, or use a script tool"),
         }
     }

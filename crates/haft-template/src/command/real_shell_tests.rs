@@ -52,12 +52,12 @@ const TEMPLATES: [(&str, Expected); 41] = [
     ("f() { local v=\"$1\"; printf '%s\\0' \"$v\"; }; f -- {{x}}; f a{{x}}", |x| format!("--\0a{x}\0")),
     ("function g { printf '%s\\0' \"$2\"; }\ng -- {{x}}", |x| format!("{x}\0")),
     ("if [[ {{x}} == \"{{x}}\" && ( a{{x}} =~ ^a ) && -n b ]]; then printf yes; fi", |_| "yes".to_owned()),
-    ("v={{x}}; printf '%s\\0' \"${v:-${w}}\" \"${v%%$'never'}\" \"${#v}\" | head -c 0", |_| String::new()),
+    ("v={{x}}; printf '%s\\0' \"${v:-${w}}\" \"${v%%never*}\" \"${#v}\" | head -c 0", |_| String::new()),
     ("export v={{x}}; printf -v w '%s.' \"$v\"; printf '%s' \"${w}\"", |x| format!("{x}.")),
     ("while IFS= read -r line; do printf '%s;' \"$line\"; done <<< {{x}}", |x| {
         x.split('\n').map(|line| format!("{line};")).collect()
     }),
-    ("bash -c 'printf \"%s\\\\0\" \"$1\"' _ {{x}}.", |x| format!("{x}.\0")),
+    ("bash -c 'printf \"%s\\\\0\" \"$1\"' _ a{{x}}", |x| format!("a{x}\0")),
     ("IFS= read -r -d '' v _ <<< {{x}}; printf '%s\\0' \"$v\"", |x| format!("{x}\n\0")),
 ];
 
@@ -280,8 +280,9 @@ fn everyday_commands_pass_each_value_as_one_argument() {
         std::fs::write(&path, "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\"\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
-    for (command, expected) in EVERYDAY {
-        for x in hostile().iter().filter(|x| x.len() < 1000) {
+    for (index, (command, expected)) in EVERYDAY.into_iter().enumerate() {
+        // Every value meets every fourth command.
+        for x in hostile().iter().filter(|x| x.len() < 1000).skip(index % 4).step_by(4) {
             let stdout = match try_run(folder.path(), command, x) {
                 Ok((stdout, _)) => String::from_utf8(stdout).unwrap(),
                 Err(error) => {

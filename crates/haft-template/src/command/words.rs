@@ -321,14 +321,14 @@ impl Scanner<'_> {
         let mut ignored = Word::default();
         loop {
             match self.peek() {
-                Some(SymbolKind::Char('}')) => return self.copy().map(|_| ()),
+                Some(SymbolKind::Char('}')) if ignored.values.is_empty() => return self.copy().map(|_| ()),
                 Some(SymbolKind::Char('\\')) if !self.is_value(1) => self.copy_many(2)?,
                 Some(SymbolKind::Char('$')) => self.dollar(quotes, &mut ignored)?,
                 Some(SymbolKind::Char('`')) => return self.backtick(),
                 Some(SymbolKind::Char('"')) if quotes != Quotes::HereDocument => {
                     self.double_quotes(&mut ignored)?;
                 }
-                Some(SymbolKind::Char('\'' | '"' | '{' | '<' | '>' | '(')) => {
+                Some(SymbolKind::Char('\'' | '"' | '{' | '}' | '<' | '>' | '(')) => {
                     return self.unsupported_parameter();
                 }
                 Some(SymbolKind::Char(_)) => self.copy().map(|_| ())?,
