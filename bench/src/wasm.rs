@@ -113,6 +113,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     let pipeline = Arc::new(Pipeline::new(PipelineParts {
         registry,
         ledger: None,
+        observer: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
         stages: Vec::new(),

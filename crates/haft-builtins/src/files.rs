@@ -154,7 +154,7 @@ impl BuiltIn for AppendFile {
     type Args = AppendArgs;
 
     async fn call(&self, _call: &CallContext, args: AppendArgs) -> Outcome {
-        self.0.append(AppendOptions { path: args.path, content: args.content, most: MAX_LOG_SIZE }).await
+        self.0.append(AppendOptions { path: args.path, content: args.content, max_bytes: MAX_LOG_SIZE }).await
     }
 }
 
@@ -177,6 +177,8 @@ impl BuiltIn for ListFiles {
     type Args = ListArgs;
 
     async fn call(&self, _call: &CallContext, args: ListArgs) -> Outcome {
-        self.0.list(ListOptions { path: args.path, recursive: args.recursive, most: MAX_ENTRIES }).await
+        self.0
+            .list(ListOptions { path: args.path, recursive: args.recursive, max_entries: MAX_ENTRIES })
+            .await
     }
 }

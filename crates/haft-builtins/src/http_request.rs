@@ -142,7 +142,7 @@ fn outgoing(args: &Args) -> Result<OutgoingRequest, CallError> {
     {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
-    Ok(OutgoingRequest { method, url, headers, body, wanted: Vec::new() })
+    Ok(OutgoingRequest { method, url, headers, body, accepted_statuses: Vec::new() })
 }
 
 fn add_query(url: &mut Url, query: &Map<String, Value>) {

@@ -67,11 +67,11 @@ fn faults_are_told_and_work_is_bounded() {
     let large = "x".repeat(1_000_000);
     let copies: Map<String, Value> = (0..100).map(|index| (index.to_string(), json!("$"))).collect();
     for (args, expected) in [
-        (json!({"data": 1, "query": "$["}), "`query`: not a JSONPath"),
-        (json!({"data": 1, "mapping": {"a": {"b": "$.."}}}), "`mapping.b`: not a JSONPath"),
+        (json!({"data": 1, "query": "$["}), "`query`: invalid JSONPath"),
+        (json!({"data": 1, "mapping": {"a": {"b": "$.."}}}), "`mapping.b`: invalid JSONPath"),
         (
             json!({"data": 1, "query": format!("$.{}", "a".repeat(1000))}),
-            "`query`: the path is longer than 1000 bytes",
+            "`query`: the path exceeds the limit of 1000 bytes",
         ),
         (json!({"data": 1, "mapping": wide}), "`mapping` has more than 200 fields"),
         (json!({"data": 1, "mapping": deep}), "`mapping` is nested deeper than 8 levels"),

@@ -143,7 +143,7 @@ impl Person {
             url,
             headers: HeaderMap::new(),
             body: None,
-            wanted: vec![301, 302, 303, 307],
+            accepted_statuses: vec![301, 302, 303, 307],
         };
         let page = self.egress.send(request).await.map_err(|error| format!("{error:?}"))?;
         let back = page.headers().get("location").ok_or("the page leads nowhere")?.to_str()?;

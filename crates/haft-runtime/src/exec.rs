@@ -17,7 +17,7 @@ use haft_sandbox::Input;
 use haft_template::{ExecInvocation, ExecTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
-use crate::process::{Environment, Job, Processes, Reading, STOPS_WITHIN, check_size, required};
+use crate::process::{BashSource, Environment, Job, Processes, STOP_GRACE, check_size, required};
 
 /// The maximum number of texts of a command with conditions whose syntax is checked.
 const MAX_CHECKED_SCRIPTS: usize = 8;
@@ -47,8 +47,9 @@ impl Executor for ExecExecutor {
                 return Vec::new();
             };
             for text in template.scripts().take(MAX_CHECKED_SCRIPTS) {
-                let reading = Reading { text, field: "implementation.command", what: "command", image: None };
-                let problems = self.processes.examine_bash(&reading).await;
+                let source =
+                    BashSource { text, field: "implementation.command", what: "command", image: None };
+                let problems = self.processes.examine_bash(&source).await;
                 if !problems.is_empty() {
                     return problems;
                 }
@@ -121,6 +122,6 @@ impl Prepared for PreparedExec {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }

@@ -31,7 +31,7 @@ use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::Mcp;
 use crate::means::Means;
-use crate::metrics::{Measure, Metrics};
+use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
 
@@ -109,7 +109,7 @@ impl App {
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let means = Means::new(&settings)?;
-        let Extensions { functions, built_ins, stages: own_stages } = extensions;
+        let Extensions { functions, built_ins, stages } = extensions;
         let Installed { specs, late } = if settings.built_ins.enabled && !settings.mcp.fixtures {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
             let (egress, files) = (means.egress.clone(), Some(means.files.clone()));
@@ -128,8 +128,6 @@ impl App {
         store.set_built_ins(specs).await?;
 
         let metrics = Arc::new(Metrics::default());
-        let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Measure(Arc::clone(&metrics)))];
-        stages.extend(own_stages);
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
@@ -139,6 +137,7 @@ impl App {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
+            observer: Some(metrics.observer()),
             secrets,
             clock: Arc::clone(&clock),
             stages,
@@ -252,7 +251,7 @@ impl App {
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.text(self.registry.snapshot().len())
+        self.metrics.text(self.registry.snapshot().len(), self.pipeline.running())
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -108,7 +108,7 @@ impl App {
     }
 
     async fn idle(&self) {
-        while !self.pipeline().is_idle() {
+        while self.pipeline().running() > 0 {
             tokio::time::sleep(DRAIN_STEP).await;
         }
     }

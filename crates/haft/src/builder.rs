@@ -230,6 +230,7 @@ impl Builder {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(set.registry()),
             ledger: None,
+            observer: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),
             stages,
@@ -245,7 +246,11 @@ fn check_hosts(rules: &EgressRules) -> Result<(), RulesError> {
         [("allowed_hosts", &rules.allowed_hosts), ("private_hosts", &rules.private_hosts)]
     {
         for entry in entries {
-            check_host(entry).map_err(|why| RulesError::Pattern { setting, entry: entry.clone(), why })?;
+            check_host(entry).map_err(|reason| RulesError::Pattern {
+                setting,
+                entry: entry.clone(),
+                reason,
+            })?;
         }
     }
     Ok(())

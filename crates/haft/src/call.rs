@@ -43,7 +43,7 @@ impl Tools {
     pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
         let asked = Asked { args: only_object(args)?, timeout: None, events: None };
         let mut call = self.begin(name, self.wanted(name).await, asked)?;
-        self.pipeline().outcome(&mut call).await
+        self.pipeline().execute(&mut call).await
     }
 
     /// Calls a tool and reads its value as a type.
@@ -89,9 +89,7 @@ impl Tools {
     /// Finds a tool, and compiles it where nobody has called it yet.
     async fn wanted(&self, name: &str) -> Result<ResolvedTool, CallError> {
         let found = self.find(name)?;
-        if !found.entry.is_compiled(MODE.into()) {
-            Box::pin(self.pipeline().compile(&found, MODE)).await;
-        }
+        self.pipeline().compile(&found, MODE).await;
         Ok(found)
     }
 
@@ -201,8 +199,8 @@ impl Call<'_> {
         let Self { tools, name, args, timeout, events } = self;
         let asked = Asked { args: args?, timeout, events };
         let mut call = tools.begin(name, tools.wanted(name).await, asked)?;
-        let outcome = tools.pipeline().outcome(&mut call).await;
-        Ok(Reply { id: call.id(), duration: call.took(), outcome })
+        let outcome = tools.pipeline().execute(&mut call).await;
+        Ok(Reply { id: call.id(), duration: call.elapsed(), outcome })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_core::Clock as _;
-use haft_core::catalog::{Change, ChangeSink as _, FileForm, UnreadableFile};
+use haft_core::catalog::{Change, FileForm, UnreadableFile};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, join};
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
@@ -50,7 +50,7 @@ impl ToolSet {
         self.add(reading)
             .map_err(|reason| vec![Problem::new("name", "duplicate", format!("`{name}`: {reason}"))])?;
         let snapshot = self.registry().snapshot();
-        let entry = snapshot.only(&self.bundle.tenant, &name);
+        let entry = snapshot.unique(&self.bundle.tenant, &name);
         let place = |_: Option<&Path>, problems: &mut [Problem]| dialect::place(text, form, problems);
         let not_ready = entry.and_then(|entry| fault_of(entry, place));
         Ok(Loaded { name, warnings, not_ready })
@@ -79,7 +79,7 @@ impl ToolSet {
     /// Says which of these tools cannot run.
     fn faults_of(&self, names: &[String]) -> Vec<Fault> {
         let snapshot = self.registry().snapshot();
-        let entries = names.iter().filter_map(|name| snapshot.only(&self.bundle.tenant, name));
+        let entries = names.iter().filter_map(|name| snapshot.unique(&self.bundle.tenant, name));
         entries.filter_map(|entry| fault_of(entry, in_file)).collect()
     }
 
@@ -259,7 +259,7 @@ impl Update<'_> {
     }
 
     fn apply(self) {
-        self.set.registry().apply(self.changes);
+        self.set.registry().apply_verified(self.changes);
     }
 }
 

@@ -193,7 +193,7 @@ async fn over_real_tools_arguments_and_values_are_checked() {
 
     not expected:
       `find` with {"id":"x"}
-        it was refused: the arguments do not fit the schema: /id: "x" is not of type "integer"
+        it was refused: invalid arguments: /id: "x" is not of type "integer"
       `absent` with {}
         it was refused: there is no tool `absent`
       `mail` with {"id":3}
@@ -226,9 +226,9 @@ async fn a_refusal_may_be_expected() {
 
     not expected:
       `find` with {"id":"z"}
-        it was refused: the arguments do not fit the schema: /id: "z" is not of type "integer"
+        it was refused: invalid arguments: /id: "z" is not of type "integer"
       `mail` with {}
-        it was refused: the arguments do not fit the schema: "id" is a required property
+        it was refused: invalid arguments: "id" is a required property
     "#);
 }
 

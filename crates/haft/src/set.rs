@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Change, ChangeSink as _};
+use haft_core::catalog::Change;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -69,7 +69,7 @@ impl ToolSet {
         let functions = Functions::default();
         let registry = Arc::new(Registry::new(resources.executors(functions.clone())));
         let bundle = bundle(SystemClock.now());
-        registry.apply(vec![Change::Bundle(bundle.clone())]);
+        registry.apply_verified(vec![Change::Bundle(bundle.clone())]);
         let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
         Self { registry, functions, bundle, caller, max_value_bytes, members: Mutex::default() }
     }
@@ -94,7 +94,7 @@ impl ToolSet {
         self.functions.insert(&def.name, def.function);
         let mut changes = vec![members.insert(self.new_tool(spec, None), Origin::Program)];
         changes.extend(members.users_of(&def.name));
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl ToolSet {
             let tool = Tool { built_in: true, source: Source::BuiltIn, ..self.new_tool(spec, None) };
             changes.push(members.insert(tool, Origin::Program));
         }
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
     }
 
     /// Adds a function that definitions may name, without a tool of its own.
@@ -129,7 +129,7 @@ impl ToolSet {
         self.functions.insert(&def.name, def.function);
         let changes = members.users_of(&def.name);
         members.functions.push(def.name);
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl ToolSet {
             return Err(Reason::Duplicate);
         }
         let change = members.insert(self.tool_of(reading, None), Origin::Text);
-        self.registry.apply(vec![change]);
+        self.registry.apply_verified(vec![change]);
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl ToolSet {
             self.functions.remove(name);
             changes.extend(members.users_of(name));
         }
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
         found
     }
 

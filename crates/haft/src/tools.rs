@@ -54,7 +54,7 @@ use crate::watch::Watch;
 /// let error = tools.execute("greet", json!({})).await.unwrap_err();
 /// assert_eq!(
 ///     error.model_text(),
-///     "Tool call failed: the arguments do not fit the schema: \"name\" is a required property",
+///     "Tool call failed: invalid arguments: \"name\" is a required property",
 /// );
 /// # Ok(())
 /// # }
@@ -313,10 +313,10 @@ impl Tools {
         let snapshot = self.set.registry().current();
         // A name that may be one that a model was told is looked for among those first.
         if !looks_distinct(name)
-            && let Some(entry) = snapshot.only(&self.set.bundle.tenant, name)
+            && let Some(entry) = snapshot.unique(&self.set.bundle.tenant, name)
             && self.allows(entry)
         {
-            return Ok(snapshot.found(entry));
+            return Ok(snapshot.resolved(entry));
         }
         self.search(&snapshot, name)
     }
@@ -324,9 +324,10 @@ impl Tools {
     fn search(&self, snapshot: &Snapshot, name: &str) -> Result<ResolvedTool, CallError> {
         let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
-        let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, Mode::Debug));
+        let found =
+            reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, Mode::Debug));
         match found {
-            Ok(Ok(entry)) if self.allows(entry) => return Ok(snapshot.found(entry)),
+            Ok(Ok(entry)) if self.allows(entry) => return Ok(snapshot.resolved(entry)),
             Ok(Err(error)) if self.lets_through(name) => {
                 let error = CallError::from(error);
                 if error.code != ErrorCode::NotFound {

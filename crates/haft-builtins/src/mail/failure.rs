@@ -19,10 +19,10 @@ const MAX_TOLD: usize = 5;
 /// No address of the server may be connected to.
 pub(super) fn unresolved(error: SendError) -> CallError {
     match error {
-        SendError::Refused(refused) => {
+        SendError::Denied(refused) => {
             refused.to_error().for_model("the mail server is not allowed as a destination")
         }
-        SendError::Connect(why) | SendError::Broken(why) | SendError::Redirect(why) => {
+        SendError::Connect(why) | SendError::Disconnected(why) | SendError::Redirect(why) => {
             CallError::new(ErrorCode::Network, format!("the mail server cannot be reached: {why}"))
                 .for_model("the mail server cannot be reached")
         }

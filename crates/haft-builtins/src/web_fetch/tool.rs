@@ -84,9 +84,9 @@ impl BuiltIn for WebFetch {
             url: address(&args.url)?,
             headers,
             body: None,
-            wanted: Vec::new(),
+            accepted_statuses: Vec::new(),
         };
-        let answer = exchange(&self.0, call, request, MAX_PAGE, OverflowPolicy::Cut).await?;
+        let answer = exchange(&self.0, call, request, MAX_PAGE, OverflowPolicy::Truncate).await?;
         if !answer.status.is_success() {
             return Err(answer.to_error(call).retryable(answer.is_temporary()));
         }

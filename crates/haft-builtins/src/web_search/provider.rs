@@ -89,12 +89,24 @@ impl Provider {
             Provider::Serper => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 let body = Bytes::from(json!({"q": query.text, "num": query.count}).to_string());
-                OutgoingRequest { method: Method::POST, url, headers, body: Some(body), wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::POST,
+                    url,
+                    headers,
+                    body: Some(body),
+                    accepted_statuses: Vec::new(),
+                }
             }
             Provider::Brave => {
                 let count = query.count.min(20).to_string();
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("count", &count);
-                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::GET,
+                    url,
+                    headers,
+                    body: None,
+                    accepted_statuses: Vec::new(),
+                }
             }
             Provider::Searxng => {
                 if !url.path().ends_with("/search") {
@@ -102,7 +114,13 @@ impl Provider {
                     url.set_path(&path);
                 }
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("format", "json");
-                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::GET,
+                    url,
+                    headers,
+                    body: None,
+                    accepted_statuses: Vec::new(),
+                }
             }
         };
         if let Some(key) = key {

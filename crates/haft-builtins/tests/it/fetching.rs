@@ -79,7 +79,7 @@ async fn what_cannot_be_read_is_told() {
     let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
     for (url, code, part) in [
         (upstream.url("/pdf"), ErrorCode::InvalidResponse, "the page is not text but `application/pdf`"),
-        (upstream.url("/gone"), ErrorCode::HttpStatus, "answered 410 Gone"),
+        (upstream.url("/gone"), ErrorCode::HttpStatus, "returned 410 Gone"),
         (upstream.url("/away"), ErrorCode::EgressRefused, "192.168.0.1"),
         ("gopher://x/".to_owned(), ErrorCode::InvalidArguments, "`url` begins with `gopher:`"),
         ("http://[::1]/".to_owned(), ErrorCode::EgressRefused, "loopback"),

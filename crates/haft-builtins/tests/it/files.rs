@@ -44,12 +44,12 @@ async fn nothing_is_added_outside_or_to_what_is_no_file() {
         ("../x", ErrorCode::PathEscapes, "path escapes sandbox"),
         ("/etc/passwd", ErrorCode::PathEscapes, "is an absolute path"),
         ("link", ErrorCode::PathEscapes, "is a symbolic link"),
-        ("out/x", ErrorCode::PathEscapes, "leads out of it"),
+        ("out/x", ErrorCode::PathEscapes, "points outside of the sandbox"),
         ("folder", ErrorCode::ExecutionFailed, "is a folder"),
-        ("missing/deep/../x", ErrorCode::PathEscapes, "has `..` among folders that are still to be made"),
+        ("missing/deep/../x", ErrorCode::PathEscapes, "has `..` below a folder that does not exist"),
         (long, ErrorCode::ExecutionFailed, "too long"),
         ("a\0b", ErrorCode::ExecutionFailed, "NUL"),
-        ("large", ErrorCode::ExecutionFailed, "at most 67108864 are kept in one file"),
+        ("large", ErrorCode::ExecutionFailed, "which exceeds the limit of 67108864"),
     ] {
         let (found, message) = rig.fail("append_file", json!({"path": path, "content": "y"})).await;
         assert!(found == code && message.contains(part), "{path}: {found} {message}");
@@ -59,7 +59,7 @@ async fn nothing_is_added_outside_or_to_what_is_no_file() {
     let (_, message) = Rig::new(&Setup { read_only: true, ..Setup::default() })
         .fail("append_file", json!({"path": "x", "content": "y"}))
         .await;
-    assert_eq!(message, "the sandbox `workspace` is read-only");
+    assert_eq!(message, "sandbox `workspace` is read-only");
 }
 
 #[tokio::test]
@@ -81,9 +81,9 @@ async fn folders_are_listed() {
         all.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["a.txt", "b", "b/c", "b/c/d", "etc"], "a link is not followed");
     for (path, code, part) in [
-        ("..", ErrorCode::PathEscapes, "leads out of it"),
+        ("..", ErrorCode::PathEscapes, "points outside of the sandbox"),
         ("/", ErrorCode::PathEscapes, "is an absolute path"),
-        ("etc", ErrorCode::PathEscapes, "leads out of it"),
+        ("etc", ErrorCode::PathEscapes, "points outside of the sandbox"),
         ("a.txt", ErrorCode::ExecutionFailed, "is not a folder"),
         ("none", ErrorCode::ExecutionFailed, "does not exist"),
     ] {

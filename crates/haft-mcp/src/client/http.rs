@@ -133,13 +133,14 @@ impl Guarded {
         for (name, value) in more {
             put(name.clone(), value)?;
         }
-        let request = OutgoingRequest { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
+        let request =
+            OutgoingRequest { method, url: self.url.clone(), headers, body, accepted_statuses: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
-            let sent = !matches!(error, SendError::Refused(_) | SendError::Connect(_));
+            let sent = !matches!(error, SendError::Denied(_) | SendError::Connect(_));
             let why = match error {
-                SendError::Refused(refused) => refused.to_string(),
+                SendError::Denied(refused) => refused.to_string(),
                 SendError::Connect(why) => format!("no connection: {why}"),
-                SendError::Broken(why) => format!("the connection broke: {why}"),
+                SendError::Disconnected(why) => format!("the connection broke: {why}"),
                 SendError::Redirect(why) => why,
             };
             StreamableHttpError::Client(Failed { why, sent })

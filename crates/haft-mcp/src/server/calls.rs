@@ -141,7 +141,7 @@ impl McpServer {
             events,
             labels: Labels::of_request(seat.request_id.clone()),
         };
-        let tool = CallTarget::Found(self.shared.registry.current().found(entry));
+        let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
         // Boxed, as it is moved on to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
@@ -192,7 +192,7 @@ pub(super) fn wants_lines(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, seat: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
-    let entry = match snapshot.called(&seat.tenant, name, &reference, seat.mode) {
+    let entry = match snapshot.resolve_called(&seat.tenant, name, &reference, seat.mode) {
         Ok(entry) if seat.sees(&entry.tool.bundle) => entry,
         resolved => {
             let within = in_view(snapshot, seat, name);

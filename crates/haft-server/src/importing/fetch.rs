@@ -33,7 +33,8 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
     let most = app.settings().import.max_document_bytes;
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    let request = OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() };
+    let request =
+        OutgoingRequest { method: Method::GET, url, headers, body: None, accepted_statuses: Vec::new() };
     let mut response =
         app.egress().send(request).await.map_err(|error| ApiError::bad_request(words(error)))?;
     if !response.status().is_success() {
@@ -56,8 +57,8 @@ async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
 
 fn words(error: SendError) -> String {
     match error {
-        SendError::Refused(refused) => refused.to_string(),
+        SendError::Denied(refused) => refused.to_string(),
         SendError::Connect(why) => format!("no connection: {why}"),
-        SendError::Broken(why) | SendError::Redirect(why) => why,
+        SendError::Disconnected(why) | SendError::Redirect(why) => why,
     }
 }

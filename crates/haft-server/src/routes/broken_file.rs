@@ -61,7 +61,7 @@ pub(crate) async fn put(
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
     let mended = app.store().mend_file(file.path.clone(), change).await?;
     app.audit(identity, "tool.create", &mended.qualified());
-    let mut view = tool::view(app, identity, mended.id)?;
+    let mut view = tool::view(app, identity, mended.id).await?;
     view.warnings = checked.warnings;
     Ok(success(view).into_response())
 }

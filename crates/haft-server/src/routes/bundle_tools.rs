@@ -57,6 +57,7 @@ pub(crate) async fn get(
     Path(address): Path<Address>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &address)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
@@ -104,7 +105,7 @@ pub(crate) async fn put(
     };
     let tool = app.catalog().create_tool(new).await?;
     app.audit(&identity, "tool.create", &tool.qualified());
-    let mut view = tool::view(&app, &identity, tool.id)?;
+    let mut view = tool::view(&app, &identity, tool.id).await?;
     view.warnings = checked.warnings;
     Ok(created(view))
 }

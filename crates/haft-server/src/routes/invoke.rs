@@ -95,8 +95,8 @@ async fn call_named(
     let mode = mode(app, identity, &call.params)?;
     let snapshot = app.registry().snapshot();
     // What a model was offered under another name is called by that name.
-    let tool = match snapshot.called(&identity.tenant, reference, &named, mode) {
-        Ok(entry) => CallTarget::Found(snapshot.found(entry)),
+    let tool = match snapshot.resolve_called(&identity.tenant, reference, &named, mode) {
+        Ok(entry) => CallTarget::Resolved(snapshot.resolved(entry)),
         Err(_) => CallTarget::Named(named),
     };
     drop(snapshot);

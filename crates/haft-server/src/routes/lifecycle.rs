@@ -27,7 +27,7 @@ async fn step(
     super::bundles::require_open(app, identity, &entry)?;
     let tool = app.catalog().transition(entry.tool.id, step).await?;
     app.audit(identity, action, &tool.qualified());
-    Ok(success(super::tool::view(app, identity, tool.id)?).into_response())
+    Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }
 
 /// Make the newest revision the one that production runs.
@@ -41,6 +41,7 @@ pub(crate) async fn publish(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     if let Some(fault) = entry.fault() {
         let message = format!("`{}` cannot be published: {fault}", entry.qualified);
         return Err(ApiError::new(haft_core::outcome::ErrorCode::NotReady, message));

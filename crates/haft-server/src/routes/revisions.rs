@@ -55,7 +55,7 @@ pub(crate) async fn restore(
     spec.version = entry.tool.spec.version.clone();
     let tool = app.catalog().update_tool(entry.tool.id, spec.into()).await?;
     app.audit(&identity, "tool.restore", &tool.qualified());
-    Ok(success(super::tool::view(&app, &identity, tool.id)?).into_response())
+    Ok(success(super::tool::view(&app, &identity, tool.id).await?).into_response())
 }
 
 /// What differs between two states, field by field.

@@ -52,7 +52,8 @@ pub(crate) async fn search(
     let start = start.saturating_add(usize::try_from(page.skip).unwrap_or(usize::MAX));
 
     let snapshot = app.registry().snapshot();
-    let wanted = |entry: &Entry| include_disabled || (entry.tool.enabled && snapshot.is_open(entry));
+    let wanted =
+        |entry: &Entry| include_disabled || (entry.tool.enabled && snapshot.is_bundle_enabled(entry));
     let found = find(&app, &identity.tenant, query, wanted);
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let tools: Vec<_> = found.iter().skip(start).take(size).map(|entry| ToolView::from(&**entry)).collect();

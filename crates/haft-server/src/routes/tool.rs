@@ -32,11 +32,12 @@ pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Result<Ar
     Ok(Arc::clone(snapshot.resolve(&identity.tenant, &reference)?))
 }
 
-/// Shows a tool as it is now.
-pub(crate) fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
-    let snapshot = app.registry().snapshot();
-    let entry = snapshot.tool(&identity.tenant, id);
-    entry.map(|entry| ToolView::from(&**entry)).ok_or_else(|| ApiError::not_found("tool", &id.to_string()))
+/// Returns the view of a tool, after it is known whether the tool can run.
+pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+    let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
+    let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
+    app.registry().verified(&entry).await;
+    Ok(ToolView::from(&*entry))
 }
 
 /// Show one tool.
@@ -51,6 +52,7 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
@@ -89,7 +91,7 @@ pub(crate) async fn put(
     let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
     let updated = app.catalog().update_tool(tool.id, change).await?;
     app.audit(&identity, "tool.update", &updated.qualified());
-    let mut view = view(&app, &identity, tool.id)?;
+    let mut view = view(&app, &identity, tool.id).await?;
     view.warnings = checked.warnings;
     view.warnings.extend(elsewhere);
     Ok(success(view).into_response())
@@ -131,7 +133,7 @@ pub(crate) async fn switch(
     let Switch { enabled } = body.json()?;
     let tool = app.catalog().enable_tool(entry.tool.id, enabled).await?;
     app.audit(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
-    Ok(success(view(app, identity, tool.id)?).into_response())
+    Ok(success(view(app, identity, tool.id).await?).into_response())
 }
 
 /// What became of a deleted tool.

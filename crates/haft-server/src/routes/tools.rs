@@ -104,7 +104,7 @@ pub(crate) async fn create(
     let text = definition::author_text(&body, &reading);
     let (tool, warnings) = store(&app, &identity, params.get("bundle"), reading, text).await?;
     app.audit(&identity, "tool.create", &tool.qualified());
-    let mut view = super::tool::view(&app, &identity, tool.id)?;
+    let mut view = super::tool::view(&app, &identity, tool.id).await?;
     view.warnings = warnings;
     Ok(created(view))
 }
@@ -213,7 +213,7 @@ impl Filter {
 
     fn fits(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
-        let on = || tool.enabled && snapshot.is_open(entry);
+        let on = || tool.enabled && snapshot.is_bundle_enabled(entry);
         self.sources.contains(&tool.source)
             && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
             && self.status.is_none_or(|status| tool.status == status)

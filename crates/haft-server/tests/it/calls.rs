@@ -278,11 +278,11 @@ async fn the_end_of_the_grace_time_cancels_and_records() {
             (&json!(1), &json!("cancelled"), &json!("cancelled")),
             "{answer}"
         );
-        assert_eq!(call["error"]["message"], "the server shut down before the call was over");
+        assert_eq!(call["error"]["message"], "the server shut down before the call ended");
         assert_eq!(call["error"]["retryable"], retryable);
         assert_eq!(
             (&call["error"]["model_text"], &call["error"]["for_model"]),
-            (&json!("Tool call failed: the server shut down before the call was over"), &json!(null))
+            (&json!("Tool call failed: the server shut down before the call ended"), &json!(null))
         );
     }
 }

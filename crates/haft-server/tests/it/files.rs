@@ -95,10 +95,7 @@ async fn roots_have_names_and_may_be_read_only() {
     let made = server.create(tool("read-other", "other", "file_read")).await;
     assert_eq!(made["ready"], json!(false), "{made}");
     let error = server.get("/api/tools/read-other").await.1["data"]["error"].clone();
-    assert_eq!(
-        error,
-        json!("`implementation.root`: no sandbox is called `other`; there are `outputs`, `data`")
-    );
+    assert_eq!(error, json!("`implementation.root`: unknown sandbox `other`; available: `outputs`, `data`"));
     assert_eq!(server.invoke("write-data", json!({})).await.0, 409);
     server.create(tool("write-out", "outputs", "file_write")).await;
     assert_eq!(server.invoke("write-out", json!({})).await.1["ok"], json!(true));

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, send};
+use crate::harness::{Server, code, function_tool, send};
 
 #[tokio::test]
 async fn the_document_describes_every_route_and_the_page_works_offline() {
@@ -48,6 +48,38 @@ async fn metrics_count_calls() {
     let text = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     assert!(text.contains("haft_calls_total{outcome=\"success\"} 1"), "{text}");
     assert!(text.contains("haft_call_seconds_bucket"), "{text}");
+}
+
+#[tokio::test]
+async fn metrics_count_timeouts_and_disconnected_clients_once() {
+    let server = Server::start().await;
+    let mut slow = function_tool("slow", "sleep");
+    slow["execution"] = json!({"timeout_ms": 50});
+    server.create(slow).await;
+    server.invoke("slow", json!({})).await;
+    server.create(function_tool("endless", "sleep")).await;
+    let mut call = Box::pin(server.invoke("endless", json!({})));
+    let metrics =
+        || async { server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap() };
+    // The client disconnects once the call runs.
+    tokio::select! {
+        _ = &mut call => panic!("the call does not end by itself"),
+        () = async { while !metrics().await.contains("haft_calls_running 1") {} } => {}
+    }
+    drop(call);
+    while !metrics().await.contains("haft_calls_running 0") {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let text = metrics().await;
+    for line in [
+        "haft_calls_total{outcome=\"success\"} 0",
+        "haft_calls_total{outcome=\"error\"} 0",
+        "haft_calls_total{outcome=\"timeout\"} 1",
+        "haft_calls_total{outcome=\"cancelled\"} 1",
+        "haft_call_seconds_count 2",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -72,10 +72,7 @@ async fn seed_1_a_script_reads_a_credential_and_the_network() {
     let (_, answer) = server.invoke("slack-notify", json!({"message": "hello"})).await;
     assert_eq!(answer["ok"], false, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("the tool names `SLACK_WEBHOOK`, and there is no credential of that name"),
-        "{message}"
-    );
+    assert!(message.contains("the tool uses `SLACK_WEBHOOK`, but no such credential exists"), "{message}");
 
     let (status, answer) =
         server.put("/api/credentials/SLACK_WEBHOOK", json!({"value": slack.url("/hook")})).await;
@@ -160,19 +157,19 @@ async fn what_a_script_says_is_kept() {
 async fn values_that_no_process_takes_are_named() {
     let server = Server::start().await;
     let answer = call(&server, "true", json!({"x": "a\u{0}b"})).await;
-    let expected = "`x` contains a NUL character, which no process can be given";
+    let expected = "`x` contains a NUL character, which cannot be passed to a process";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("invalid_arguments", &json!(expected)));
     let long = "x".repeat(200_000);
     let answer = call(&server, "true", json!({"x": long})).await;
-    let expected = "`x` is longer than the 128 KiB that a variable can hold; let the tool read it from the file in HAFT_ARGS_FILE";
+    let expected = "`x` exceeds the limit of 128 KiB for an environment variable; read it from the file in HAFT_ARGS_FILE";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
     let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", json!({"x": long})).await;
     assert_eq!(answer["value"], json!(200_008), "{}", answer["error"]);
 
     let two = json!({"x": "x".repeat(100_000), "y": "y".repeat(100_000)});
     let answer = call(&server, "echo ${#HAFT_ARGS}", two.clone()).await;
-    let expected = "the arguments together are longer than the 128 KiB that a variable can hold, \
-        and the tool reads HAFT_ARGS; let it read the file in HAFT_ARGS_FILE";
+    let expected = "the arguments exceed the limit of 128 KiB for an environment variable, \
+        and the tool reads HAFT_ARGS; read the file in HAFT_ARGS_FILE instead";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
     let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", two.clone()).await;
     assert_eq!(answer["value"], json!(200_015), "{}", answer["error"]);
@@ -187,14 +184,14 @@ async fn limits_are_outcomes_that_say_which() {
     slow["timeout_secs"] = json!(1);
     server.create(slow).await;
     let (_, answer) = server.invoke("slow", json!({})).await;
-    assert_eq!(answer["error"]["message"], "the process took longer than 1s", "{answer}");
+    assert_eq!(answer["error"]["message"], "the process timed out after 1s", "{answer}");
     let (_, shown) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
     assert_eq!(shown["data"]["process"], json!({"limit": "wall_time", "stderr": "begun\n"}));
     let sent = json!({"args": {}, "timeout_ms": 300});
     let (_, answer) = server.post("/api/tools/slow/invoke", sent).await;
     // Whoever notices it first.
     let message = answer["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.ends_with("took longer than 300ms"), "{answer}");
+    assert!(message.ends_with("timed out after 300ms"), "{answer}");
     let answer = call(&server, "exec dd if=/dev/zero of=/dev/null bs=256M count=1", json!({})).await;
     assert_eq!(answer["error"]["details"], json!({"limit": "memory"}), "{answer}");
 }
@@ -284,8 +281,8 @@ async fn an_output_that_is_too_long_is_cut_and_marked() {
 async fn arguments_are_bounded_as_the_definition_says() {
     let server = Server::start().await;
     let answer = call(&server, "wc -c < $HAFT_ARGS_FILE", json!({"x": "x".repeat(2 << 20)})).await;
-    let expected = "the arguments have 2097160 bytes, more than the 1048576 that are allowed; raise \
-                    `execution.limits.max_request_bytes` to allow it";
+    let expected = "the arguments have 2097160 bytes, which exceeds the limit of 1048576; raise \
+                    `execution.limits.max_request_bytes`";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
 }
 

@@ -54,7 +54,7 @@ async fn a_call_that_takes_too_long_ends() {
     let (def, _, dropped) = endless();
     let tools = Tools::builder().tool(def).build().unwrap();
     let error = tools.call("endless").timeout(Duration::from_millis(20)).send().await.unwrap_err();
-    assert_eq!(error.to_string(), "timeout: `endless` took longer than 20ms");
+    assert_eq!(error.to_string(), "timeout: `endless` timed out after 20ms");
     assert!(dropped.load(Ordering::SeqCst));
 }
 

@@ -13,10 +13,7 @@ async fn a_function_is_called_with_checked_arguments() {
     tools.register(greet()).unwrap();
     assert_eq!(tools.execute("greet", json!({"name": "Ada"})).await.unwrap(), "Hello, Ada!");
     let error = tools.execute("greet", json!({"name": 7})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "invalid_arguments: the arguments do not fit the schema: /name: 7 is not of type \"string\""
-    );
+    assert_eq!(error.to_string(), "invalid_arguments: invalid arguments: /name: 7 is not of type \"string\"");
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn the_error_of_too_many_calls_names_the_limit() {
     tools.register(ToolDef::new("pong", ping("ping"))).unwrap();
     let error = tools.execute("ping", ()).await.unwrap_err();
     assert!(!error.retryable);
-    insta::assert_snapshot!(error, @"too_deep: `ping` was not run: 16 calls stand within one another already, which is the most; a tool that calls itself, directly or by way of others, has to come to an end");
+    insta::assert_snapshot!(error, @"too_deep: call depth limit (16) exceeded: `ping` was not run; check whether the tools call each other in a loop");
 }
 
 #[tokio::test(flavor = "multi_thread")]

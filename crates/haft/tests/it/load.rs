@@ -173,11 +173,11 @@ fn one_definition_is_told_of_as_a_folder_is() {
         format!("{}: {}; {not_ready}", loaded.name, warnings.join("; "))
     };
     let of_file = tell(Tools::new().load_file(folder.path().join("say.yaml")).unwrap());
-    insta::assert_snapshot!(of_file, @"say: line 5, column 1: `colour`: is not a known key and is ignored; line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
+    insta::assert_snapshot!(of_file, @"say: line 5, column 1: `colour`: is not a known key and is ignored; line 4, column 33: `implementation.function`: function `missing` is not registered in this program");
     let of_text = tell(Tools::new().load_text(haft::FileForm::Yaml, &text).unwrap());
     assert_eq!(of_text, of_file);
     let report = Tools::new().load_directory(folder.path()).unwrap();
     let path = folder.path().canonicalize().unwrap().join("say.yaml").display().to_string();
-    insta::assert_snapshot!(report.not_ready[0].to_string().replace(&path, "FILE"), @"`say` is not ready: FILE: line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
+    insta::assert_snapshot!(report.not_ready[0].to_string().replace(&path, "FILE"), @"`say` is not ready: FILE: line 4, column 33: `implementation.function`: function `missing` is not registered in this program");
     insta::assert_snapshot!(report.warnings[0].to_string().replace(&path, "FILE"), @"FILE: line 5, column 1: `colour`: is not a known key and is ignored");
 }

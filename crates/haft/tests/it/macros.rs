@@ -121,7 +121,7 @@ async fn arguments_that_do_not_fit_are_refused() {
             "Additional properties are not allowed ('wind' was unexpected)",
         ),
     ] {
-        let text = format!("invalid_arguments: the arguments do not fit the schema: {expected}");
+        let text = format!("invalid_arguments: invalid arguments: {expected}");
         check_error(weather::tool(), args, &text).await;
     }
 }
@@ -154,7 +154,7 @@ async fn one_type_for_all_arguments() {
     check(web_search::tool(), json!({"query": "rust", "limit": 3}), json!("0: rust 3")).await;
     check(find::tool(), json!({"query": "rust"}), json!("rust false")).await;
     let unknown = json!({"query": "rust", "page": 2});
-    let text = "invalid_arguments: the arguments do not fit the schema: Additional properties are not allowed \
+    let text = "invalid_arguments: invalid arguments: Additional properties are not allowed \
                 ('page' was unexpected)";
     check_error(web_search::tool(), unknown, text).await;
     let error = call(web_search::tool(), json!({"query": "rust", "limit": 51})).await.unwrap_err();

@@ -87,7 +87,7 @@ async fn a_function_that_goes_and_comes_takes_its_definitions_along() {
     let fault = tools.faults().remove(0).to_string();
     assert_eq!(
         fault,
-        "`first` is not ready: `implementation.function`: no function `work` is registered in this program"
+        "`first` is not ready: `implementation.function`: function `work` is not registered in this program"
     );
     assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
 
@@ -126,10 +126,7 @@ fn a_set_that_lets_nothing_through_is_refused() {
         build(Tools::builder().sandbox("/nowhere/at/all")),
         "use `/nowhere/at/all` as the sandbox `workspace`: No such file or directory (os error 2)"
     );
-    assert_eq!(
-        build(Tools::builder().read_only("x")),
-        "`x` should be read-only, but no sandbox has that name"
-    );
+    assert_eq!(build(Tools::builder().read_only("x")), "read-only sandbox `x` does not exist");
     assert!(build(Tools::builder().private_hosts(["http://x/"])).contains("private_hosts"));
 }
 

@@ -49,9 +49,9 @@ async fn several_sandboxes_and_one_of_them_read_only() {
     assert_eq!(
         faults,
         [
-            "`lost` is not ready: `implementation.root`: no sandbox is called `nowhere`; there are `workspace`, \
+            "`lost` is not ready: `implementation.root`: unknown sandbox `nowhere`; available: `workspace`, \
              `outputs`, `readonly`",
-            "`spoil` is not ready: `implementation.root`: the sandbox `readonly` is read-only",
+            "`spoil` is not ready: `implementation.root`: sandbox `readonly` is read-only",
         ]
     );
 }

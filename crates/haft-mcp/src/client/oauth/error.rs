@@ -51,9 +51,9 @@ impl OAuthError {
 
     pub(super) fn unsent(address: &str, error: SendError) -> Self {
         let why = match error {
-            SendError::Refused(refused) => refused.to_string(),
+            SendError::Denied(refused) => refused.to_string(),
             SendError::Connect(why) => format!("no connection: {why}"),
-            SendError::Broken(why) => format!("the connection broke: {why}"),
+            SendError::Disconnected(why) => format!("the connection broke: {why}"),
             SendError::Redirect(why) => why,
         };
         Self::Unreachable { address: address.to_owned(), why }

@@ -41,8 +41,13 @@ pub(super) async fn document(egress: &Egress, url: &Url) -> Result<Option<Value>
         HeaderName::from_static("mcp-protocol-version"),
         HeaderValue::from_static(super::super::NEWEST_PROTOCOL),
     );
-    let request =
-        OutgoingRequest { method: Method::GET, url: url.clone(), headers, body: None, wanted: Vec::new() };
+    let request = OutgoingRequest {
+        method: Method::GET,
+        url: url.clone(),
+        headers,
+        body: None,
+        accepted_statuses: Vec::new(),
+    };
     let (status, body) = answer(egress, url, request).await?;
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let (address, status) = (shown(url), status.as_u16());
@@ -73,7 +78,7 @@ pub(super) async fn send(egress: &Egress, sent: Sent<'_>) -> Result<Value, OAuth
         headers,
         body: Some(sent.body.into()),
         // What is sent is for this address alone.
-        wanted: REDIRECTS.to_vec(),
+        accepted_statuses: REDIRECTS.to_vec(),
     };
     let (status, body) = answer(egress, sent.url, request).await?;
     let address = shown(sent.url);

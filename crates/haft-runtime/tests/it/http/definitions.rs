@@ -25,11 +25,11 @@ fn every_problem_is_named() {
     `implementation.auth.algorithm`: is not one of sha256, sha512 (invalid_value)
     `implementation.auth.encoding`: is not one of hex, base64 (invalid_value)
     `implementation.timeout_ms`: is no time at all; leave it out for the default (invalid_value)
-    `implementation.auth.sign`: use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
+    `implementation.auth.sign`: unknown placeholder; use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
     `implementation.query.q`: at character 1: no earlier step is named `x` (invalid_template)
-    `implementation.headers.X-A`: a header takes visible ASCII characters only (invalid_header)
+    `implementation.headers.X-A`: a header value must consist of visible ASCII characters (invalid_header)
     `implementation.body.deep[0].v`: at character 1: missing name between the braces (invalid_template)
-    `implementation.extract`: not a JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
+    `implementation.extract`: invalid JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
     ");
 }
 
@@ -60,7 +60,7 @@ fn urls_and_bodies_and_steps() {
     `implementation.url`: names a user before the host; use `auth` with `type: basic`, `username` and `password` (invalid_url)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.url`: at character 16: `city` is not a declared argument; declare it, or write `${city}` for a secret (invalid_template)
-    `implementation.body`: a structured body is sent as `application/json`, or a map as `application/x-www-form-urlencoded`; for other content types write the body as text (invalid_body)
+    `implementation.body`: a structured body is sent as `application/json`, or an object as `application/x-www-form-urlencoded`; for other content types use a text body (invalid_body)
     `implementation.body`: multipart bodies are not supported (invalid_body)
     `implementation.url`: a URL has no line breaks and no other control characters (invalid_url)
     `implementation.extract`: a JSONPath needs an answer in JSON, but `response` is `text` (invalid_extract)
@@ -74,7 +74,7 @@ fn urls_and_bodies_and_steps() {
 }
 
 #[test]
-fn what_is_allowed_is_allowed_here_too() {
+fn valid_definitions_have_no_problems() {
     let world = World::new();
     let step = |index: usize| json!({"name": format!("s{index}"), "url": "https://x.test"});
     let steps = |count| json!({"steps": (0..count).map(step).collect::<Vec<_>>()});
@@ -85,7 +85,7 @@ fn what_is_allowed_is_allowed_here_too() {
     );
     let spaced = json!({"type": "api_key", "name": "my key", "value": "v", "in": "query"});
     assert_eq!(world.tool(json!({"url": "https://x.test", "auth": spaced})).problems(), Vec::<String>::new());
-    // A fault is told once, by whoever finds it first.
+    // A problem is reported once.
     let dotted =
         json!({"url": "https://x.test/{{.a}}", "body": ["{{.a}}"], "templates": "braces", "method": "PUT"});
     let problems = world.tool(dotted).args(&["a"]).problems();

@@ -171,11 +171,14 @@ pub(super) fn descendants(name: &str) -> Vec<i32> {
 
 /// Waits until none of these processes is left.
 pub(super) async fn none_left(name: &str) {
-    for _ in 0..500 {
-        if descendants(name).is_empty() {
-            return;
-        }
+    until(async || descendants(name).is_empty()).await;
+}
+
+/// Waits until a condition holds.
+pub(super) async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !condition().await {
+        assert!(Instant::now() < deadline, "the condition did not become true in time");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("`{name}` is left: {:?}", descendants(name));
 }

@@ -1,4 +1,4 @@
-//! What a cache holds, bounded in number and in memory; what was asked for longest ago goes first.
+//! The entries of a cache, with limits on number and memory; the least recently used ones are evicted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use tokio::sync::watch;
 
 use super::{Flight, Key};
 
-/// What an entry takes besides its value, roughly: two keys, two nodes.
+/// The approximate memory of an entry besides its value: two keys, two nodes.
 const OVERHEAD: usize = 400;
 
-pub(super) struct Kept {
-    pub(super) most_entries: usize,
-    pub(super) most_bytes: usize,
+pub(super) struct CacheEntries {
+    pub(super) max_entries: usize,
+    pub(super) max_bytes: usize,
     pub(super) flights: HashMap<Key, watch::Receiver<Flight>>,
     entries: HashMap<Key, Entry>,
-    /// Keys by when they were last asked for.
+    /// Keys by their last use.
     order: BTreeMap<u64, Key>,
     bytes: usize,
-    asked: u64,
+    last_use: u64,
 }
 
 struct Entry {
     value: Arc<Value>,
     bytes: usize,
     until: Instant,
-    asked: u64,
+    last_use: u64,
 }
 
-impl Kept {
-    pub(super) fn new(most_entries: usize, most_bytes: usize) -> Self {
+impl CacheEntries {
+    pub(super) fn new(max_entries: usize, max_bytes: usize) -> Self {
         Self {
-            most_entries,
-            most_bytes,
+            max_entries,
+            max_bytes,
             flights: HashMap::new(),
             entries: HashMap::new(),
             order: BTreeMap::new(),
             bytes: 0,
-            asked: 0,
+            last_use: 0,
         }
     }
 
@@ -48,29 +48,29 @@ impl Kept {
             self.remove(key);
             return None;
         }
-        self.asked += 1;
+        self.last_use += 1;
         let entry = self.entries.get_mut(key)?;
-        if let Some(key) = self.order.remove(&entry.asked) {
-            self.order.insert(self.asked, key);
+        if let Some(key) = self.order.remove(&entry.last_use) {
+            self.order.insert(self.last_use, key);
         }
-        entry.asked = self.asked;
+        entry.last_use = self.last_use;
         Some(Arc::clone(&entry.value))
     }
 
     pub(super) fn insert(&mut self, key: Key, value: Arc<Value>, until: Instant) {
         self.remove(&key);
         let bytes = size(&value).saturating_add(OVERHEAD);
-        if bytes > self.most_bytes || self.most_entries == 0 {
+        if bytes > self.max_bytes || self.max_entries == 0 {
             return;
         }
-        while self.entries.len() >= self.most_entries || self.bytes + bytes > self.most_bytes {
+        while self.entries.len() >= self.max_entries || self.bytes + bytes > self.max_bytes {
             let Some(oldest) = self.order.first_key_value().map(|(_, key)| key.clone()) else { break };
             self.remove(&oldest);
         }
-        self.asked += 1;
+        self.last_use += 1;
         self.bytes += bytes;
-        self.order.insert(self.asked, key.clone());
-        self.entries.insert(key, Entry { value, bytes, until, asked: self.asked });
+        self.order.insert(self.last_use, key.clone());
+        self.entries.insert(key, Entry { value, bytes, until, last_use: self.last_use });
     }
 
     pub(super) fn clear(&mut self) {
@@ -81,13 +81,13 @@ impl Kept {
 
     fn remove(&mut self, key: &Key) {
         if let Some(entry) = self.entries.remove(key) {
-            self.order.remove(&entry.asked);
+            self.order.remove(&entry.last_use);
             self.bytes -= entry.bytes;
         }
     }
 }
 
-/// Returns how much memory a value takes, roughly.
+/// Returns the approximate memory of a value.
 fn size(value: &Value) -> usize {
     let mut bytes = 0usize;
     let mut pending = vec![value];
@@ -98,7 +98,7 @@ fn size(value: &Value) -> usize {
             Value::String(text) => bytes += text.capacity(),
             Value::Array(items) => pending.extend(items),
             Value::Object(map) => {
-                // The key, its hash, and its place in the index.
+                // The key, its hash, and its slot in the index.
                 bytes += map.keys().map(|key| key.capacity() + size_of::<String>() + 16).sum::<usize>();
                 pending.extend(map.values());
             }
@@ -120,25 +120,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bounds_hold_and_the_books_balance(
-            most_entries in 0usize..8,
-            most_bytes in 0usize..20_000,
+        fn the_limits_hold_and_the_sums_are_right(
+            max_entries in 0usize..8,
+            max_bytes in 0usize..20_000,
             steps in prop::collection::vec((0u8..20, 0usize..6000, any::<bool>(), 0u64..40), 1..200),
         ) {
-            let mut kept = Kept::new(most_entries, most_bytes);
+            let mut cache = CacheEntries::new(max_entries, max_bytes);
             let mut now = Instant::now();
             for (number, length, write, gap) in steps {
                 now += Duration::from_millis(gap);
                 if write {
                     let value = Arc::new(Value::String("x".repeat(length)));
-                    kept.insert(key(number), value, now + Duration::from_millis(100));
-                } else if kept.get(&key(number), now).is_some() {
-                    let newest = kept.order.last_key_value().map(|(_, key)| key.clone());
+                    cache.insert(key(number), value, now + Duration::from_millis(100));
+                } else if cache.get(&key(number), now).is_some() {
+                    let newest = cache.order.last_key_value().map(|(_, key)| key.clone());
                     prop_assert_eq!(newest, Some(key(number)));
                 }
-                prop_assert!(kept.entries.len() <= most_entries && kept.bytes <= most_bytes);
-                prop_assert_eq!(kept.entries.len(), kept.order.len());
-                prop_assert_eq!(kept.bytes, kept.entries.values().map(|entry| entry.bytes).sum::<usize>());
+                prop_assert!(cache.entries.len() <= max_entries && cache.bytes <= max_bytes);
+                prop_assert_eq!(cache.entries.len(), cache.order.len());
+                prop_assert_eq!(cache.bytes, cache.entries.values().map(|entry| entry.bytes).sum::<usize>());
             }
         }
     }
@@ -147,14 +147,14 @@ mod tests {
     fn what_was_asked_for_longest_ago_goes_first() {
         let now = Instant::now();
         let until = now + Duration::from_secs(1);
-        let mut kept = Kept::new(2, usize::MAX);
+        let mut cache = CacheEntries::new(2, usize::MAX);
         for number in [1, 2] {
-            kept.insert(key(number), Arc::new(Value::from(number)), until);
+            cache.insert(key(number), Arc::new(Value::from(number)), until);
         }
-        assert!(kept.get(&key(1), now).is_some());
-        kept.insert(key(3), Arc::new(Value::Null), until);
-        let there: Vec<_> = (1..=3).map(|number| kept.get(&key(number), now).is_some()).collect();
+        assert!(cache.get(&key(1), now).is_some());
+        cache.insert(key(3), Arc::new(Value::Null), until);
+        let there: Vec<_> = (1..=3).map(|number| cache.get(&key(number), now).is_some()).collect();
         assert_eq!(there, [true, false, true]);
-        assert_eq!(kept.get(&key(1), until), None);
+        assert_eq!(cache.get(&key(1), until), None);
     }
 }

@@ -56,7 +56,9 @@ async fn by_content_type() {
             json!({}),
             "image/png",
             b"\x89PNG\xff",
-            Err("invalid_response final: the answer is binary (`image/png`); only JSON and text are read"),
+            Err(
+                "invalid_response final: the response is binary (`image/png`); only JSON and text are supported",
+            ),
         ),
         (json!({"response": "json"}), "text/plain", b"{\"a\":1}", Ok(json!({"a": 1}))),
         (json!({"response": "text"}), "application/json", b"{\"a\":1}", Ok(json!("{\"a\":1}"))),
@@ -64,14 +66,14 @@ async fn by_content_type() {
             json!({"response": "json"}),
             "text/plain",
             b"",
-            Err("invalid_response final: the answer is empty, but JSON was expected"),
+            Err("invalid_response final: the response is empty; expected JSON"),
         ),
         (
             json!({}),
             "application/json",
             b"{\"a\":",
             Err(
-                "invalid_response final: the answer is not valid JSON: EOF while parsing a value at line 1 column 5",
+                "invalid_response final: the response is not valid JSON: EOF while parsing a value at line 1 column 5",
             ),
         ),
         (json!({"extract": "$.a.b"}), "text/plain", b"{\"a\":{\"b\":7}}", Ok(json!(7))),
@@ -80,7 +82,7 @@ async fn by_content_type() {
             json!({"extract": "$.x"}),
             "application/json",
             b"{}",
-            Err("invalid_response final: `$.x` found nothing in the answer"),
+            Err("invalid_response final: `$.x` matched nothing in the response"),
         ),
         (json!({"extract": "$.x", "error_mode": "empty"}), "application/json", b"{}", Ok(json!(null))),
         (json!({"extract": "id=(\\d+)"}), "text/html", b"<a href='?id=42'>", Ok(json!("42"))),
@@ -99,14 +101,14 @@ async fn by_content_type() {
 }
 
 #[tokio::test]
-async fn gzip_is_unpacked_and_bombs_are_cut_off() {
+async fn gzip_is_decoded_and_bombs_are_rejected() {
     let packed = gzipped("application/json", &gzip(b"{\"a\":[1,2,3]}"));
     assert_eq!(read(json!({}), packed).await, Ok(json!({"a": [1, 2, 3]})));
     let bomb = gzip(&vec![b' '; 50_000_000]);
     assert!(bomb.len() < 100_000);
-    let too_large = Err("too_large final: the answer is larger than 100000 bytes".to_owned());
+    let too_large = Err("too_large final: the response exceeds the limit of 100000 bytes".to_owned());
     assert_eq!(read(json!({}), gzipped("text/plain", &bomb)).await, too_large);
-    let damaged = Err("invalid_response final: the service sent a damaged answer".to_owned());
+    let damaged = Err("invalid_response final: the service sent a corrupt response".to_owned());
     assert_eq!(read(json!({}), gzipped("text/plain", b"this is not gzip at all")).await, damaged);
     let mut flipped = gzip(&(0..9_999_u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>());
     flipped.iter_mut().skip(100).take(50).for_each(|byte| *byte ^= 0x55);
@@ -114,8 +116,8 @@ async fn gzip_is_unpacked_and_bombs_are_cut_off() {
 }
 
 #[tokio::test]
-async fn answers_are_bounded() {
-    let too_large = Err("too_large final: the answer is larger than 100000 bytes".to_owned());
+async fn responses_are_limited() {
+    let too_large = Err("too_large final: the response exceeds the limit of 100000 bytes".to_owned());
     assert_eq!(read(json!({}), answer("text/plain", &vec![b'x'; 100_001])).await, too_large);
     assert_eq!(
         read(json!({}), answer("text/plain", &vec![b'x'; 100_000])).await,
@@ -134,7 +136,7 @@ async fn answers_are_bounded() {
     let deep = "[".repeat(10_000) + &"]".repeat(10_000);
     assert_eq!(
         read(json!({}), answer("application/json", deep.as_bytes())).await.unwrap_err(),
-        "invalid_response final: the answer is nested deeper than 128 levels, the most that are read"
+        "invalid_response final: the nesting depth of the response exceeds the limit of 127"
     );
 
     let endless_headers = Upstream::raw(|mut stream| async move {
@@ -144,13 +146,13 @@ async fn answers_are_bounded() {
     })
     .await
     .unwrap();
-    let broke = "network again: the connection to the service broke";
+    let broke = "network again: the connection to the service was lost";
     assert_eq!(ask(json!({}), &endless_headers).await.unwrap_err(), broke);
 }
 
 #[tokio::test]
 async fn servers_that_misbehave() {
-    let broke = "network again: the connection to the service broke";
+    let broke = "network again: the connection to the service was lost";
     for bytes in [
         &b"\x00\x01\x02 this is not HTTP\r\n\r\n"[..],
         b"",
@@ -165,7 +167,7 @@ async fn servers_that_misbehave() {
         read(json!({}), "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nnot a chunk")
             .await
             .unwrap_err(),
-        "invalid_response final: the service sent a damaged answer"
+        "invalid_response final: the service sent a corrupt response"
     );
     let silent = Upstream::raw(|mut stream| async move {
         haft_testkit::upstream::read_head(&mut stream).await;
@@ -175,7 +177,7 @@ async fn servers_that_misbehave() {
     .unwrap();
     assert_eq!(
         ask(json!({"timeout_ms": 80}), &silent).await.unwrap_err(),
-        "timeout again: the service did not answer within 80ms"
+        "timeout again: the service did not respond within 80ms"
     );
     let stalled = Upstream::raw(|mut stream| async move {
         haft_testkit::upstream::read_head(&mut stream).await;
@@ -186,12 +188,12 @@ async fn servers_that_misbehave() {
     .unwrap();
     assert_eq!(
         ask(json!({"timeout_ms": 80, "method": "POST"}), &stalled).await.unwrap_err(),
-        "timeout final: the service did not answer within 80ms"
+        "timeout final: the service did not respond within 80ms"
     );
 }
 
 #[tokio::test]
-async fn large_answers_are_processed_too() {
+async fn large_responses_are_processed() {
     let items: Vec<_> = (0..40_000).map(|n| json!({"id": n})).collect();
     let body = serde_json::to_vec(&json!({"items": items, "last": {"id": 1}})).unwrap();
     let server = Upstream::bytes(answer("application/json", &body)).await.unwrap();
@@ -202,7 +204,7 @@ async fn large_answers_are_processed_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_packed_as_nobody_asked_is_refused() {
+async fn an_unsupported_content_encoding_is_rejected() {
     let packed = |encoding: &str, status: u16, body: &str| {
         format!(
             "HTTP/1.1 {status} X\r\ncontent-type: text/plain\r\ncontent-encoding: {encoding}\r\n\
@@ -214,15 +216,15 @@ async fn an_answer_that_is_packed_as_nobody_asked_is_refused() {
         assert_eq!(
             read(json!({}), packed(encoding, 200, "????")).await.unwrap_err(),
             format!(
-                "invalid_response final: the answer is compressed as `{encoding}`, which was not offered; only gzip is read"
+                "invalid_response final: the response has the unsupported content encoding `{encoding}`; only gzip is supported"
             )
         );
     }
     assert_eq!(read(json!({}), packed("identity", 200, "plain")).await, Ok(json!("plain")));
     assert_eq!(read(json!({}), packed("br", 200, "")).await, Ok(json!(null)), "nothing is packed");
-    // What nobody can read is not shown.
+    // A body that cannot be decoded is not shown.
     assert_eq!(
         read(json!({}), packed("br", 404, "????")).await.unwrap_err(),
-        "http_status final: the service answered 404 Not Found"
+        "http_status final: the service returned 404 Not Found"
     );
 }

@@ -68,29 +68,29 @@ async fn logged(stage: Logging) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_has_who_and_what_came_of_it() {
+async fn calls_are_logged_with_caller_and_outcome() {
     insta::assert_snapshot!(logged(Logging::new()).await, @r#"
-INFO a call is over tool="user-created:quick@1.0.0" call=… caller="tester" duration_ms=… outcome="ok"
-WARN a call failed tool="user-created:fails@1.0.0" call=… caller="tester" duration_ms=… outcome="execution_failed"
-WARN a call failed tool="user-created:panics@1.0.0" call=… caller="tester" duration_ms=… outcome="panicked"
-WARN a call was given up tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="timeout"
-WARN a call was given up tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="cancelled"
+INFO call completed tool="user-created:quick@1.0.0" call=… caller="tester" duration_ms=… outcome="ok"
+WARN call failed tool="user-created:fails@1.0.0" call=… caller="tester" duration_ms=… outcome="execution_failed"
+WARN call failed tool="user-created:panics@1.0.0" call=… caller="tester" duration_ms=… outcome="panicked"
+WARN call abandoned tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="timeout"
+WARN call abandoned tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="cancelled"
 "#);
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_only_where_asked_bounded_and_masked() {
+async fn logged_values_are_opt_in_truncated_and_masked() {
     insta::assert_snapshot!(logged(Logging::new().with_values(60)).await, @r#"
-INFO a call is over tool="user-created:quick@1.0.0" call=… caller="tester" duration_ms=… outcome="ok" arguments="{\"city\":\"Oslo\",\"login\":{\"password\":\"***\"},\"text\":\"xxxxxxxxxx…" value="{\"city\":\"Oslo\",\"login\":{\"password\":\"***\"},\"text\":\"xxxxxxxxxx…"
-WARN a call failed tool="user-created:fails@1.0.0" call=… caller="tester" duration_ms=… outcome="execution_failed" arguments="{\"api_key\":\"***\"}" error="the disk is full of ***"
-WARN a call failed tool="user-created:panics@1.0.0" call=… caller="tester" duration_ms=… outcome="panicked" arguments="{}" error="the function panicked: broken"
-WARN a call was given up tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="timeout"
-WARN a call was given up tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="cancelled"
+INFO call completed tool="user-created:quick@1.0.0" call=… caller="tester" duration_ms=… outcome="ok" arguments="{\"city\":\"Oslo\",\"login\":{\"password\":\"***\"},\"text\":\"xxxxxxxxxx…" value="{\"city\":\"Oslo\",\"login\":{\"password\":\"***\"},\"text\":\"xxxxxxxxxx…"
+WARN call failed tool="user-created:fails@1.0.0" call=… caller="tester" duration_ms=… outcome="execution_failed" arguments="{\"api_key\":\"***\"}" error="the disk is full of ***"
+WARN call failed tool="user-created:panics@1.0.0" call=… caller="tester" duration_ms=… outcome="panicked" arguments="{}" error="the function panicked: broken"
+WARN call abandoned tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="timeout"
+WARN call abandoned tool="user-created:slow@1.0.0" call=… duration_ms=… outcome="cancelled"
 "#);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_audit_hears_of_every_call_exactly_once() {
+async fn every_call_is_audited_exactly_once() {
     let heard: Arc<Mutex<Vec<AuditedCall>>> = Arc::default();
     let sink = Arc::clone(&heard);
     let audit = Audit::new(move |audited| sink.lock().unwrap().push(audited));
@@ -127,7 +127,7 @@ async fn an_audit_hears_of_every_call_exactly_once() {
 }
 
 #[tokio::test]
-async fn a_sink_that_panics_spoils_no_call() {
+async fn a_panicking_sink_does_not_affect_calls() {
     let rig = Rig::new(vec![Arc::new(Audit::new(|_| panic!("the disk is full")))]);
     rig.tool("quick", json!({})).tool("panics", json!({}));
     assert_eq!(rig.code("quick", json!({})).await, "ok");
