@@ -225,7 +225,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             }
             variables(&wasm.env, checked);
             for (name, text) in &wasm.env {
-                let parsed = Template::parse(Notation::Braces, text, &Scope::of(&spec.input_schema));
+                let parsed = Template::parse(Notation::Braces, text, &Scope::from_schema(&spec.input_schema));
                 checked.errors.extend(
                     parsed
                         .err()
@@ -235,9 +235,8 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             go_templates(spec, checked);
         }
         Implementation::Exec(exec) => {
-            named(&exec.command, "command", checked);
             variables(&exec.env, checked);
-            scripts::command(spec, exec, checked);
+            scripts::exec(spec, exec, checked);
         }
         Implementation::FileRead(file) => {
             named(&file.path, "path", checked);

@@ -253,9 +253,15 @@ fn commands_and_scripts_are_compiled() {
     };
     let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
     assert_eq!(exec("set -o pipefail; curl -s '{{city}}' | jq ."), "");
-    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` is not supported in a command template that has values; write a script");
+    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` may evaluate values as shell code; run the program directly, or use a script tool");
     insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
-    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] `${API_KEY}` is inside single quotes, where the shell does not expand it; use double quotes");
+    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] the shell does not expand `${API_KEY}` in single quotes; use double quotes");
+    let argv = |argv: serde_json::Value| check(json!({ "type": "exec", "argv": argv, "stdin": "{{city}}" }));
+    assert_eq!(argv(json!(["git", "log", "--", "{{city}}"])), "");
+    insta::assert_snapshot!(argv(json!(["{{city}}", "${API_KEY}"])), @r"
+! implementation.argv[0] [invalid_template] the program name has to be literal; make one tool per program
+! implementation.argv[1] [secret_in_argv] arguments are visible in the process list, so `${API_KEY}` is not allowed here; set it in `env`, or use `stdin`
+");
     let script = |body: &str| check(json!({ "type": "script", "runtime": "python", "body": body }));
     insta::assert_snapshot!(script("t = \"${city}\"; u = ${city}"), @r#"
 ! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"

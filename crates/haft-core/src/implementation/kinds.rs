@@ -19,7 +19,7 @@ pub enum Implementation {
     Script(Script),
     /// A WebAssembly component or module.
     Wasm(Wasm),
-    /// A shell command template.
+    /// A program with arguments, or a shell command.
     Exec(Exec),
     /// Reads a file inside a file root.
     FileRead(FileRead),
@@ -218,14 +218,68 @@ pub enum FileAccess {
     Write,
 }
 
-/// A shell command template.
+/// A program that runs as a process of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ExecFields", into = "ExecFields")]
 pub struct Exec {
-    /// The command; values are passed in variables and quoted by their context.
-    pub command: String,
-    /// Further environment variables.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// What to run.
+    pub program: ExecProgram,
+    /// The templates of additional environment variables.
     pub env: BTreeMap<String, String>,
+    /// The template of the text for standard input; `None` means empty.
+    pub stdin: Option<String>,
+}
+
+/// What an `exec` tool runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecProgram {
+    /// A bash command; values travel in environment variables.
+    Command(String),
+    /// The program and its arguments, started without a shell.
+    Argv(Vec<String>),
+}
+
+impl Exec {
+    /// Makes an `exec` implementation without `env` and `stdin`.
+    pub fn new(program: ExecProgram) -> Self {
+        Self { program, env: BTreeMap::new(), stdin: None }
+    }
+}
+
+/// The fields of [`Exec`] as stored and sent.
+#[derive(Serialize, Deserialize)]
+struct ExecFields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stdin: Option<String>,
+}
+
+impl From<Exec> for ExecFields {
+    fn from(Exec { program, env, stdin }: Exec) -> Self {
+        let (command, argv) = match program {
+            ExecProgram::Command(command) => (Some(command), None),
+            ExecProgram::Argv(argv) => (None, Some(argv)),
+        };
+        Self { command, argv, env, stdin }
+    }
+}
+
+impl TryFrom<ExecFields> for Exec {
+    type Error = &'static str;
+
+    fn try_from(ExecFields { command, argv, env, stdin }: ExecFields) -> Result<Self, Self::Error> {
+        let program = match (command, argv) {
+            (Some(command), None) => ExecProgram::Command(command),
+            (None, Some(argv)) => ExecProgram::Argv(argv),
+            _ => return Err("expected exactly one of `argv` and `command`"),
+        };
+        Ok(Self { program, env, stdin })
+    }
 }
 
 /// The encoding of file content.

@@ -8,6 +8,6 @@ pub use http::{
     ResponseEncoding, TextStyle,
 };
 pub use kinds::{
-    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
-    Mcp, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
+    Implementation, Kind, Mcp, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };

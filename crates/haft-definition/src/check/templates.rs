@@ -8,7 +8,7 @@ use super::CheckReport;
 use haft_core::implementation::{Implementation, Kind, Notation};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
-use haft_template::{Scope, overruled};
+use haft_template::{Scope, overridden_defaults};
 
 /// Warns of probable mistakes in templates.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
@@ -26,10 +26,10 @@ fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
     if !has_braces {
         return;
     }
-    let scope = Scope::of(&spec.input_schema);
+    let scope = Scope::from_schema(&spec.input_schema);
     let (mut texts, mut reported) = (Vec::new(), HashSet::new());
     collect(&implementation, &mut texts);
-    for (name, own, declared) in texts.into_iter().flat_map(|text| overruled(text, &scope)) {
+    for (name, own, declared) in texts.into_iter().flat_map(|text| overridden_defaults(text, &scope)) {
         let (own, declared) = (excerpt(&own.to_string(), 40), excerpt(&declared.to_string(), 40));
         if reported.insert((name.clone(), own.clone())) {
             let message = format!(

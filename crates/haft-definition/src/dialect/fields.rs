@@ -246,6 +246,29 @@ impl<'r> Fields<'r> {
         Some(texts)
     }
 
+    /// Takes a list of strings; numbers and booleans are converted.
+    pub(super) fn scalar_texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let items = self.list(key)?;
+        let path = self.path(key);
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            match item {
+                Value::String(text) => texts.push(text),
+                Value::Number(number) => texts.push(number.to_string()),
+                Value::Bool(flag) => texts.push(flag.to_string()),
+                other => {
+                    let hint = if other.is_object() { "; put `{{…}}` in quotes" } else { "" };
+                    self.report.error(
+                        join(&path, &index.to_string()),
+                        "wrong_type",
+                        format!("expected a string, found {}{hint}", describe(&other)),
+                    );
+                }
+            }
+        }
+        Some(texts)
+    }
+
     /// Takes a map of strings; numbers and booleans are converted to strings.
     pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
         let map = self.object(key)?;

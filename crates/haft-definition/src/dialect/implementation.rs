@@ -9,8 +9,8 @@ use super::execution::{self, retry};
 use super::fields::{Fields, unknown};
 use super::http;
 use haft_core::implementation::{
-    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
-    Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
+    Implementation, Kind, Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;
@@ -160,9 +160,26 @@ pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option
 }
 
 fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {
-    let command = fields.required_text("command", "the shell command");
+    let is_given = fields.has("command") || fields.has("argv");
+    let command = fields.text("command");
+    let argv = fields.scalar_texts("argv");
     let env = fields.text_map("env").unwrap_or_default();
-    Some(Implementation::Exec(Exec { command: command?, env }))
+    let stdin = fields.text("stdin");
+    let program = match (command, argv) {
+        (Some(command), None) => ExecProgram::Command(command),
+        (None, Some(argv)) => ExecProgram::Argv(argv),
+        (Some(_), Some(_)) => {
+            fields.error("argv", "conflicting_fields", "expected exactly one of `argv` and `command`");
+            return None;
+        }
+        (None, None) => {
+            if !is_given {
+                fields.missing("command", "the shell command, or `argv` with the program and its arguments");
+            }
+            return None;
+        }
+    };
+    Some(Implementation::Exec(Exec { program, env, stdin }))
 }
 
 fn encoding(fields: &mut Fields<'_>) -> Encoding {

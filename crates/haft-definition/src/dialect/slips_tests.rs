@@ -146,6 +146,19 @@ fn a_colon_in_a_value() {
 }
 
 #[test]
+fn a_program_is_a_command_or_an_argument_list() {
+    let exec = |fields: &str| {
+        all(&format!(
+            "name: t\ndescription: d\nparams: [{{name: n, type: integer}}]\nimplementation:\n  type: exec\n{fields}"
+        ))
+    };
+    assert_eq!(exec("  argv: [head, -n, 5, \"{{n}}\"]\n  stdin: a\n  env: {A: b}\n"), "");
+    insta::assert_snapshot!(exec("  argv: [ls]\n  command: ls\n"), @"line 6, column 3: `implementation.argv`: expected exactly one of `argv` and `command`");
+    insta::assert_snapshot!(exec("  stdin: a\n"), @"line 5, column 3: `implementation.command`: is missing; expected the shell command, or `argv` with the program and its arguments");
+    insta::assert_snapshot!(exec("  argv: ls\n"), @"line 6, column 3: `implementation.argv`: expected a list, found a text");
+}
+
+#[test]
 fn a_pipe_that_hides_a_failure() {
     let exec = |command: &str| {
         let command = serde_json::to_string(command).unwrap();
@@ -153,7 +166,7 @@ fn a_pipe_that_hides_a_failure() {
             "name: t\ndescription: d\nparams: [{{name: url, type: string}}]\nimplementation:\n  type: exec\n  command: {command}\n"
         ))
     };
-    insta::assert_snapshot!(exec("curl -s '{{url}}' | jq ."), @"line 6, column 3: `implementation.command`: of programs in a pipe only the last one decides whether the call failed; begin the command with `set -o pipefail;` to detect failures of the others");
+    insta::assert_snapshot!(exec("curl -s '{{url}}' | jq ."), @"line 6, column 3: `implementation.command`: only the last program of a pipe decides whether the call fails; start the command with `set -o pipefail;` to report failures of the others");
     for command in [
         "set -o pipefail; curl -s '{{url}}' | jq .",
         "echo '{{url | default:x}}'",

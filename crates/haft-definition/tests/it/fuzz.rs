@@ -153,7 +153,7 @@ const TEMPLATE_PIECES: [&str; 24] = [
 fn templates_are_parsed_or_rejected_and_values_stay_values() {
     let scope = {
         let schema = serde_json::json!({"properties": {"x": {"type": "string"}}});
-        let mut scope = Scope::of(&schema);
+        let mut scope = Scope::from_schema(&schema);
         scope.add_step("one");
         scope
     };

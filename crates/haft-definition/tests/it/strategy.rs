@@ -250,6 +250,10 @@ fn http() -> BoxedStrategy<Implementation> {
         .boxed()
 }
 
+fn exec_program() -> BoxedStrategy<ExecProgram> {
+    prop_oneof![text().prop_map(ExecProgram::Command), vec(text(), 0..4).prop_map(ExecProgram::Argv)].boxed()
+}
+
 fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
@@ -265,7 +269,8 @@ fn implementation() -> BoxedStrategy<Implementation> {
                 Implementation::Wasm(Wasm { file, base64, function, env, files })
             }
         ),
-        1 => (text(), texts()).prop_map(|(command, env)| Implementation::Exec(Exec { command, env })),
+        2 => (exec_program(), texts(), of(text()))
+            .prop_map(|(program, env, stdin)| Implementation::Exec(Exec { program, env, stdin })),
         1 => (text(), encoding(), of(text()))
             .prop_map(|(path, encoding, root)| Implementation::FileRead(FileRead { path, encoding, root })),
         1 => (text(), text(), encoding(), of(any::<u32>()), any::<bool>(), of(text())).prop_map(

@@ -26,8 +26,11 @@ use crate::retry;
 ///
 /// [`check`] reports everything that is known without compiling; such errors are not reported here again.
 pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
-    let mut compiler =
-        Compiler { notation: http.templates, scope: Scope::of(&spec.input_schema), problems: Vec::new() };
+    let mut compiler = Compiler {
+        notation: http.templates,
+        scope: Scope::from_schema(&spec.input_schema),
+        problems: Vec::new(),
+    };
     let auth = http.auth.as_ref().and_then(|auth| AuthPlan::compile(&mut compiler, auth));
     let steps: Vec<Step> = if http.steps.is_empty() {
         compiler.step("implementation", "", &http.request).into_iter().collect()

@@ -9,7 +9,8 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{
-    Command, File, Level, Limits, ProcessResult, Sandbox, SandboxError, SandboxLayout, Settings, Stream,
+    Command, File, Input, Level, Limits, ProcessResult, Sandbox, SandboxError, SandboxLayout, Settings,
+    Stream,
 };
 
 use super::slots::ProcessSlots;
@@ -104,12 +105,18 @@ impl Processes {
         Limits { wall, cpu, output, ..self.settings.limits.clone() }
     }
 
-    /// Runs a process and returns its outcome.
+    /// Runs a process without input and returns its outcome.
     pub(crate) async fn run(&self, call: &CallContext, job: Job<'_>) -> Outcome {
+        self.run_with_input(call, job, Input::Empty).await
+    }
+
+    /// Runs a process and returns its outcome.
+    pub(crate) async fn run_with_input(&self, call: &CallContext, job: Job<'_>, input: Input) -> Outcome {
         let _slot = self.slot(Account::of(call)).await;
         let files = job.place.files().to_string_lossy().into_owned();
         let mut command = Command::new(job.place, job.command_line);
         command.env = job.env;
+        command.input = input;
         command.files = job.files;
         command.network = job.spec.network;
         command.image.clone_from(&job.spec.image);

@@ -117,7 +117,7 @@ async fn unsafe_commands_are_rejected_on_save() {
         (problem["field"].as_str().unwrap(), problem["message"].as_str().unwrap()),
         (
             "implementation.command",
-            "at character 7: `eval` is not supported in a command template that has values; write a script"
+            "at character 7: `eval` may evaluate values as shell code; run the program directly, or use a script tool"
         )
     );
     server.create(tool("grep -- '{{x}}' notes.txt")).await;

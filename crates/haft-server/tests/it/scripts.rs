@@ -223,7 +223,7 @@ async fn a_command_that_does_not_parse_is_rejected() {
     let exec = |command: &str| {
         json!({
             "name": "broken", "description": "Runs a command of the tests",
-            "parameters": {"type": "object", "properties": {}},
+            "parameters": {"type": "object", "properties": {"x": {"type": "string"}}},
             "implementation": {"type": "exec", "command": command},
         })
     };
@@ -232,6 +232,8 @@ async fn a_command_that_does_not_parse_is_rejected() {
     let problem = &answer["error"]["details"]["problems"][0];
     assert_eq!(problem["field"], "implementation.command", "{answer}");
     assert!(problem["message"].as_str().unwrap().ends_with("of the command)"), "{answer}");
+    let (status, answer) = server.post("/api/tools", exec("for f in {{x}}; do echo")).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
     server.create(exec("echo whole")).await;
 }
 
@@ -347,6 +349,25 @@ async fn commands_take_values_without_reading_them() {
     let hostile = "'; touch /tmp/x; echo \"$(id)\" `id` \\ \n$HOME";
     let (_, answer) = server.invoke("show", json!({"url": hostile, "filter": hostile})).await;
     assert_eq!(answer["value"], format!("{hostile}|{hostile}"), "{answer}");
+}
+
+#[tokio::test]
+async fn argument_lists_run_without_a_shell() {
+    let server = Server::start().await;
+    let yaml = "name: show\ndescription: Prints its arguments as they are\nparams:\n  - {name: text, type: string}\n  \
+        - {name: count, type: integer, default: -3}\nimplementation:\n  type: exec\n  argv: [printf, \"%s|\", \
+        \"{{count}}\", \"{{text}}\", \"a {{text}}\"]\n  timeout: 60s\n";
+    let request =
+        server.request(reqwest::Method::POST, "/api/tools").header("content-type", "application/yaml");
+    let (status, answer) = crate::harness::send(request.body(yaml)).await;
+    assert_eq!(status, 201, "{answer}");
+    let hostile = "'; touch /tmp/x; echo \"$(id)\" `id` \\ \n$HOME *";
+    let (_, answer) = server.invoke("show", json!({"text": hostile})).await;
+    assert_eq!(answer["value"], format!("-3|{hostile}|a {hostile}|"), "{answer}");
+    let (_, answer) = server.invoke("show", json!({})).await;
+    assert_eq!(answer["value"], "-3|a |", "{answer}");
+    let (_, answer) = server.invoke("show", json!({"text": "-v"})).await;
+    assert_eq!(code(&answer), "template", "{answer}");
 }
 
 #[tokio::test]

@@ -26,9 +26,9 @@ fn every_problem_is_named() {
     `implementation.auth.encoding`: is not one of hex, base64 (invalid_value)
     `implementation.timeout_ms`: must be longer than zero; remove it to use the default (invalid_value)
     `implementation.auth.sign`: unknown placeholder; use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
-    `implementation.query.q`: at character 1: no earlier step is called `x` (invalid_template)
+    `implementation.query.q`: at character 1: no earlier step is named `x` (invalid_template)
     `implementation.headers.X-A`: a header value must consist of visible ASCII characters (invalid_header)
-    `implementation.body.deep[0].v`: at character 1: a name is missing between the braces (invalid_template)
+    `implementation.body.deep[0].v`: at character 1: missing name between the braces (invalid_template)
     `implementation.extract`: invalid JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
     ");
 }
@@ -67,7 +67,7 @@ fn urls_and_bodies_and_steps() {
     `implementation.steps[0].name`: must not contain dots, braces, `$`, `|` or spaces, because later steps refer to it (invalid_name)
     `implementation.steps[1].url`: expected a URL that starts with `http://` or `https://` (missing_field)
     `implementation.steps[2].name`: duplicate step name `c` (duplicate_name)
-    `implementation.steps[2].url`: at character 16: no earlier step is called `d` (invalid_template)
+    `implementation.steps[2].url`: at character 16: no earlier step is named `d` (invalid_template)
     `implementation.auth.client_id`: is empty (missing_field)
     `implementation.auth.token_url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     ");

@@ -154,19 +154,19 @@ async fn urls_queries_and_bodies() {
     sends(
         json!({"url": "/", "headers": {"X-A": "${a}"}}),
         json!({"a": "x\r\nX-Evil: 1"}),
-        "template: the value of `a` does not fit into the header `x-a`: a line break or NUL would start another header",
+        "template: value of `a` is not valid in the header `x-a`: line breaks and NUL are not allowed",
     )
     .await;
     sends(
         json!({"url": "/", "headers": {"X-A": "${BAD}"}}),
         json!({}),
-        "template: the value of `BAD` does not fit into the header `x-a`: a line break or NUL would start another header",
+        "template: value of `BAD` is not valid in the header `x-a`: line breaks and NUL are not allowed",
     )
     .await;
     sends(
         json!({"url": "/${a}"}),
         json!({"a": ".."}),
-        "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path",
+        "template: value of `a` is not valid in the URL: path segments `.` and `..` are not allowed",
     )
     .await;
 }
@@ -191,7 +191,7 @@ async fn lists_and_maps_in_a_path_follow_their_style() {
         let definition = json!({"url": url, "text_styles": {"a": style}});
         sends(definition, args.clone(), &format!("GET {expected}|-|")).await;
     }
-    let dots = "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path";
+    let dots = "template: value of `a` is not valid in the URL: path segments `.` and `..` are not allowed";
     for args in [json!({"a": ["", ""]}), json!({"a": ["."]})] {
         sends(json!({"url": "/p/.${a}/q", "text_styles": {"a": "dot"}}), args, dots).await;
     }
@@ -252,7 +252,7 @@ async fn cookies_and_headers_of_missing_arguments_are_omitted() {
     let refused = World::new().tool(http).args(&["a", "b", "c"]).run(json!({"b": ["x; admin=1"]})).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "template: the value of `b` does not fit into the header `cookie`: a `;` would begin another cookie"
+        "template: value of `b` is not valid in the header `cookie`: `;` would start another cookie"
     );
 }
 
@@ -390,9 +390,6 @@ async fn a_post_without_a_body_sends_its_length() {
 async fn a_missing_secret_is_reported_to_the_operator_only() {
     let world = World::new();
     let error = world.tool(json!({"url": "http://127.0.0.1:1/${NOT_SET}"})).fail(json!({})).await;
-    assert_eq!(
-        brief(&error),
-        "secret_missing final: the tool lacks a credential that its operator has to set"
-    );
+    assert_eq!(brief(&error), "secret_missing final: a credential of this tool is not configured");
     assert!(error.message.contains("`NOT_SET`"));
 }

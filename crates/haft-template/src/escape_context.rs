@@ -1,4 +1,4 @@
-//! Where a text goes, and what that means for the values in it.
+//! Escaping of values by the context of a rendered text.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use super::url_text::{self, UrlState};
 use super::xml_text::XmlState;
 use haft_core::implementation::TextStyle;
 
-/// Where a rendered text goes. It decides how values are escaped.
+/// The context of a rendered text, which decides how values are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EscapeContext<'a> {
-    /// A URL: values are percent-encoded in path, query and fragment; in the authority only the characters of
-    /// a host name are taken; a value cannot make a `.` or `..` segment.
+    /// A URL: values are percent-encoded in path, query and fragment; the authority
+    /// accepts only the characters of a host name; a value cannot form a `.` or `..` segment.
     Url,
-    /// The header of that name: values are visible ASCII, spaces and tabs. Other characters are refused
-    /// rather than encoded, as there is no encoding that every receiver understands.
+    /// The header of that name: values are visible ASCII, spaces and tabs. Other characters are rejected,
+    /// because no encoding of them is understood by every receiver.
     Header(&'a str),
     /// A JSON document as text: inside a string literal values are escaped, outside they are JSON values.
     Json,
@@ -24,7 +24,7 @@ pub enum EscapeContext<'a> {
     Form,
     /// An XML document: values are written as entities.
     Xml,
-    /// Any other text: values stand as they are.
+    /// Any other text: values are not escaped.
     Text,
 }
 
@@ -41,9 +41,9 @@ impl fmt::Display for EscapeContext<'_> {
     }
 }
 
-/// Writes literals and values for one place. Only literals move the state of the place.
+/// Writes literals and values for one context. Only literals change its state.
 pub(super) struct Writer<'a> {
-    place: EscapeContext<'a>,
+    context: EscapeContext<'a>,
     state: State,
     out: String,
 }
@@ -56,18 +56,18 @@ enum State {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(place: EscapeContext<'a>) -> Self {
-        let state = match place {
+    pub(super) fn new(context: EscapeContext<'a>) -> Self {
+        let state = match context {
             EscapeContext::Url => State::Url(UrlState::default()),
             EscapeContext::Json => State::Json(JsonState::default()),
             EscapeContext::Xml => State::Xml(XmlState::default()),
             EscapeContext::Header(_) | EscapeContext::Form | EscapeContext::Text => State::Plain,
         };
-        Self { place, state, out: String::new() }
+        Self { context, state, out: String::new() }
     }
 
-    pub(super) fn place(&self) -> EscapeContext<'a> {
-        self.place
+    pub(super) fn context(&self) -> EscapeContext<'a> {
+        self.context
     }
 
     pub(super) fn literal(&mut self, text: &str) -> Result<(), &'static str> {
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a value; `null` is empty wherever the place allows that.
+    /// Writes a value; `null` is empty wherever the context allows that.
     pub(super) fn value(&mut self, value: &Value) -> Result<(), &'static str> {
         if let State::Json(state) = &self.state
             && state.takes_values()
@@ -95,8 +95,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a list or a map item by item; what separates them stands as it is, so that an item may contain it where
-    /// the place escapes.
+    /// Writes a list or a map item by item. The separator is not escaped; one inside an item is, where the context
+    /// escapes.
     pub(super) fn styled(&mut self, value: &Value, style: TextStyle) -> Result<(), &'static str> {
         let separator = match style {
             TextStyle::Comma | TextStyle::Pairs => ",",
@@ -132,7 +132,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes what stands between the items of a value.
+    /// Writes the separator between the items of a value.
     fn separator(&mut self, text: &str) {
         match &mut self.state {
             State::Url(state) => state.separator(text, &mut self.out),
@@ -140,15 +140,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a text as value.
+    /// Writes a text value.
     pub(super) fn text_value(&mut self, text: &str) -> Result<(), &'static str> {
-        match (&mut self.state, self.place) {
+        match (&mut self.state, self.context) {
             (State::Url(state), _) => state.value(text, &mut self.out),
             (State::Json(state), _) => state.text_value(text, &mut self.out),
             (State::Xml(state), _) => state.value(text, &mut self.out),
             (State::Plain, EscapeContext::Header(name)) => {
                 if !self.out.is_empty() && text.contains(';') && name.eq_ignore_ascii_case("cookie") {
-                    return Err("a `;` would begin another cookie");
+                    return Err("`;` would start another cookie");
                 }
                 header_value(text, &mut self.out)
             }
@@ -170,10 +170,10 @@ impl<'a> Writer<'a> {
 
 fn header_value(text: &str, out: &mut String) -> Result<(), &'static str> {
     if text.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-        return Err("a line break or NUL would start another header");
+        return Err("line breaks and NUL are not allowed");
     }
     if !text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
-        return Err("a header takes visible ASCII characters only");
+        return Err("only visible ASCII characters are allowed");
     }
     out.push_str(text);
     Ok(())
