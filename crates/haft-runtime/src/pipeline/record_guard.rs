@@ -18,7 +18,7 @@ pub(super) struct RecordGuard<'a> {
 }
 
 enum State {
-    Running(Call),
+    Running(Box<Call>),
     /// The permits are held until the record is written: until then the call counts as running.
     Finished(Arc<CallRecord>, Admission),
     Recorded,
@@ -30,13 +30,13 @@ impl<'a> RecordGuard<'a> {
         ledger: Option<&'a Arc<dyn Ledger>>,
         observer: Option<&'a CallObserver>,
     ) -> Self {
-        Self { state: State::Running(call), ledger, observer }
+        Self { state: State::Running(Box::new(call)), ledger, observer }
     }
 
     /// Returns the call while it runs.
     pub(super) fn call(&mut self) -> Option<&mut Call> {
         match &mut self.state {
-            State::Running(call) => Some(call),
+            State::Running(call) => Some(&mut **call),
             State::Finished(..) | State::Recorded => None,
         }
     }

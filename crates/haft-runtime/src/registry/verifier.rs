@@ -1,5 +1,6 @@
 //! Finds out in the background whether changed tools can run.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
@@ -36,7 +37,10 @@ impl Verifier {
         if entries.is_empty() {
             return;
         }
-        let Ok(runtime) = Handle::try_current() else { return self.verify(&entries) };
+        let Ok(runtime) = Handle::try_current() else {
+            self.verify(&entries);
+            return;
+        };
         let mut queue = self.lock();
         queue.entries.extend(entries);
         if !std::mem::replace(&mut queue.is_running, true) {
@@ -55,7 +59,10 @@ impl Verifier {
             if entries.is_empty() {
                 return;
             }
-            self.verify(&entries);
+            // A panic must not end the queue.
+            if catch_unwind(AssertUnwindSafe(|| self.verify(&entries))).is_err() {
+                tracing::error!("verification of a definition panicked");
+            }
         }
     }
 

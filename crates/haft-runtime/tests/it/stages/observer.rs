@@ -1,7 +1,5 @@
 //! The observer receives every call that ran, exactly once, however it ended.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::rig::{Rig, secs};
@@ -29,17 +27,17 @@ async fn a_call_that_times_out_is_observed_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_times_out_in_the_queue_of_its_tool_is_observed_once() {
-    let rig = Arc::new(Rig::new(Vec::new()));
-    rig.tool("slow", json!({"timeout_ms": 5000, "limits": {"max_parallel": 1}}));
-    let call = |seconds: u64| {
-        let rig = Arc::clone(&rig);
-        tokio::spawn(async move { rig.code("slow", json!({ "seconds": seconds })).await })
+    let rig = Rig::new(Vec::new());
+    rig.tool("slow", json!({"timeout_ms": 60_000, "limits": {"max_parallel": 1}}));
+    let second = async {
+        tokio::time::sleep(secs(1)).await;
+        rig.tool("slow", json!({"timeout_ms": 2000, "limits": {"max_parallel": 1}}));
+        let code = rig.code("slow", json!({})).await;
+        (code, rig.runs(), rig.take_observed())
     };
-    let (first, second) = (call(10), call(1));
-    assert_eq!((first.await.unwrap(), second.await.unwrap()), ("timeout", "timeout"));
-    assert_eq!(rig.runs(), 1, "the second one never started");
-    let expected = [("slow".to_owned(), "timeout"), ("slow".to_owned(), "timeout")];
-    assert_eq!(rig.take_observed(), expected);
+    let (first, second) = tokio::join!(rig.code("slow", json!({"seconds": 10})), second);
+    assert_eq!(second, ("timeout", 1, vec![("slow".to_owned(), "timeout")]), "it never started");
+    assert_eq!((first, rig.take_observed()), ("ok", vec![("slow".to_owned(), "ok")]));
 }
 
 #[tokio::test(start_paused = true)]
