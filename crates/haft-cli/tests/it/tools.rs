@@ -268,7 +268,8 @@ fn disabled_tools_do_not_run() {
         assert_ne!(call().code, 0);
         let run = haft.run(&["bundle", "list"]);
         let listed = ok(&run);
-        let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        let rows: Vec<Vec<&str>> =
+            listed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
         assert!(rows.contains(&vec!["NAME", "KIND", "ENABLED"]), "{listed}");
         assert!(rows.contains(&vec!["web", "user", "no"]), "{listed}");
         ok(&haft.run(&["bundle", "enable", "web"]));

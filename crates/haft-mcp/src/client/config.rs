@@ -34,7 +34,7 @@ impl<'a> ConfigRenderer<'a> {
     ) -> Result<String, String> {
         let invalid = |message: String| format!("`{field}`: {message}");
         // In the `Braces` notation `${…}` is always a secret.
-        let template = Template::parse(Notation::Braces, text, &Scope::of(&serde_json::json!({})))
+        let template = Template::parse(Notation::Braces, text, &Scope::from_schema(&serde_json::json!({})))
             .map_err(|error| invalid(error.to_string()))?;
         let mut secrets = BTreeMap::new();
         for name in template.secrets() {

@@ -250,7 +250,8 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Mcp
 
 /// Returns a server with its state; credentials are masked, references to secrets are not.
 fn view(app: &App, server: &McpServer) -> Value {
-    let masked = McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
+    let masked =
+        McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
     let mut view = serde_json::to_value(&masked).unwrap_or_default();
     let state = app.mcp_clients().state(&server.tenant, &server.id);
     let state = state.map_or_else(|| json!({"phase": Phase::Disconnected}), |state| json!(state));

@@ -303,10 +303,7 @@ async fn a_login_callback_is_accepted_once_and_only_with_a_known_state() {
     let state = part(&agree(&server).await, "state");
     let no = format!("{callback}?state={state}&iss={base}&error=access_denied&error_description=%3Cb%3E");
     let (status, page) = visit(&server, &no).await;
-    assert_eq!(
-        (status, page.as_str()),
-        (400, "Login failed: login denied: access_denied: <b>.")
-    );
+    assert_eq!((status, page.as_str()), (400, "Login failed: login denied: access_denied: <b>."));
 }
 
 #[tokio::test]
