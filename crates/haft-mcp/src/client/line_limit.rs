@@ -140,18 +140,18 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimiter<R> {
         let this = &mut *self;
         if !this.pending.is_empty() {
             pass(&mut this.pending, buffer);
-            return Poll::McpTool(Ok(()));
+            return Poll::Ready(Ok(()));
         }
-        let before = buffer.config().len();
+        let before = buffer.filled().len();
         if this.buffered.is_empty() {
             ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
         } else {
             pass(&mut this.buffered, buffer);
         }
-        let new = buffer.config().get(before..).unwrap_or_default();
+        let new = buffer.filled().get(before..).unwrap_or_default();
         this.bytes.fetch_add(u64::try_from(new.len()).unwrap_or(u64::MAX), Ordering::Relaxed);
         if this.length > this.max_bytes.saturating_mul(ABORT_FACTOR) {
-            return Poll::McpTool(Err(io::Error::other("message far above the size limit")));
+            return Poll::Ready(Err(io::Error::other("message far above the size limit")));
         }
         if let Some((end, id)) = this.scan(new) {
             let message = format!("response size limit ({} MiB) exceeded", this.max_bytes >> 20);
@@ -161,7 +161,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimiter<R> {
             this.buffered.splice(..0, rest.iter().copied());
             buffer.set_filled(before + end);
         }
-        Poll::McpTool(Ok(()))
+        Poll::Ready(Ok(()))
     }
 }
 

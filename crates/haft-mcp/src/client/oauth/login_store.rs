@@ -67,7 +67,7 @@ impl Login {
             renew_at: tokens.and_then(|tokens| tokens.renew_at),
             scope: tokens.and_then(|tokens| tokens.scope.clone()),
         };
-        Secret::new(serde_json::to_string(&stored).unwrap_or_destore_error())
+        Secret::new(serde_json::to_string(&stored).unwrap_or_default())
     }
 
     fn from_stored(text: &Secret) -> Option<Self> {
