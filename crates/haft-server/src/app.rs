@@ -15,6 +15,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
 use haft_mcp::client::McpClients;
+use haft_mcp::server::ProtocolExtension;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::RootsError;
@@ -78,6 +79,8 @@ pub struct Extensions {
     pub built_ins: Vec<ToolSpec>,
     /// Stages around every call, outermost first, inside the ones of the server.
     pub stages: Vec<Arc<dyn Stage>>,
+    /// Handles MCP requests that haft does not: prompts, resources, requests to the client.
+    pub mcp: Option<Arc<dyn ProtocolExtension>>,
 }
 
 /// An opened installation.
@@ -104,13 +107,12 @@ impl App {
 
     /// Opens an installation with a program's own functions and tools.
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
-        let extensions = if settings.mcp.fixtures { fixtures() } else { extensions };
         make_home(&settings)?;
         let local_token = local_token::load_or_make(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let means = Means::new(&settings)?;
-        let Extensions { functions, built_ins, stages } = extensions;
-        let Installed { specs, late } = if settings.built_ins.enabled && !settings.mcp.fixtures {
+        let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
+        let Installed { specs, late } = if settings.built_ins.enabled {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
             let (egress, files) = (means.egress.clone(), Some(means.files.clone()));
             let emails_per_minute = settings.built_ins.emails_per_minute;
@@ -145,7 +147,7 @@ impl App {
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = Mcp::new(&settings, &registry, &pipeline);
+        let mcp = Mcp::new(&settings, &registry, &pipeline, extension);
         let app = Arc::new(Self {
             settings,
             store,
@@ -191,7 +193,7 @@ impl App {
 
     /// Tries the sandbox before the first tool needs it, and says in the log what came of it.
     pub(crate) async fn examine_sandbox(&self) {
-        self.sandbox.verdict(self.sandbox.settings().engine).await;
+        self.sandbox.probe_report(self.sandbox.settings().engine).await;
     }
 
     /// Builds the index of the definitions anew from their files.
@@ -317,13 +319,6 @@ impl App {
             tracing::warn!(error = %error, "usage counters could not be written");
         }
     }
-}
-
-/// What the conformance suite of MCP calls, in place of everything else.
-fn fixtures() -> Extensions {
-    let extensions = Extensions { built_ins: haft_mcp::server::fixtures::specs(), ..Extensions::default() };
-    haft_mcp::server::fixtures::functions(&extensions.functions);
-    extensions
 }
 
 fn make_home(settings: &Settings) -> Result<(), StartError> {

@@ -48,6 +48,9 @@ pub mod settings;
 mod view;
 
 pub use app::{App, Extensions, StartError};
+pub use haft_mcp::server::{
+    ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension,
+};
 pub use haft_runtime::function::Functions;
 pub use local_token::LocalTokenError;
 pub use mcp::{StdioClient, UnknownBundle};

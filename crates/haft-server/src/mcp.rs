@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Caller, Role};
-use haft_mcp::server::{ClientContext, HttpService, McpServer, View};
+use haft_mcp::server::{ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -39,18 +39,23 @@ pub(crate) struct Mcp {
 
 impl Mcp {
     /// Makes the server of these tools.
-    pub(crate) fn new(settings: &Settings, registry: &Arc<Registry>, pipeline: &Arc<Pipeline>) -> Self {
+    pub(crate) fn new(
+        settings: &Settings,
+        registry: &Arc<Registry>,
+        pipeline: &Arc<Pipeline>,
+        extension: Option<Arc<dyn ProtocolExtension>>,
+    ) -> Self {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
-            fixtures: settings.mcp.fixtures,
+            extension,
             stopping: stopping.clone(),
         };
         let server = McpServer::new(Arc::clone(registry), Arc::clone(pipeline), own);
         let max_bytes = settings.server.max_body_bytes;
         Self {
-            http: server.http(max_bytes),
+            http: HttpService::new(server.clone(), max_bytes),
             server,
             max_bytes,
             pipes: Arc::new(Semaphore::new(MAX_PIPES)),
@@ -75,7 +80,7 @@ impl Mcp {
             body::discard(request).await;
             return self.http.too_large().map(Body::new);
         }
-        self.http.answer(seat, request).await.map(Body::new)
+        self.http.handle(seat, request).await.map(Body::new)
     }
 
     /// Takes the connection of a request over, to carry messages line by line.
@@ -90,7 +95,7 @@ impl Mcp {
             match connection.await {
                 Ok(connection) => {
                     let pipe = tokio::io::split(TokioIo::new(connection));
-                    server.serve_pipe(seat, pipe, max_bytes, ended).await;
+                    haft_mcp::server::serve_lines(&server, seat, pipe, max_bytes, ended).await;
                 }
                 Err(error) => tracing::debug!(error = %error, "an MCP client went before it was connected"),
             }
@@ -105,7 +110,8 @@ impl Mcp {
     /// Serves the one client at the standard input and output of this process.
     pub(crate) async fn serve_stdio(&self, seat: ClientContext) {
         let pipe = haft_mcp::server::stdio();
-        self.server.serve_pipe(seat, pipe, self.max_bytes, self.ended.child_token()).await;
+        let ended = self.ended.child_token();
+        haft_mcp::server::serve_lines(&self.server, seat, pipe, self.max_bytes, ended).await;
     }
 }
 

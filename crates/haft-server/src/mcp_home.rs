@@ -29,7 +29,7 @@ pub(crate) fn clients(
         sandbox: sandbox.clone(),
         egress,
         secrets: Arc::clone(secrets),
-        home: Arc::new(StoredServers(Arc::clone(store))),
+        store: Arc::new(StoredServers(Arc::clone(store))),
     }))
 }
 
@@ -58,7 +58,7 @@ impl App {
     /// Takes the servers that the configuration declares, and forgets those that it no longer does.
     pub(crate) async fn declare_mcp_servers(&self) -> Result<(), StoreError> {
         let settings = &self.settings().mcp;
-        let Some(declared) = settings.servers.as_ref().filter(|_| !settings.fixtures) else { return Ok(()) };
+        let Some(declared) = settings.servers.as_ref() else { return Ok(()) };
         let file = declared.file.display().to_string();
         let mut known = self.store().mcp_servers().await?;
         for server in &declared.servers {
@@ -89,7 +89,7 @@ impl App {
 
     /// Keeps the servers connected as they are configured, until dropped.
     pub(crate) async fn keep_mcp_servers(&self) {
-        self.mcp_clients().follow();
+        self.mcp_clients().connect_all();
         loop {
             if let Err(error) = self.mcp_clients().reload().await {
                 tracing::warn!(%error, "the MCP servers could not be read");

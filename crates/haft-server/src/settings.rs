@@ -93,8 +93,6 @@ pub struct McpSettings {
     pub compact_above: usize,
     /// So does one with tools of more tokens than this, as far as that can be estimated.
     pub compact_above_tokens: usize,
-    /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
-    pub fixtures: bool,
     /// The MCP servers that a file declares; `None` where no file was read, which leaves what is known of it.
     pub servers: Option<DeclaredServers>,
 }
@@ -115,7 +113,6 @@ impl Default for McpSettings {
             public_url: None,
             compact_above: 100,
             compact_above_tokens: 32_000,
-            fixtures: false,
             servers: None,
         }
     }

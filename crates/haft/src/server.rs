@@ -124,6 +124,6 @@ impl Server {
         }
         let mut stages = self.layers;
         stages.reverse();
-        Ok((self.settings, Extensions { functions, built_ins, stages }))
+        Ok((self.settings, Extensions { functions, built_ins, stages, mcp: None }))
     }
 }

@@ -3,26 +3,19 @@
 //! Where a server runs, its own MCP server does the work and this process only carries the bytes: there is one
 //! writer, and a new tool is there at once. Nothing but messages is ever written to stdout.
 
-use std::net::SocketAddr;
-
 use clap::Args;
 use haft_core::name::BundleSlug;
 use haft_core::secret::Secret;
 use haft_server::StdioClient;
-use haft_server::settings::Settings;
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONNECTION, UPGRADE};
-use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpListener;
 use url::Url;
 
-use super::serve::{read_addr, stop_signal};
+use super::serve::stop_signal;
 use crate::client::{open, pipe_client, read_answer, server};
 use crate::context::Context;
-use crate::engine::Engine;
 use crate::error::{ApiError, CliError};
-use crate::logging;
 
 /// Serve the tools to an MCP client over standard input and output
 #[derive(Debug, Args)]
@@ -33,19 +26,10 @@ pub(crate) struct Arguments {
     /// Let the client call tools that need a person's approval
     #[arg(long)]
     elevated: bool,
-    /// Offer what the MCP conformance suite calls, and nothing else; no home folder is opened
-    #[arg(long, conflicts_with_all = ["bundle", "elevated"])]
-    fixtures: bool,
-    /// Offer the fixtures over HTTP at this address, without a token, until a stop signal
-    #[arg(long, value_name = "HOST:PORT", requires = "fixtures", value_parser = read_addr)]
-    addr: Option<SocketAddr>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    if arguments.fixtures {
-        return serve_fixtures(arguments.addr, context).await;
-    }
     match server(context).await? {
         Some((base, token)) => carry(&arguments, base, token).await,
         None => serve(arguments, context).await,
@@ -66,28 +50,6 @@ async fn serve(arguments: Arguments, context: &Context) -> Result<(), CliError> 
             request_id: None,
         }))
     })
-}
-
-/// Serves the fixtures, in a folder that is gone afterwards.
-async fn serve_fixtures(addr: Option<SocketAddr>, context: &Context) -> Result<(), CliError> {
-    let folder = tempfile::tempdir().map_err(CliError::io("make a folder for the fixtures"))?;
-    let mut settings = Settings::for_home(folder.path().to_owned());
-    settings.mcp.fixtures = true;
-    logging::start(&context.quiet(context.resolve()?.log), &context.output);
-    let stop = stop_signal(|| {}).map_err(CliError::io("listen to signals"))?;
-    let Some(addr) = addr else {
-        let client = StdioClient { bundle: Some(BundleSlug::built_in()), elevated: false };
-        // The bundle is there: the fixtures are in it.
-        let _ = Engine::open(settings).await?.serve_stdio(client, stop).await;
-        return Ok(());
-    };
-    let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;
-    let addr = listener.local_addr().map_err(|source| CliError::Listen { addr, source })?;
-    let engine = Engine::open(settings).await?;
-    context.output.data(&json!({"url": format!("http://{addr}/mcp")}), |output| {
-        output.line(&format!("the fixtures are at http://{addr}/mcp"))
-    })?;
-    engine.serve(listener, stop).await.map_err(CliError::io("serve"))
 }
 
 /// Carries messages between the client and the server that runs.

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     mode: Option<Mode>,
 }
 
-pub(super) fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
+fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
     crate::config::parse_addr(text).ok_or("write an address with a port, as in `127.0.0.1:18789`")
 }
 

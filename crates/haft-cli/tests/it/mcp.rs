@@ -76,17 +76,3 @@ fn a_bundle_that_is_not_there_is_an_error() {
         drop(server);
     }
 }
-
-#[test]
-fn fixtures_need_no_home() {
-    let haft = Haft::new();
-    let mut messages = conversation();
-    messages[3]["params"]["name"] = json!("test_simple_text");
-    let (answers, run) = talk(&haft, &["--fixtures"], &messages);
-    assert_eq!(run.code, 0, "{}", run.shown());
-    assert_eq!(
-        answer(&answers, 2)["result"]["content"][0]["text"],
-        "This is a simple text response for testing."
-    );
-    assert!(!haft.home().exists());
-}

@@ -50,6 +50,17 @@ pub(crate) fn python(mode: &str) -> Option<Command> {
 
 const HAFT: &str = env!("CARGO_BIN_EXE_haft");
 
+/// Returns the path of the example `conformance_server`, which `cargo nextest run --workspace` builds.
+fn conformance_server() -> PathBuf {
+    let path = Path::new(HAFT).with_file_name("examples").join("conformance_server");
+    assert!(
+        path.exists(),
+        "`{}` not found; run `cargo build -p haft-server --example conformance_server`",
+        path.display()
+    );
+    path
+}
+
 #[test]
 fn the_python_client_calls_a_tool_in_both_eras_by_both_transports() {
     let haft = with_tool();
@@ -79,7 +90,7 @@ fn the_python_client_gets_every_kind_of_content() {
     let haft = Haft::new();
     for mode in ["legacy", "auto"] {
         let Some(mut command) = python(mode) else { return };
-        command.args(["stdio", "fixtures", HAFT, "mcp", "--fixtures"]);
+        command.args(["stdio", "conformance"]).arg(conformance_server());
         let seen = finish(command, &haft);
         let kinds = |name: &str| {
             let blocks = seen["calls"][name]["content"].as_array().unwrap().clone();

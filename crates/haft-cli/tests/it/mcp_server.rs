@@ -94,14 +94,14 @@ exit code: 5
 ----- stdout
 ----- stderr
 added the MCP server `gone`; asking it for its tools
-error: the MCP server `gone` is not connected: it closed the connection before it had answered; it wrote: bwrap: execvp no-such-program: No such file or directory
+error: MCP server `gone` is not connected: the server closed the connection before responding; stderr: bwrap: execvp no-such-program: No such file or directory
 ");
     insta::assert_snapshot!(shown(&["add", "ends", "--", "python3", PROGRAM, "exit"]), @r"
 exit code: 5
 ----- stdout
 ----- stderr
 added the MCP server `ends`; asking it for its tools
-error: the MCP server `ends` is not connected: it closed the connection before it had answered; it wrote: starting as exit / no configuration found
+error: MCP server `ends` is not connected: the server closed the connection before responding; stderr: starting as exit / no configuration found
 ");
     insta::assert_snapshot!(shown(&["list"]), @r"
 exit code: 0
@@ -133,7 +133,7 @@ exit code: 5
 ----- stdout
 ----- stderr
 added the MCP server `meta`; asking it for its tools
-error: the MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
+error: MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
 ");
     insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"
 exit code: 3

@@ -36,7 +36,7 @@ pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Response {
     let tools = app.registry().snapshot().len();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let engine = app.sandbox().settings().engine;
-    let verdict = app.sandbox().verdict(engine).await;
+    let verdict = app.sandbox().probe_report(engine).await;
     let checks = json!({
         "store": if store { "ok" } else { "not available" },
         "ledger": unrecorded.unwrap_or_else(|| "ok".to_owned()),

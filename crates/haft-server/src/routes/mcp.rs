@@ -9,9 +9,9 @@ use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use haft_core::name::{BundleSlug, TenantId};
+use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
-use haft_core::token::{Caller, Role};
+use haft_core::token::Role;
 use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
@@ -69,9 +69,6 @@ fn wants_pipe(request: &Request) -> bool {
 fn admit(app: &App, request: &Request) -> Result<ClientContext, ApiError> {
     check_host(app, request)?;
     check_origin(app, request)?;
-    if app.settings().mcp.fixtures {
-        return Ok(anyone(app));
-    }
     let identity = identity::authenticate(app, request.headers())?;
     let view = view(app, &identity, request.uri().path())?;
     Ok(seat(app, &identity, view, request))
@@ -90,19 +87,6 @@ fn seat(app: &App, identity: &Identity, view: View, request: &Request) -> Client
         may_call: identity.role >= Role::Caller,
         mode: app.settings().mode,
         view,
-        request_id: request_id::current(),
-    }
-}
-
-/// Whoever comes for the fixtures; there is nothing else to see.
-fn anyone(app: &App) -> ClientContext {
-    ClientContext {
-        tenant: TenantId::default_tenant(),
-        token: "anyone".into(),
-        caller: Caller { name: "anyone".into(), ..Caller::nobody() },
-        may_call: true,
-        mode: app.settings().mode,
-        view: View::Bundle(BundleSlug::built_in()),
         request_id: request_id::current(),
     }
 }

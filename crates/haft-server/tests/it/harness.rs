@@ -53,7 +53,7 @@ impl Server {
         let extensions = Extensions {
             functions: functions(),
             built_ins: vec![built_in("clock"), built_in("hello")],
-            stages: Vec::new(),
+            ..Extensions::default()
         };
         let app = App::open_with(settings, extensions).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -266,7 +266,7 @@ async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
     let server = Server::start().await;
     add(&server, &upstream).await;
     phase(&server, "needs_auth").await;
-    let unknown = "There is no login: this login is not known: it was used already, took too long, or began elsewhere; begin again.";
+    let unknown = "There is no login: unknown login: already used, expired after 10 minutes, or started on another server; log in again.";
     let callback = "/api/mcp-servers/oauth/callback";
     for path in [callback.to_owned(), format!("{callback}?state=guess&code=x"), format!("{callback}?code=x")]
     {
@@ -303,10 +303,7 @@ async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
     let state = part(&agree(&server).await, "state");
     let no = format!("{callback}?state={state}&iss={base}&error=access_denied&error_description=%3Cb%3E");
     let (status, page) = visit(&server, &no).await;
-    assert_eq!(
-        (status, page.as_str()),
-        (400, "There is no login: the login was refused: access_denied: <b>.")
-    );
+    assert_eq!((status, page.as_str()), (400, "There is no login: login denied: access_denied: <b>."));
 }
 
 #[tokio::test]

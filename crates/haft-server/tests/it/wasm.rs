@@ -43,7 +43,7 @@ async fn a_tool_is_created_called_and_refused() {
     let (status, answer) = server.post("/api/tools", math("sub")).await;
     assert_eq!((status, code(&answer)), (400, "invalid_definition"));
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("exports no function `sub`; it exports `add`, `spin`"), "{message}");
+    assert!(message.contains("function `sub` not found; the component exports `add`, `spin`"), "{message}");
     let mut damaged = math("add");
     damaged["implementation"]["base64"] = json!("AGFzbQ==");
     let (status, answer) = server.post("/api/tools", damaged).await;
@@ -128,7 +128,7 @@ async fn the_memory_of_a_guest_is_what_the_settings_say() {
     server.create(grow).await;
     let (_, answer) = server.invoke("grow", json!({})).await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "it needed more memory than the 1 MiB that it may have");
+    assert_eq!(message, "memory limit (1 MiB) exceeded");
 }
 
 /// A component that connects to a port of this machine; it returns 255, or the number of the error.

@@ -220,7 +220,7 @@ async fn a_host_without_python_is_reported() {
         let error = rig.run("pass").await.unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
-            (ErrorCode::NotReady, "the program `python3` was not found in the sandbox"),
+            (ErrorCode::NotReady, "program `python3` not found in the sandbox"),
             "{engine}"
         );
     }

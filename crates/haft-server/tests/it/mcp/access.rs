@@ -44,7 +44,7 @@ async fn a_viewer_sees_tools_and_calls_none() {
         send(modern(&server, "/mcp", &token, "tools/call", json!({"name": "worker", "arguments": {}}))).await;
     assert_eq!(
         call.last()["result"]["content"][0]["text"],
-        "Tool call failed: this token may see tools, but not call them; use one with the role `caller`"
+        "Tool call failed: this token can list tools, but not call them; use a token with the role `caller`"
     );
     assert_eq!(call.last()["result"]["isError"], true);
     assert_eq!(server.get("/api/calls").await.1["data"]["total"], 0);
@@ -116,7 +116,7 @@ async fn what_needs_an_approval_says_what_to_do() {
     let params = || json!({"name": "guarded", "arguments": {}});
     let plain = token_of(&server, "plain", "caller").await;
     let refused = send(modern(&server, "/mcp", &plain, "tools/call", params())).await.last();
-    insta::assert_snapshot!(refused["result"]["content"][0]["text"].as_str().unwrap(), @"Tool call failed: `guarded` needs an approval, which cannot be given here yet: a person has to call it, or an elevated token");
+    insta::assert_snapshot!(refused["result"]["content"][0]["text"].as_str().unwrap(), @"Tool call failed: `guarded` needs approval, which MCP clients cannot request yet: use an elevated token, or ask a person to call it");
     let elevated = send(modern(&server, "/mcp", &server.token, "tools/call", params())).await.last();
     assert_eq!(elevated["result"]["isError"], false, "{elevated}");
     // The elevation can be kept back.

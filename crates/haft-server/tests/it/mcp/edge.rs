@@ -41,8 +41,8 @@ async fn sessions_of_older_versions_take_batches() {
             json!([{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}]);
         assert_eq!(send(session.request(&quiet)).await.status, 202, "{version}");
         for (batch, why) in [
-            (json!([]), "the batch is empty"),
-            (json!(vec![1; 101]), "a batch has at most 100 messages"),
+            (json!([]), "empty batch"),
+            (json!(vec![1; 101]), "batch limit (100 messages) exceeded"),
             (json!([{"jsonrpc": "2.0", "id": 1, "method": "initialize"}]), "`initialize` cannot be part"),
         ] {
             let answer = send(session.request(&batch)).await;
@@ -64,11 +64,11 @@ async fn later_versions_take_none() {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
         let answer = send(session.request(&batch)).await;
         assert_eq!((answer.status, &answer.last()["error"]["code"]), (400, &json!(-32600)), "{answer:?}");
-        assert!(answer.text.contains(&format!("this one speaks {version}")), "{answer:?}");
+        assert!(answer.text.contains(&format!("this session uses {version}")), "{answer:?}");
     }
     let answer = send(request(&server, "/mcp", &server.token, &batch)).await;
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert!(answer.text.contains("none is open here"), "{answer:?}");
+    assert!(answer.text.contains("no session is open"), "{answer:?}");
 }
 
 #[tokio::test]
@@ -78,8 +78,8 @@ async fn headers_agree_with_the_message_in_sessions_too() {
     let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
     for (headers, expected) in [
         (vec![("mcp-method", "tools/call"), ("mcp-name", "worker")], None),
-        (vec![("mcp-name", "other")], Some("`params.name` says `worker`")),
-        (vec![("mcp-method", "tools/list")], Some("`method` says `tools/call`")),
+        (vec![("mcp-name", "other")], Some("`params.name` is `worker`")),
+        (vec![("mcp-method", "tools/list")], Some("`method` is `tools/call`")),
     ] {
         let mut sent = session.request(&call(7, "worker", &json!({})));
         for (name, value) in &headers {
@@ -107,7 +107,7 @@ async fn parameters_that_are_wrong_are_told_as_that() {
                 "`params.level` must be one of `debug`, `info`, `notice`",
             ),
             ("logging/setLevel", json!({}), "`params.level` must be one of"),
-            ("prompts/get", json!({}), "`params` are not those of `prompts/get`"),
+            ("prompts/get", json!({}), "invalid `params` for `prompts/get`"),
         ] {
             let error = session.ask(method, params).await.last()["error"].take();
             assert_eq!(error["code"], -32602, "{version} {method}: {error}");
@@ -133,7 +133,7 @@ async fn a_body_that_breaks_off_is_a_fault_of_the_client() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        assert!(answer.contains("-32700") && answer.contains("ended before all of it"), "{answer}");
+        assert!(answer.contains("-32700") && answer.contains("incomplete request body"), "{answer}");
     }
 }
 

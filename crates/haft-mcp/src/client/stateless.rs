@@ -1,6 +1,5 @@
-//! Calls of servers of the newer kind that are addresses. Such a server keeps no session: a call is one request and its
-//! answer, so whoever calls sends it. rmcp would hand each message from task to task, which takes longer than all else
-//! that haft does for a call.
+//! Calls to stateless HTTP servers (version 2026-07-28). A call is one request and its response, so the caller sends it
+//! directly. rmcp would pass each message between tasks, which takes longer than everything else that haft does for a call.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,34 +23,34 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 use serde_json::Value;
 
-use super::handler::{self, Listener};
-use super::http::{Failed, Guarded};
+use super::handler::{self, NotificationHandler};
+use super::http::{EgressClient, HttpError};
 
-/// Marks an argument of which a server wants a copy in a header; such calls are left to rmcp, which makes it.
-const COPIED: &str = "x-mcp-header";
+/// Marks an argument that is repeated in a header. rmcp makes such calls.
+const HEADER_KEYWORD: &str = "x-mcp-header";
 
-/// Sends calls to one server.
-pub(super) struct Direct {
-    client: Guarded,
+/// Sends calls to one stateless server.
+pub(super) struct StatelessCaller {
+    client: EgressClient,
     url: Arc<str>,
     headers: HashMap<HeaderName, HeaderValue>,
-    /// What every request says of this client.
+    /// The metadata of every request.
     meta: RequestMetaObject,
     requests: AtomicU64,
-    listener: Listener,
-    /// The tools whose calls need nothing special.
-    plain: RwLock<HashSet<String>>,
+    handler: NotificationHandler,
+    /// The tools that can be called directly.
+    supported: RwLock<HashSet<String>>,
 }
 
-impl Direct {
+impl StatelessCaller {
     pub(super) fn new(
-        client: Guarded,
+        client: EgressClient,
         url: &str,
         version: &ProtocolVersion,
-        listener: Listener,
+        handler: NotificationHandler,
     ) -> Result<Self, http::Error> {
         let mut meta = RequestMetaObject::new();
-        let ClientConfig { capabilities, client_info, .. } = handler::described();
+        let ClientConfig { capabilities, client_info, .. } = handler::client_config();
         meta.set_protocol_version(version.clone());
         meta.set_client_info(client_info);
         meta.set_client_capabilities(capabilities);
@@ -61,36 +60,37 @@ impl Direct {
         {
             headers.insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
         }
-        let (requests, plain) = (AtomicU64::default(), RwLock::default());
-        Ok(Self { client, url: url.into(), headers, meta, requests, listener, plain })
+        let (requests, supported) = (AtomicU64::default(), RwLock::default());
+        Ok(Self { client, url: url.into(), headers, meta, requests, handler, supported })
     }
 
-    /// Learns which tools there are.
-    pub(super) fn learn(&self, listed: &[ListedTool]) {
-        let plain = listed.iter().filter(|tool| is_plain(tool)).map(|tool| tool.name.clone()).collect();
-        *self.plain.write().unwrap_or_else(PoisonError::into_inner) = plain;
+    /// Sets the tools of the server.
+    pub(super) fn set_tools(&self, tools: &[ListedTool]) {
+        let supported =
+            tools.iter().filter(|tool| is_supported(tool)).map(|tool| tool.name.clone()).collect();
+        *self.supported.write().unwrap_or_else(PoisonError::into_inner) = supported;
     }
 
-    /// Tells whether a tool may be called in this way.
-    pub(super) fn takes(&self, tool: &str) -> bool {
-        self.plain.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
+    /// Returns whether a tool can be called directly.
+    pub(super) fn supports(&self, tool: &str) -> bool {
+        self.supported.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
     }
 
-    /// Calls a tool. Dropping the future closes the connection, by which the server learns that nobody waits.
+    /// Calls a tool. Dropping the future closes the connection, which cancels the call.
     pub(super) async fn call(
         &self,
         request: CallToolRequest,
         events: Option<&Arc<dyn EventSink>>,
     ) -> Result<ServerResult, ServiceError> {
-        let answer = self.send(request, events).await;
-        let known = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
-        match &answer {
+        let result = self.send(request, events).await;
+        let call_errors = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
+        match &result {
             Ok(_) => {}
-            Err(ServiceError::McpError(error)) if known.contains(&error.code) => {}
-            // It may be gone, or be another one now: whoever keeps the connection finds out.
-            Err(_) => self.listener.list_changed.notify_one(),
+            Err(ServiceError::McpError(error)) if call_errors.contains(&error.code) => {}
+            // The server may be gone or restarted: reading the list finds out.
+            Err(_) => self.handler.list_changed.notify_one(),
         }
-        answer
+        result
     }
 
     async fn send(
@@ -104,7 +104,7 @@ impl Direct {
         {
             headers.insert(name, value);
         }
-        // Told apart from those that rmcp numbers.
+        // Strings, to differ from the numbers that rmcp uses.
         let id =
             NumberOrString::String(format!("call-{}", self.requests.fetch_add(1, Ordering::Relaxed)).into());
         let mut meta = self.meta.clone();
@@ -114,18 +114,19 @@ impl Direct {
         let mut request = ClientRequest::CallToolRequest(request);
         request.get_meta_mut().extend(meta);
         let message = ClientJsonRpcMessage::request(request, id.clone());
-        let sent = self.client.post_message(Arc::clone(&self.url), message, None, None, headers).await;
-        match sent.map_err(broken)? {
-            StreamableHttpPostResponse::Json(answer, _) => {
-                self.take(answer, &id, events).unwrap_or(Err(ServiceError::UnexpectedResponse))
+        let response = self.client.post_message(Arc::clone(&self.url), message, None, None, headers).await;
+        match response.map_err(transport_error)? {
+            StreamableHttpPostResponse::Json(message, _) => {
+                self.receive(message, &id, events).unwrap_or(Err(ServiceError::UnexpectedResponse))
             }
             StreamableHttpPostResponse::Sse(mut stream, _) => {
                 while let Some(event) = stream.next().await {
-                    let event = event.map_err(|error| broken(StreamableHttpError::Sse(error)))?;
+                    let event = event.map_err(|error| transport_error(StreamableHttpError::Sse(error)))?;
                     let Some(text) = event.data.filter(|text| !text.trim().is_empty()) else { continue };
-                    let message = serde_json::from_str(&text).map_err(|error| broken(error.into()))?;
-                    if let Some(answer) = self.take(message, &id, events) {
-                        return answer;
+                    let message =
+                        serde_json::from_str(&text).map_err(|error| transport_error(error.into()))?;
+                    if let Some(result) = self.receive(message, &id, events) {
+                        return result;
                     }
                 }
                 Err(ServiceError::TransportClosed)
@@ -134,8 +135,8 @@ impl Direct {
         }
     }
 
-    /// Takes what a server says while a call runs; returns the answer, once it comes.
-    fn take(
+    /// Handles a message of a running call; returns the result if it is the response.
+    fn receive(
         &self,
         message: ServerJsonRpcMessage,
         id: &RequestId,
@@ -146,17 +147,17 @@ impl Direct {
             JsonRpcMessage::Error(error) if error.id.as_ref().is_none_or(|of| of == id) => {
                 Some(Err(ServiceError::McpError(error.error)))
             }
-            JsonRpcMessage::Notification(told) => {
-                match told.notification {
+            JsonRpcMessage::Notification(message) => {
+                match message.notification {
                     ServerNotification::ProgressNotification(progress)
                         if progress.params.progress_token.0 == *id =>
                     {
                         if let Some(events) = events {
-                            events.emit(handler::event(progress.params));
+                            events.emit(handler::progress_event(progress.params));
                         }
                     }
                     ServerNotification::ToolListChangedNotification(_) => {
-                        self.listener.list_changed.notify_one();
+                        self.handler.list_changed.notify_one();
                     }
                     _ => {}
                 }
@@ -167,22 +168,24 @@ impl Direct {
     }
 }
 
-fn broken(error: StreamableHttpError<Failed>) -> ServiceError {
-    let error = DynamicTransportError::new::<StreamableHttpClientTransport<Guarded>, RoleClient>(error);
+fn transport_error(error: StreamableHttpError<HttpError>) -> ServiceError {
+    let error = DynamicTransportError::new::<StreamableHttpClientTransport<EgressClient>, RoleClient>(error);
     ServiceError::TransportSend(error)
 }
 
-/// Tells whether a call of a tool is the same request but for its name and its arguments.
-fn is_plain(tool: &ListedTool) -> bool {
-    // Any other name would have to be packed to stand in a header.
-    let fits = tool.name.bytes().all(|byte| byte.is_ascii_graphic()) && !tool.name.starts_with("=?");
-    fits && !has_copies(&tool.input_schema)
+/// Returns whether a tool can be called without further headers or encodings.
+fn is_supported(tool: &ListedTool) -> bool {
+    // Other names have to be encoded in the header.
+    let fits_header = tool.name.bytes().all(|byte| byte.is_ascii_graphic()) && !tool.name.starts_with("=?");
+    fits_header && !has_header_keyword(&tool.input_schema)
 }
 
-fn has_copies(schema: &Value) -> bool {
+fn has_header_keyword(schema: &Value) -> bool {
     match schema {
-        Value::Object(map) => map.iter().any(|(key, inner)| key == COPIED || has_copies(inner)),
-        Value::Array(items) => items.iter().any(has_copies),
+        Value::Object(map) => {
+            map.iter().any(|(key, inner)| key == HEADER_KEYWORD || has_header_keyword(inner))
+        }
+        Value::Array(items) => items.iter().any(has_header_keyword),
         _ => false,
     }
 }

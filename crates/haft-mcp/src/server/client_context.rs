@@ -1,4 +1,4 @@
-//! Who is at the other end, and what they see.
+//! The client of a request: its token, its rights, and its view of the tools.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use haft_core::runnable::Mode;
 use haft_runtime::pipeline::Caller;
 use haft_runtime::registry::{Snapshot, ToolOffer};
 
-/// Which tools a client sees: the path that it connected to says so.
+/// The tools that a client sees, selected by the path it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum View {
-    /// All that its token may.
+    /// All tools that its token can see.
     All,
-    /// Those of one bundle.
+    /// The tools of one bundle.
     Bundle(BundleSlug),
 }
 
-/// Who is at the other end of a request.
+/// The client that sent a request.
 #[derive(Debug, Clone)]
 pub struct ClientContext {
-    /// Whose tools they are.
+    /// The tenant of the client.
     pub tenant: TenantId,
-    /// Which token it is: nothing secret, but different for every one.
+    /// Identifies the token. Not a secret.
     pub token: Arc<str>,
-    /// Who calls.
+    /// The caller that the pipeline authorises and records.
     pub caller: Caller,
-    /// Whether the token may call tools, and not only see them.
+    /// Whether the token can call tools, not only list them.
     pub may_call: bool,
-    /// In which mode tools run.
+    /// The mode in which tools run.
     pub mode: Mode,
-    /// Which tools are seen.
+    /// The tools that the client sees.
     pub view: View,
-    /// The request that brought the message, for the record.
+    /// The id of the HTTP request, for the call record.
     pub request_id: Option<String>,
 }
 
-/// Whose something is that outlives a request.
+/// The owner of state that outlives a request, such as a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub(super) tenant: TenantId,
@@ -44,27 +44,27 @@ pub(super) struct Owner {
 }
 
 tokio::task_local! {
-    /// Who sent the request that this task answers, for those whom the transport does not tell.
-    static SEAT: ClientContext;
+    /// The client of the request that this task handles, for callbacks that rmcp gives no context.
+    static CLIENT: ClientContext;
 }
 
-/// Answers a request for someone.
-pub(super) async fn with<F: Future>(seat: ClientContext, answering: F) -> F::Output {
-    SEAT.scope(seat, answering).await
+/// Runs `future` with `client` as the current client.
+pub(super) async fn with<F: Future>(client: ClientContext, future: F) -> F::Output {
+    CLIENT.scope(client, future).await
 }
 
-/// Returns who sent the request that this task answers.
+/// Returns the client of the request that this task handles.
 pub(super) fn current() -> Option<ClientContext> {
-    SEAT.try_with(ClientContext::clone).ok()
+    CLIENT.try_with(ClientContext::clone).ok()
 }
 
 impl ClientContext {
-    /// Returns who owns what is made for this seat.
+    /// Returns the owner of state created for this client.
     pub(super) fn owner(&self) -> Owner {
         Owner { tenant: self.tenant.clone(), token: Arc::clone(&self.token), view: self.view.clone() }
     }
 
-    /// Tells whether a bundle is in view.
+    /// Returns whether a bundle is in view.
     pub(super) fn sees(&self, bundle: &BundleSlug) -> bool {
         match &self.view {
             View::All => true,
@@ -72,7 +72,7 @@ impl ClientContext {
         }
     }
 
-    /// Returns the tools in view, in the order of lists.
+    /// Returns the tools in view, in list order.
     pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<ToolOffer<'a>> {
         let mut offers = snapshot.offers(&self.tenant, self.mode);
         offers.retain(|offer| self.sees(&offer.entry.tool.bundle));

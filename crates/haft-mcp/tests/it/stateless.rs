@@ -1,11 +1,10 @@
-//! haft as the client of a server of the newer kind that is an address.
+//! haft as the client of a stateless HTTP server.
 #![expect(clippy::disallowed_methods, reason = "the server is a process of the test")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use haft_core::executor::{CallEvent, EventSink};
 use haft_core::mcp::{McpServer, Phase, StreamableHttp, Transport};
@@ -57,31 +56,31 @@ impl Drop for Server {
 }
 
 #[tokio::test]
-async fn a_call_is_one_request_that_says_what_the_protocol_wants() {
+async fn a_call_is_one_request_with_the_required_metadata() {
     let (_server, rig) = Server::start().await;
     assert_eq!(rig.call("echo", json!({"text": "hello"}), None).await, Ok(json!("hello")));
-    let told = rig.call("headers", json!({}), None).await.unwrap();
-    let of_client = ["clientCapabilities", "clientInfo", "protocolVersion"];
-    let meta = of_client.map(|key| Value::String(format!("io.modelcontextprotocol/{key}")));
-    assert_eq!(told, json!(["2026-07-28", "tools/call", "headers", meta[0], meta[1], meta[2]]));
+    let received = rig.call("headers", json!({}), None).await.unwrap();
+    let keys = ["clientCapabilities", "clientInfo", "protocolVersion"];
+    let meta = keys.map(|key| Value::String(format!("io.modelcontextprotocol/{key}")));
+    assert_eq!(received, json!(["2026-07-28", "tools/call", "headers", meta[0], meta[1], meta[2]]));
     // rmcp sends this one.
     assert_eq!(rig.call("regional", json!({"region": "north"}), None).await, Ok(json!("north")));
 }
 
 #[tokio::test]
-async fn progress_is_told_and_a_changed_list_is_read_again() {
+async fn progress_is_forwarded_and_a_changed_list_is_read_again() {
     let (_server, rig) = Server::start().await;
     let events = Arc::<Events>::default();
     let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
     assert_eq!(rig.call("watched", json!({}), Some(sink)).await, Ok(json!("watched")));
-    // The server said the key.
+    // The message of the server contains the key.
     assert_eq!(*events.0.lock().unwrap(), [CallEvent::Progress(0.5, "half, with ***".to_owned())]);
     assert_eq!(rig.call("grow", json!({}), None).await, Ok(json!("grown")));
     rig.until(|state| state.tools == 10).await;
 }
 
 #[tokio::test]
-async fn what_is_no_tool_is_told_and_the_others_are_taken() {
+async fn invalid_tools_are_reported_and_the_others_accepted() {
     let (_server, rig) = Server::start().await;
     let state = rig.until(|state| state.tools == 9).await;
     assert_eq!(state.refused.len(), 1, "{:?}", state.refused);
@@ -89,7 +88,7 @@ async fn what_is_no_tool_is_told_and_the_others_are_taken() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_is_noticed_and_found_again() {
+async fn a_restarted_server_is_reconnected() {
     let (server, rig) = Server::start().await;
     let port = server.port.clone();
     drop(server);
@@ -103,16 +102,16 @@ async fn a_server_that_goes_is_noticed_and_found_again() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_fails_the_call_alone() {
+async fn an_error_fails_only_its_call() {
     let (_server, rig) = Server::start().await;
     for (tool, code, message) in [
         ("nope", ErrorCode::ExecutionFailed, "no such tool"),
-        ("breaks", ErrorCode::Network, "broke"),
-        ("confused", ErrorCode::InvalidResponse, "its answer is not one to what it was asked"),
+        ("breaks", ErrorCode::Network, "lost the connection to MCP server `test`"),
+        ("confused", ErrorCode::InvalidResponse, "the response does not match the request"),
         (
             "fails",
             ErrorCode::HttpStatus,
-            "the MCP server `test`: unexpected server response: HTTP status 500",
+            "MCP server `test`: HTTP status 500 Internal Server Error without an MCP message",
         ),
     ] {
         let error = rig.call(tool, json!({}), None).await.unwrap_err();
@@ -123,11 +122,15 @@ async fn what_goes_wrong_fails_the_call_alone() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_given_up_there() {
+async fn a_dropped_call_closes_the_connection() {
     let (mut server, rig) = Server::start().await;
-    let call = rig.call("slow", json!({}), None);
-    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
-    // The connection is closed by another task, which this must not keep from running.
+    let received = tokio::task::spawn_blocking(move || (server.line(), server));
+    let (line, mut server) = tokio::select! {
+        outcome = rig.call("slow", json!({}), None) => panic!("the tool never responds: {outcome:?}"),
+        received = received => received.unwrap(),
+    };
+    assert_eq!(line, "slow call received");
+    // Another task closes the connection, so this one must not block.
     let line = tokio::task::spawn_blocking(move || server.line()).await.unwrap();
-    assert_eq!(line, "nobody waits");
+    assert_eq!(line, "client disconnected");
 }

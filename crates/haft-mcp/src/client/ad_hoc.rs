@@ -1,5 +1,5 @@
-//! Servers that a definition names by their address alone: connected to when a tool of theirs is first called, and kept
-//! for the calls after it. They are not configured, so nothing that they list is kept.
+//! Connections to servers that a tool definition names by URL. A connection opens with the first call and stays open for
+//! later ones. These servers are not configured, so their lists of tools are not stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,19 +13,20 @@ use haft_core::{BoxFuture, hash};
 use super::clients::{ClientParts, McpServerStore};
 use super::connection::Connection;
 
-/// How many are kept at most, and for how long after the last call.
-const MAX_COUNT: usize = 64;
-const KEPT: Duration = Duration::from_mins(10);
+/// How many connections can be open.
+const MAX_CONNECTIONS: usize = 64;
+/// How long a connection stays open after its last call.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What a definition says of a server.
+/// The URL and the headers of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Address {
+pub(super) struct ServerAddress {
     pub(super) url: String,
     pub(super) headers: BTreeMap<String, String>,
 }
 
-impl Address {
-    /// Returns the server as if it were configured, under a name that nothing else has.
+impl ServerAddress {
+    /// Returns a server configuration with a unique id.
     fn server(&self, tenant: &TenantId) -> Result<McpServer, NameError> {
         let mut digest = hash::of_bytes(format!("{self:?}").as_bytes());
         digest.truncate(12);
@@ -36,42 +37,43 @@ impl Address {
     }
 }
 
-type Key = (TenantId, Address);
+type Key = (TenantId, ServerAddress);
 
-/// The servers that are connected to by their address.
-pub(super) struct Addresses {
+/// The connections, by tenant and address.
+pub(super) struct AdHocConnections {
     parts: Arc<ClientParts>,
     connections: Mutex<HashMap<Key, (Arc<Connection>, Instant)>>,
 }
 
-impl Addresses {
+impl AdHocConnections {
     pub(super) fn new(parts: &ClientParts) -> Self {
         let parts = ClientParts {
             sandbox: parts.sandbox.clone(),
             egress: parts.egress.clone(),
             secrets: Arc::clone(&parts.secrets),
-            home: Arc::new(Nowhere),
+            store: Arc::new(NoStore),
         };
         Self { parts: Arc::new(parts), connections: Mutex::default() }
     }
 
-    /// Returns the connection to a server, made now where there is none.
+    /// Returns the connection to a server, opening it if needed.
     pub(super) fn connection(
         &self,
         tenant: &TenantId,
-        address: &Address,
+        address: &ServerAddress,
     ) -> Result<Arc<Connection>, NameError> {
         let now = Instant::now();
         let key = (tenant.clone(), address.clone());
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((connection, used)) = connections.get_mut(&key) {
-            *used = now;
+        if let Some((connection, last_used)) = connections.get_mut(&key) {
+            *last_used = now;
             return Ok(Arc::clone(connection));
         }
         let server = address.server(tenant)?;
-        connections.retain(|_, (_, used)| now.duration_since(*used) < KEPT);
-        while connections.len() >= MAX_COUNT {
-            let oldest = connections.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+        connections.retain(|_, (_, last_used)| now.duration_since(*last_used) < IDLE_TIMEOUT);
+        while connections.len() >= MAX_CONNECTIONS {
+            let oldest =
+                connections.iter().min_by_key(|(_, (_, last_used))| *last_used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             connections.remove(&oldest);
         }
@@ -81,10 +83,10 @@ impl Addresses {
     }
 }
 
-/// Where nothing is configured and nothing is kept.
-struct Nowhere;
+/// Stores nothing.
+struct NoStore;
 
-impl McpServerStore for Nowhere {
+impl McpServerStore for NoStore {
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
