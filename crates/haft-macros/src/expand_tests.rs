@@ -1,5 +1,4 @@
 //! The generated code, and the errors of invalid functions.
-#![expect(clippy::too_many_lines, reason = "the snapshots of generated code are long")]
 
 use proc_macro2::TokenStream;
 use quote::quote;

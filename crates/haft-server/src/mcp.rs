@@ -98,7 +98,7 @@ impl Mcp {
                     haft_mcp::server::serve_lines(&server, client, pipe, max_bytes, ended).await;
                 }
                 Err(error) => {
-                    tracing::debug!(error = %error, "an MCP client disconnected before the upgrade")
+                    tracing::debug!(error = %error, "an MCP client disconnected before the upgrade");
                 }
             }
             drop(permit);

@@ -30,9 +30,9 @@ pub(crate) fn created<T: Serialize>(data: T) -> Response {
 /// Wraps a page of a list under its name, with the total and the token of the next page.
 pub(crate) fn list<T: Serialize>(
     name: &str,
-    items: Vec<T>,
+    items: &[T],
     total: impl Into<Value>,
-    next_page_token: Option<String>,
+    next_page_token: Option<&str>,
 ) -> Response {
     success(json!({name: items, "total": total.into(), "next_page_token": next_page_token})).into_response()
 }

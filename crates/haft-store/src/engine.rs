@@ -90,7 +90,8 @@ pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
 /// Makes the database files private, in case a copy or a restored backup is readable by others.
 fn make_private(file: &Path, opened: &File) {
     let mode = opened.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
-    if mode & 0o077 == 0 {
+    let others = mode & 0o077;
+    if others == 0 {
         return;
     }
     tracing::warn!(file = %file.display(), mode = format!("{:04o}", mode & 0o7777), "the database was readable by others; making it private");

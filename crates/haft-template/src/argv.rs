@@ -59,7 +59,7 @@ impl ArgvTemplate {
             } else {
                 match template.as_literal() {
                     Some("") => {
-                        problems.push(problem(0, "invalid_value", "the program name is empty".to_owned()))
+                        problems.push(problem(0, "invalid_value", "the program name is empty".to_owned()));
                     }
                     Some(name) => name.clone_into(&mut program),
                     None => {

@@ -23,7 +23,7 @@ fn compile(implementation: Value) -> Result<ExecTemplate, String> {
     })
 }
 
-fn render(implementation: Value, args: Value) -> Result<ExecInvocation, String> {
+fn render(implementation: Value, args: &Value) -> Result<ExecInvocation, String> {
     let template = compile(implementation).unwrap();
     let secrets = BTreeMap::from([("TOKEN", Secret::new("s3cret".to_owned()))]);
     let values =
@@ -31,7 +31,7 @@ fn render(implementation: Value, args: Value) -> Result<ExecInvocation, String> 
     template.render(&values).map_err(|error| error.to_string())
 }
 
-fn argv(elements: &[&str], args: Value) -> Vec<String> {
+fn argv(elements: &[&str], args: &Value) -> Vec<String> {
     render(json!({ "argv": elements }), args).unwrap().argv
 }
 
@@ -53,7 +53,7 @@ fn each_element_is_one_argument() {
         "${TOKEN}",
     ] {
         assert_eq!(
-            argv(&elements, json!({ "count": 3, "text": text })),
+            argv(&elements, &json!({ "count": 3, "text": text })),
             ["git", "log", "-n", "3", "--format=%h %s", &format!("--grep={text}"), "$HOME", "*", "a b"]
         );
     }
@@ -62,9 +62,9 @@ fn each_element_is_one_argument() {
 #[test]
 fn absent_optional_elements_are_left_out() {
     let elements = ["ls", "{{if all}}-a{{end}}", "{{text}}", "n={{n}}", "{{n}}", "x{{text}}"];
-    assert_eq!(argv(&elements, json!({})), ["ls", "n=7", "7", "x"]);
-    assert_eq!(argv(&elements, json!({ "text": null })), ["ls", "n=7", "7", "x"]);
-    assert_eq!(argv(&elements, json!({ "text": "", "all": true })), ["ls", "-a", "", "n=7", "7", "x"]);
+    assert_eq!(argv(&elements, &json!({})), ["ls", "n=7", "7", "x"]);
+    assert_eq!(argv(&elements, &json!({ "text": null })), ["ls", "n=7", "7", "x"]);
+    assert_eq!(argv(&elements, &json!({ "text": "", "all": true })), ["ls", "-a", "", "n=7", "7", "x"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn strings_that_look_like_options_are_rejected() {
         (&["head", "-n", "{{text}}"], json!(-0.5), None),
         (&["head", "-{{text}}"], json!("5"), None),
     ] {
-        let result = render(json!({ "argv": elements }), json!({ "text": value }));
+        let result = render(json!({ "argv": elements }), &json!({ "text": value }));
         assert_eq!(result.err().as_deref(), expected, "{elements:?} {value}");
     }
 }
@@ -108,7 +108,7 @@ fn environment_and_standard_input_take_values_and_secrets() {
     let template = compile(implementation.clone()).unwrap();
     assert_eq!(template.secrets().iter().map(|secret| secret.name.as_str()).collect::<Vec<_>>(), ["TOKEN"]);
     let ExecInvocation { argv, env, stdin } =
-        render(implementation, json!({ "text": "a\"$b", "count": 1 })).unwrap();
+        render(implementation, &json!({ "text": "a\"$b", "count": 1 })).unwrap();
     assert_eq!(argv, ["cat"]);
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(env, [("A", "a\"$b-s3cret"), ("B", "b")]);
@@ -119,7 +119,7 @@ fn environment_and_standard_input_take_values_and_secrets() {
 
 #[test]
 fn values_are_limited() {
-    let render = |text: String| render(json!({ "argv": ["cat", "./{{text}}"] }), json!({ "text": text }));
+    let render = |text: String| render(json!({ "argv": ["cat", "./{{text}}"] }), &json!({ "text": text }));
     assert!(render("a".repeat(131_006)).is_ok());
     for text in ["a".repeat(131_008), "a\0".to_owned()] {
         let error = render(text).unwrap_err();

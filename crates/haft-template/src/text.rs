@@ -89,7 +89,10 @@ impl Template {
 
     /// Returns the reference to a string that starts the rendered text.
     pub(super) fn leading_string(&self, values: &Values<'_>) -> Option<&Reference> {
-        leading_string(&self.parts, values).unwrap_or_default()
+        match leading(&self.parts, values)? {
+            Leading::String(reference) => Some(reference),
+            Leading::Other => None,
+        }
     }
 
     /// Returns the name of the first reference, or an empty text.
@@ -285,21 +288,29 @@ fn style(parts: &mut [Part], styles: &BTreeMap<String, TextStyle>) {
     }
 }
 
-/// Returns what the rendered text starts with: a string value, or something else; `None` if it is empty.
-fn leading_string<'a>(parts: &'a [Part], values: &Values<'_>) -> Option<Option<&'a Reference>> {
+/// What a rendered text starts with.
+enum Leading<'a> {
+    /// A string value, which may start with `-`.
+    String(&'a Reference),
+    /// A literal or another value.
+    Other,
+}
+
+/// Returns what the rendered text starts with; `None` if it is empty.
+fn leading<'a>(parts: &'a [Part], values: &Values<'_>) -> Option<Leading<'a>> {
     parts.iter().find_map(|part| match part {
-        Part::Literal(text) => (!text.is_empty()).then_some(None),
+        Part::Literal(text) => (!text.is_empty()).then_some(Leading::Other),
         Part::Value(reference) | Part::Styled(reference, _) => match reference.resolve(values) {
             Ok(Resolved::Value(value)) => match value.as_ref() {
                 Value::Null => None,
-                Value::String(text) => (!text.is_empty()).then_some(Some(reference)),
-                _ => Some(None),
+                Value::String(text) => (!text.is_empty()).then_some(Leading::String(reference)),
+                _ => Some(Leading::Other),
             },
-            Ok(Resolved::Secret(_)) => Some(Some(reference)),
+            Ok(Resolved::Secret(_)) => Some(Leading::String(reference)),
             Ok(Resolved::Missing) | Err(_) => None,
         },
         Part::If { condition, then, otherwise } => {
-            leading_string(if condition.truthy(values) { then } else { otherwise }, values)
+            leading(if condition.truthy(values) { then } else { otherwise }, values)
         }
     })
 }

@@ -26,10 +26,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Start the server
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Address to listen on [env: HAFT_ADDR] [default: 127.0.0.1:18789]
+    /// Address to listen on [env: `HAFT_ADDR`] [default: 127.0.0.1:18789]
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_addr)]
     addr: Option<SocketAddr>,
-    /// Default mode of calls: `debug` or `production` [env: HAFT_MODE] [default: debug]
+    /// Default mode of calls: `debug` or `production` [env: `HAFT_MODE`] [default: debug]
     #[arg(long, value_parser = super::tool::parse_mode)]
     mode: Option<Mode>,
 }

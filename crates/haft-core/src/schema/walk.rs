@@ -82,7 +82,9 @@ pub fn visit_declared(schema: &Value, value: &mut Value, depth: usize, visit: &i
         }
         Value::Array(items) => {
             let Some(schema) = schema.get("items") else { return };
-            items.iter_mut().for_each(|item| visit_declared(schema, item, depth, visit));
+            for item in items.iter_mut() {
+                visit_declared(schema, item, depth, visit);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

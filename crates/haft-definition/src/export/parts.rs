@@ -3,7 +3,7 @@
 use haft_core::schema::walk::resolve;
 use serde_json::{Map, Value};
 
-/// The maximum number of schemas that are merge_all_of into one.
+/// The maximum number of schemas that are `merge_all_of` into one.
 const MAX_MERGED: usize = 500;
 /// The maximum length of a keyword's value in a description.
 const MAX_DESCRIBED_VALUE: usize = 80;

@@ -121,9 +121,9 @@ fn text_style<'d>(
     let style = match (parameter.text("style"), parameter.location, parameter.explodes()) {
         ("label", ParamLocation::Path, true) => TextStyle::Dot,
         ("matrix", ParamLocation::Path, true) => TextStyle::Semicolon,
-        ("label" | "matrix", ParamLocation::Path, false) => TextStyle::Comma,
         ("" | "simple", ParamLocation::Path | ParamLocation::Header, true) => TextStyle::Pairs,
-        ("" | "simple", ParamLocation::Path | ParamLocation::Header, false)
+        ("label" | "matrix", ParamLocation::Path, false)
+        | ("" | "simple", ParamLocation::Path | ParamLocation::Header, false)
         | ("" | "form", ParamLocation::Cookie, _) => TextStyle::Comma,
         (style, ..) => {
             let message = format!(

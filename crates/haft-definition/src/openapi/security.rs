@@ -92,10 +92,10 @@ impl Credentials {
     fn take(&mut self, auth: Auth) {
         match self.auth.replace(auth) {
             Some(Auth::ApiKey { name, value, location: ApiKeyLocation::Header }) => {
-                self.headers.push((name, value))
+                self.headers.push((name, value));
             }
             Some(Auth::ApiKey { name, value, location: ApiKeyLocation::Query }) => {
-                self.query.push((name, value))
+                self.query.push((name, value));
             }
             _ => {}
         }
@@ -135,7 +135,7 @@ impl Scheme<'_> {
         let value = credentials.secret(&[self.prefix, self.name]);
         match (&credentials.auth, location) {
             (None, location) => {
-                credentials.auth = Some(Auth::ApiKey { name: name.to_owned(), value, location })
+                credentials.auth = Some(Auth::ApiKey { name: name.to_owned(), value, location });
             }
             (Some(_), ApiKeyLocation::Header) => credentials.headers.push((name.to_owned(), value)),
             (Some(_), ApiKeyLocation::Query) => credentials.query.push((name.to_owned(), value)),

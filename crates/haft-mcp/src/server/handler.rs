@@ -275,12 +275,13 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        match extension::handle(self, ReadResourceRequestMethod::VALUE, &request, &context).await {
-            Some(result) => extension::response::<ReadResourceResult, _>(result?),
-            None => {
-                let data = json!({"uri": request.uri});
-                Err(ErrorData::resource_not_found("resource not found", Some(data)))
-            }
+        if let Some(result) =
+            extension::handle(self, ReadResourceRequestMethod::VALUE, &request, &context).await
+        {
+            extension::response::<ReadResourceResult, _>(result?)
+        } else {
+            let data = json!({"uri": request.uri});
+            Err(ErrorData::resource_not_found("resource not found", Some(data)))
         }
     }
 

@@ -47,21 +47,22 @@ impl Inputs {
         let state = params.get("requestState").and_then(Value::as_str);
         let round = state.map_or(Ok(0), |state| self.verify(state))?;
         Ok(match name {
-            "test_input_required_result_sampling" => match responses.sampled("capital_question") {
-                Some(text) => text_result(text),
-                None => {
+            "test_input_required_result_sampling" => {
+                if let Some(text) = responses.sampled("capital_question") {
+                    text_result(text)
+                } else {
                     let question = question("What is the capital of France?", 100);
-                    input_required(json!({"capital_question": question}), None)
+                    input_required(&json!({"capital_question": question}), None)
                 }
-            },
+            }
             "test_input_required_result_list_roots" => match responses.roots("client_roots") {
                 Some(roots) => text_result(&format!("The roots are {roots}")),
-                None => input_required(json!({"client_roots": list_roots()}), None),
+                None => input_required(&json!({"client_roots": list_roots()}), None),
             },
             "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
                 match (responses.content("confirm"), state) {
                     (Some(_), Some(_)) => text_result("state-ok"),
-                    _ => input_required(json!({"confirm": confirmation()}), Some(self.sign(1))),
+                    _ => input_required(&json!({"confirm": confirmation()}), Some(self.sign(1))),
                 }
             }
             "test_input_required_result_multiple_inputs" => {
@@ -77,18 +78,18 @@ impl Inputs {
             "test_input_required_result_multi_round" => match round {
                 1 if responses.content("step1").is_some() => {
                     let request = form("Step 2: What is your favorite color?", "color");
-                    input_required(json!({"step2": request}), Some(self.sign(2)))
+                    input_required(&json!({"step2": request}), Some(self.sign(2)))
                 }
                 2 if responses.content("step2").is_some() => text_result("Both steps are complete."),
                 _ => {
                     let request = form("Step 1: What is your name?", "name");
-                    input_required(json!({"step1": request}), Some(self.sign(1)))
+                    input_required(&json!({"step1": request}), Some(self.sign(1)))
                 }
             },
             "test_input_required_result_capabilities" => request_what_is_supported(client),
             _ => match responses.content("user_name").and_then(|content| content.get("name")?.as_str()) {
                 Some(name) => text_result(&format!("Hello, {name}!")),
-                None => input_required(json!({"user_name": form("What is your name?", "name")}), None),
+                None => input_required(&json!({"user_name": form("What is your name?", "name")}), None),
             },
         })
     }
@@ -99,7 +100,7 @@ impl Inputs {
             "greeting": question("Generate a greeting", 50),
             "client_roots": list_roots(),
         });
-        input_required(requests, Some(self.sign(1)))
+        input_required(&requests, Some(self.sign(1)))
     }
 
     fn sign(&self, round: u8) -> String {
@@ -144,12 +145,13 @@ fn text_result(text: &str) -> Value {
 }
 
 /// Returns a result that requests input.
-pub(crate) fn input_required(requests: Value, state: Option<String>) -> Value {
-    let mut result = json!({"resultType": "input_required", "inputRequests": requests});
-    if let Some(state) = state {
-        result["requestState"] = state.into();
+pub(crate) fn input_required(requests: &Value, state: Option<String>) -> Value {
+    match state {
+        Some(state) => {
+            json!({"resultType": "input_required", "inputRequests": requests, "requestState": state})
+        }
+        None => json!({"resultType": "input_required", "inputRequests": requests}),
     }
-    result
 }
 
 /// Returns a question to the person.
@@ -186,7 +188,7 @@ fn request_what_is_supported(client: &ExtensionClient<'_>) -> Value {
     if requests.is_empty() {
         text_result("The client supports no input requests.")
     } else {
-        input_required(requests.into(), None)
+        input_required(&requests.into(), None)
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn get(params: &Value) -> ExtensionResult {
             let Some(context) = context.and_then(Value::as_str) else {
                 let requests =
                     json!({"user_context": form("What context should the prompt use?", "context")});
-                return Ok(input_required(requests, None));
+                return Ok(input_required(&requests, None));
             };
             vec![text_block(&format!("Prompt with context: {context}"))]
         }

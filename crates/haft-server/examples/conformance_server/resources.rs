@@ -42,6 +42,8 @@ pub(crate) fn read(uri: &str) -> ExtensionResult {
             _ => return Err(not_found("resource", json!({"uri": uri}))),
         },
     };
-    content["uri"] = uri.into();
+    if let Some(fields) = content.as_object_mut() {
+        fields.insert("uri".to_owned(), uri.into());
+    }
     Ok(json!({"contents": [content]}))
 }

@@ -73,7 +73,7 @@ impl BuiltIn for CreateTool {
         let (app, identity) = (self.0.get()?, Identity::from_call(call));
         let (inner, caller) = (Arc::clone(&app), identity.clone());
         let work = async move { create(&inner, &caller, args).await };
-        audit::run_change(&app, &identity, ("tool.create", ""), work).await.map_err(call_error)
+        Box::pin(audit::run_change(&app, &identity, ("tool.create", ""), work)).await.map_err(call_error)
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn list(
     let found = app.ledger().calls(query).await?;
     let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
     let calls: Vec<_> = found.calls.into_iter().map(shortened).collect();
-    Ok(reply::list("calls", calls, found.total, next_page_token))
+    Ok(reply::list("calls", &calls, found.total, next_page_token.as_deref()))
 }
 
 /// Returns a call as shown in lists, without long values.

@@ -46,7 +46,7 @@ pub(crate) async fn list(
     };
     let found = app.store().changes(&query).await?;
     let next_page_token = page.token_after(&found.records, page.size, |record| record.id.to_string());
-    Ok(reply::list("records", found.records, found.total, next_page_token))
+    Ok(reply::list("records", &found.records, found.total, next_page_token.as_deref()))
 }
 
 /// Parses a time, or a period before now.

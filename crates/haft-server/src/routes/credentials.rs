@@ -37,7 +37,7 @@ pub(crate) async fn list(
                    "modified_at": c.modified_at})
         })
         .collect();
-    Ok(reply::list("credentials", credentials, total, next_page_token))
+    Ok(reply::list("credentials", &credentials, total, next_page_token.as_deref()))
 }
 
 /// The value of a credential.

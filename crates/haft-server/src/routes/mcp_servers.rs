@@ -55,7 +55,7 @@ pub(crate) async fn list(
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |server| server.id.to_string());
     let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
-    Ok(reply::list("mcp_servers", servers, total, next_page_token))
+    Ok(reply::list("mcp_servers", &servers, total, next_page_token.as_deref()))
 }
 
 /// Add an MCP server.

@@ -38,7 +38,7 @@ pub(crate) async fn list(
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |token| token.id.to_string());
     let tokens: Vec<_> = selected.iter().map(view).collect();
-    Ok(reply::list("tokens", tokens, total, next_page_token))
+    Ok(reply::list("tokens", &tokens, total, next_page_token.as_deref()))
 }
 
 fn view(token: &TokenRecord) -> Value {

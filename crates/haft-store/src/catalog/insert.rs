@@ -110,7 +110,7 @@ impl Session<'_> {
                 .bind(i64::from(tool.source == Source::BuiltIn))
                 .bind(tool.source.as_str())
                 .bind(tool.file.path.as_deref())
-                .bind(tool.file.stamp.as_ref().map(|stamp| stamp.as_str()))
+                .bind(tool.file.stamp.as_ref().map(haft_definition::folder::FileStamp::as_str))
                 .bind(tool.file.enabled.map(i64::from))
                 .bind(0_i64)
                 .bind(tool.at)

@@ -41,7 +41,7 @@ async fn other_processes_receive_token_and_credential_changes(harness: Harness) 
     let watching = other.watch();
     let mut changes = other.token_changes();
     let tenant = TenantId::default_tenant();
-    let limit = std::time::Duration::from_secs(60);
+    let limit = std::time::Duration::from_mins(1);
     // The first change may be the start of the watch itself.
     for stored in [true, false, true] {
         if stored {

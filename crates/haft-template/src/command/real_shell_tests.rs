@@ -55,7 +55,7 @@ const TEMPLATES: [(&str, Expected); 41] = [
     ("v={{x}}; printf '%s\\0' \"${v:-${w}}\" \"${v%%never*}\" \"${#v}\" | head -c 0", |_| String::new()),
     ("export v={{x}}; printf -v w '%s.' \"$v\"; printf '%s' \"${w}\"", |x| format!("{x}.")),
     ("while IFS= read -r line; do printf '%s;' \"$line\"; done <<< {{x}}", |x| {
-        x.split('\n').map(|line| format!("{line};")).collect()
+        x.split('\n').flat_map(|line| [line, ";"]).collect()
     }),
     ("bash -c 'printf \"%s\\\\0\" \"$1\"' _ a{{x}}", |x| format!("a{x}\0")),
     ("IFS= read -r -d '' v _ <<< {{x}}; printf '%s\\0' \"$v\"", |x| format!("{x}\n\0")),

@@ -211,7 +211,7 @@ pub(in crate::client) async fn finish(login: PendingLogin, callback: Callback) -
 fn check_issuer(found: &Discovered, named: Option<&str>) -> Result<(), OAuthError> {
     let expected = found.issuer.name.as_deref();
     match (named, expected) {
-        (None, _) if found.issuer.sends_issuer => {
+        (None, _) if found.issuer.names_itself => {
             Err(OAuthError::Denied("the callback does not name its issuer".to_owned()))
         }
         (Some(named), Some(expected)) if named != expected => Err(OAuthError::Denied(format!(

@@ -46,7 +46,7 @@ pub(super) struct Issuer {
     pub(super) registration_endpoint: Option<Url>,
     pub(super) auth_methods: Option<Vec<String>>,
     /// Whether callbacks name the issuer (RFC 9207).
-    pub(super) sends_issuer: bool,
+    pub(super) names_itself: bool,
     /// Whether it supports PKCE with `S256`.
     pub(super) supports_s256: bool,
     /// Whether refresh tokens need the scope `offline_access`.
@@ -160,7 +160,7 @@ fn to_issuer(server: &Url, metadata: AuthorizationServerMetadata) -> Result<Issu
         token_endpoint: parse_url(server, "token_endpoint", &metadata.token_endpoint)?,
         registration_endpoint: optional("registration_endpoint", metadata.registration_endpoint)?,
         auth_methods: metadata.token_endpoint_auth_methods_supported,
-        sends_issuer: metadata.authorization_response_iss_parameter_supported,
+        names_itself: metadata.authorization_response_iss_parameter_supported,
         supports_s256: metadata.code_challenge_methods_supported.iter().any(|method| method == "S256"),
         has_offline_access: metadata.scopes_supported.iter().any(|scope| scope == "offline_access"),
         name: Some(metadata.issuer),
@@ -179,7 +179,7 @@ fn fallback(server: &Url) -> Result<Issuer, OAuthError> {
         token_endpoint: at("/token")?,
         registration_endpoint: Some(at("/register")?),
         auth_methods: None,
-        sends_issuer: false,
+        names_itself: false,
         supports_s256: true,
         has_offline_access: false,
     })

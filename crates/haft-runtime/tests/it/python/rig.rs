@@ -176,7 +176,7 @@ pub(super) async fn none_left(name: &str) {
 
 /// Waits until a condition holds.
 pub(super) async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !condition().await {
         assert!(Instant::now() < deadline, "the condition did not become true in time");
         tokio::time::sleep(Duration::from_millis(20)).await;
