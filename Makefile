@@ -33,7 +33,7 @@ test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP
 	$(call heading,compiler messages of the tool macro (without features))
 	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)
-	@tools/conformance target/debug/haft target/debug/examples/conformance_client
+	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 soak: ## the tests that kill and load haft in long loops, in full (about an hour)
 	@tools/setup test
@@ -41,9 +41,9 @@ soak: ## the tests that kill and load haft in long loops, in full (about an hour
 
 conformance: ## run the public MCP conformance suites against server and client
 	@tools/setup test
-	cargo build --locked --package haft-cli
+	cargo build --locked --package haft-server --example conformance_server
 	cargo build --locked --package haft-mcp --example conformance_client
-	@tools/conformance target/debug/haft target/debug/examples/conformance_client
+	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
 
 bench: ## benchmark haft next to a plain server in one run
 	@tools/setup build

@@ -1,4 +1,4 @@
-//! Confined processes next to bare ones and to other ways of confining, in one run.
+//! Sandboxed processes compared with plain processes and other sandboxes, in one run.
 
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
@@ -8,77 +8,79 @@ use anyhow::{Context as _, Result, ensure};
 use haft_sandbox::{Command, EngineName, ExitReason, Level, Sandbox, Settings};
 use tokio::task::JoinSet;
 
-/// How often each way is measured; interleaved, so that a noisy moment hits all of them.
+/// The number of rounds, interleaved so that noise affects all variants.
 const ROUNDS: usize = 200;
-/// How many processes run at once, and how many one after another, to see what is left behind.
-const AT_ONCE: usize = 200;
-const IN_ALL: usize = 1000;
+/// The number of concurrent processes, and the total number in the test for leaks.
+const CONCURRENT: usize = 200;
+const TOTAL: usize = 1000;
 
 /// Runs everything.
 pub async fn run() -> Result<()> {
     let home = tempfile::tempdir()?;
     let sandbox = open(home.path())?;
     for engine in [EngineName::Bubblewrap, EngineName::Landlock] {
-        let verdict = sandbox.verdict(engine).await;
-        ensure!(verdict.holds(), "{engine}: {:?}", verdict.reason());
+        let verdict = sandbox.probe_report(engine).await;
+        ensure!(verdict.passed(), "{engine}: {:?}", verdict.reason());
     }
-    println!("\n## One process, confined\n");
-    println!("| way | p50 ms | p99 ms | of bare |\n| --- | ---: | ---: | ---: |");
-    speeds(&sandbox).await?;
-    println!("\n## Many processes, confined by bubblewrap\n");
+    println!("\n## One sandboxed process\n");
+    println!("| variant | p50 ms | p99 ms | ratio to plain |\n| --- | ---: | ---: | ---: |");
+    latencies(&sandbox).await?;
+    println!("\n## Many sandboxed processes (bubblewrap)\n");
     println!("| processes | errors | seconds | memory before MB | after MB | left behind |");
     println!("| --- | ---: | ---: | ---: | ---: | --- |");
-    many(&sandbox, home.path(), AT_ONCE, AT_ONCE).await?;
-    many(&sandbox, home.path(), IN_ALL, 8).await
+    many(&sandbox, home.path(), CONCURRENT, CONCURRENT).await?;
+    many(&sandbox, home.path(), TOTAL, 8).await
 }
 
 fn open(home: &Path) -> Result<Sandbox> {
     Ok(Sandbox::open(Settings { hidden: vec![home.to_owned()], ..Settings::new(home.join("run")) })?)
 }
 
-/// A way to run a program.
-enum Way {
-    Bare(Vec<&'static str>),
-    Confined(EngineName, Level, Vec<&'static str>),
+/// How a program is run.
+enum Variant {
+    Plain(Vec<&'static str>),
+    Sandboxed(EngineName, Level, Vec<&'static str>),
 }
 
-async fn speeds(sandbox: &Sandbox) -> Result<()> {
-    let isolated = |engine, argv: &[&'static str]| Way::Confined(engine, Level::Isolated, argv.to_vec());
+async fn latencies(sandbox: &Sandbox) -> Result<()> {
+    let isolated = |engine, argv: &[&'static str]| Variant::Sandboxed(engine, Level::Isolated, argv.to_vec());
     let (bwrap, landlock) = (EngineName::Bubblewrap, EngineName::Landlock);
     let plain = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"];
-    let mut ways = vec![
-        ("`true`, bare", Way::Bare(vec!["true"])),
-        ("`bash -c true`, bare", Way::Bare(vec!["bash", "-c", "true"])),
-        ("`true`, plain bwrap", Way::Bare(plain.to_vec())),
+    let mut variants = vec![
+        ("`true`, plain", Variant::Plain(vec!["true"])),
+        ("`bash -c true`, plain", Variant::Plain(vec!["bash", "-c", "true"])),
+        ("`true`, plain bwrap", Variant::Plain(plain.to_vec())),
         ("`true`, haft, bubblewrap, `sandbox: true`", isolated(bwrap, &["true"])),
         ("`bash -c true`, haft, bubblewrap, `sandbox: true`", isolated(bwrap, &["bash", "-c", "true"])),
         (
             "`bash -c true`, haft, bubblewrap, `sandbox: false`",
-            Way::Confined(bwrap, Level::Host, vec!["bash", "-c", "true"]),
+            Variant::Sandboxed(bwrap, Level::Host, vec!["bash", "-c", "true"]),
         ),
         ("`true`, haft, landlock, `sandbox: true`", isolated(landlock, &["true"])),
         ("`bash -c true`, haft, landlock, `sandbox: true`", isolated(landlock, &["bash", "-c", "true"])),
     ];
     let bundle = runc_bundle();
     if bundle.is_some() {
-        ways.push(("`true`, runc", Way::Bare(vec!["runc"])));
+        variants.push(("`true`, runc", Variant::Plain(vec!["runc"])));
     }
-    let mut times: Vec<Vec<Duration>> = ways.iter().map(|_| Vec::with_capacity(ROUNDS)).collect();
+    let mut times: Vec<Vec<Duration>> = variants.iter().map(|_| Vec::with_capacity(ROUNDS)).collect();
     for round in 0..ROUNDS {
-        for ((_, way), times) in ways.iter().zip(&mut times) {
+        for ((_, variant), times) in variants.iter().zip(&mut times) {
             let started = Instant::now();
-            match way {
-                Way::Bare(argv) if argv == &["runc"] => {
+            match variant {
+                Variant::Plain(argv) if argv == &["runc"] => {
                     runc(bundle.as_ref().context("no bundle")?.path(), round)?
                 }
-                Way::Bare(argv) => bare(argv)?,
-                Way::Confined(engine, level, argv) => confined(sandbox, *engine, *level, argv).await?,
+                Variant::Plain(argv) => run_plain(argv)?,
+                Variant::Sandboxed(engine, level, argv) => {
+                    run_sandboxed(sandbox, *engine, *level, argv).await?
+                }
             }
             times.push(started.elapsed());
         }
     }
     let mut base = None;
-    for ((name, _), times) in ways.iter().zip(&mut times) {
+    for ((name, _), times) in variants.iter().zip(&mut times) {
         times.sort();
         let at =
             |share: usize| times.get(times.len() * share / 100).map_or(0.0, |time| time.as_secs_f64() * 1e3);
@@ -88,7 +90,7 @@ async fn speeds(sandbox: &Sandbox) -> Result<()> {
     Ok(())
 }
 
-fn bare(argv: &[&str]) -> Result<()> {
+fn run_plain(argv: &[&str]) -> Result<()> {
     let (program, rest) = argv.split_first().context("no program")?;
     let status =
         Process::new(program).args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).output()?.status;
@@ -96,18 +98,18 @@ fn bare(argv: &[&str]) -> Result<()> {
     Ok(())
 }
 
-async fn confined(sandbox: &Sandbox, engine: EngineName, level: Level, argv: &[&str]) -> Result<()> {
+async fn run_sandboxed(sandbox: &Sandbox, engine: EngineName, level: Level, argv: &[&str]) -> Result<()> {
     let command = Command::new(sandbox.place(level, Some(engine))?, argv).env("PATH", "/usr/bin:/bin");
     let finished = sandbox.run(command, &mut |_, _| {}).await?;
     ensure!(finished.ending == ExitReason::Exited(0), "{engine} {argv:?}: {finished:?}");
     Ok(())
 }
 
-/// A bundle for runc with the machine's programs, where runc is installed.
+/// Creates a bundle for runc with the programs of this machine; `None` if runc is not installed.
 fn runc_bundle() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().ok()?;
-    let made = Process::new("runc").args(["spec", "--bundle"]).arg(folder.path()).status().ok()?;
-    if !made.success() {
+    let status = Process::new("runc").args(["spec", "--bundle"]).arg(folder.path()).status().ok()?;
+    if !status.success() {
         return None;
     }
     let path = folder.path().join("config.json");
@@ -120,7 +122,7 @@ fn runc_bundle() -> Option<tempfile::TempDir> {
         std::os::unix::fs::symlink(format!("usr/{link}"), root.join(link)).ok()?;
     }
     let mounts = spec.pointer_mut("/mounts")?.as_array_mut()?;
-    // The program does not look at its control group, and not every machine can show it.
+    // Not every machine can mount the control group, and the program does not need it.
     mounts.retain(|mount| mount["type"] != "cgroup");
     let options = ["rbind", "ro"];
     mounts.push(
@@ -138,20 +140,20 @@ fn runc(bundle: &Path, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs many processes and looks at what is left.
-async fn many(sandbox: &Sandbox, home: &Path, count: usize, at_once: usize) -> Result<()> {
+/// Runs many processes and counts what they leave behind.
+async fn many(sandbox: &Sandbox, home: &Path, count: usize, concurrent: usize) -> Result<()> {
     let (before, mounts) = (resident_megabytes()?, mounts()?);
     let started = Instant::now();
-    let (mut running, mut errors, mut begun) = (JoinSet::new(), 0, 0);
-    while begun < count || !running.is_empty() {
-        while begun < count && running.len() < at_once {
+    let (mut running, mut errors, mut started_count) = (JoinSet::new(), 0, 0);
+    while started_count < count || !running.is_empty() {
+        while started_count < count && running.len() < concurrent {
             let sandbox = sandbox.clone();
             running.spawn(async move {
-                // Something stays behind, as far as the tool is concerned.
+                // The tool leaves a file and a process behind.
                 let script = ["bash", "-c", "echo x > y; (setsid sleep 1000 &) ; true"];
-                confined(&sandbox, EngineName::Bubblewrap, Level::Isolated, &script).await
+                run_sandboxed(&sandbox, EngineName::Bubblewrap, Level::Isolated, &script).await
             });
-            begun += 1;
+            started_count += 1;
         }
         if let Some(ended) = running.join_next().await {
             errors += usize::from(ended?.is_err());
@@ -171,7 +173,9 @@ async fn many(sandbox: &Sandbox, home: &Path, count: usize, at_once: usize) -> R
         left.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect();
     let left = if left.is_empty() { "nothing".to_owned() } else { left.join(", ") };
     let after = resident_megabytes()?;
-    println!("| {count}, {at_once} at once | {errors} | {seconds:.1} | {before:.0} | {after:.0} | {left} |");
+    println!(
+        "| {count}, {concurrent} at once | {errors} | {seconds:.1} | {before:.0} | {after:.0} | {left} |"
+    );
     Ok(())
 }
 
@@ -185,7 +189,7 @@ fn mounts() -> Result<usize> {
     Ok(std::fs::read_to_string("/proc/self/mounts")?.lines().count())
 }
 
-/// Counts the processes that this one has, ended ones that nobody waited for included.
+/// Counts the child processes, including zombies.
 fn children() -> Result<usize> {
     let mut count = 0;
     for task in std::fs::read_dir("/proc/self/task")?.flatten() {
@@ -195,7 +199,7 @@ fn children() -> Result<usize> {
     Ok(count)
 }
 
-/// Counts the control groups that this process made and that are still there.
+/// Counts the remaining control groups of this process.
 fn groups() -> usize {
     fn below(folder: &Path, own: &str, depth: usize) -> usize {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

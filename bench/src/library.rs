@@ -1,4 +1,4 @@
-//! A tool of the library, called in this process, next to a call of its function; and a folder of many definitions.
+//! A tool of the library called in this process, compared with a call of its function; and a folder of many definitions.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// How many calls are taken together: one is too short for the clock.
+/// The number of calls per measurement, because one is too short for the clock.
 const BATCH: u32 = 1_000;
 const BATCHES: usize = 200;
-/// How many definitions the folder has.
+/// The number of definitions in the folder.
 const FILES: usize = 10_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ async fn forecast(args: Forecast) -> usize {
 /// Prints the tables.
 pub async fn run() -> Result<()> {
     println!("\n## A function of the program, called in this process\n");
-    println!("| way | p50 ns | p99 ns |");
+    println!("| variant | p50 ns | p99 ns |");
     println!("| --- | ---: | ---: |");
     let mut times = Vec::new();
     for _ in 0..BATCHES {
@@ -50,15 +50,15 @@ pub async fn run() -> Result<()> {
         }
         times.push(started.elapsed() / BATCH);
     }
-    row("the function, its arguments read from JSON", times);
+    row("the function, with arguments deserialized from JSON", times);
     let tools = Tools::builder().tool(ToolDef::new("forecast", forecast)).build()?;
-    row("execute in process: validated, typed, bounded", executed(&tools).await?);
+    row("`execute_json`: validated, typed, limited", execute_times(&tools).await?);
     let view = tools.filter(["forecast"])?;
-    row("the same through a filter", executed(&view).await?);
+    row("`execute_json` through a filter", execute_times(&view).await?);
     folder()
 }
 
-async fn executed(tools: &Tools) -> Result<Vec<Duration>> {
+async fn execute_times(tools: &Tools) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for _ in 0..BATCHES {
         let started = Instant::now();
@@ -78,13 +78,13 @@ fn row(name: &str, mut times: Vec<Duration>) {
     println!("| {name} | {} | {} |", at(50), at(99));
 }
 
-/// Loads a folder of many definitions, and looks at it again.
+/// Loads a folder of many definitions twice.
 fn folder() -> Result<()> {
     let home = tempfile::tempdir()?;
     for number in 0..FILES {
         let text = format!(
             "name: tool_{number}\ndescription: Forecast number {number}\nparams:\n  - name: city\n    type: string\n    \
-             description: Which city\n    required: true\nimplementation:\n  type: http\n  \
+             description: The name of the city\n    required: true\nimplementation:\n  type: http\n  \
              url: https://api.example.com/forecast/{number}\n  query:\n    city: \"{{{{city}}}}\"\n"
         );
         std::fs::write(home.path().join(format!("tool_{number}.yaml")), text)?;
@@ -100,7 +100,7 @@ fn folder() -> Result<()> {
     tools.load_directory(home.path())?;
     let again = started.elapsed();
     println!("\n## A folder of {FILES} YAML definitions\n");
-    println!("| first load ms | memory MB | load again, nothing changed ms |\n| ---: | ---: | ---: |");
+    println!("| first load ms | memory MB | reload without changes ms |\n| ---: | ---: | ---: |");
     println!("| {} | {memory} | {} |", first.as_millis(), again.as_millis());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A load of requests over kept connections, with as little of its own cost as possible.
+//! A load generator over keep-alive connections with little overhead.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,19 +7,19 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What a load came to.
+/// The result of a load.
 pub struct Figures {
     /// Requests per second.
     pub per_second: f64,
-    /// The middle of the times.
+    /// The median latency.
     pub p50: Duration,
-    /// The time that one in a hundred exceeds.
+    /// The 99th percentile of the latency.
     pub p99: Duration,
-    /// How many requests there were.
+    /// The number of requests.
     pub count: usize,
 }
 
-/// Spells a request.
+/// Returns the bytes of a request.
 pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
@@ -30,8 +30,8 @@ pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
 }
 
 impl Figures {
-    /// Sums up times that were taken within so long.
-    pub fn of(mut times: Vec<Duration>, elapsed: Duration) -> Self {
+    /// Summarizes the latencies of a run.
+    pub fn new(mut times: Vec<Duration>, elapsed: Duration) -> Self {
         times.sort_unstable();
         let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
         Self {
@@ -43,12 +43,12 @@ impl Figures {
     }
 }
 
-/// Sends the same request for so long over so many connections.
+/// Sends the same request over several connections for this time.
 pub async fn run(addr: SocketAddr, request: &[u8], connections: usize, time: Duration) -> Result<Figures> {
     run_each(addr, &vec![request.to_vec(); connections], time).await
 }
 
-/// Sends each request again and again for so long, each over a connection of its own.
+/// Sends each request repeatedly for this time, each over its own connection.
 pub async fn run_each(addr: SocketAddr, requests: &[Vec<u8>], time: Duration) -> Result<Figures> {
     let until = Instant::now() + time;
     let started = Instant::now();
@@ -72,10 +72,10 @@ pub async fn run_each(addr: SocketAddr, requests: &[Vec<u8>], time: Duration) ->
     for task in tasks {
         times.extend(task.await??);
     }
-    Ok(Figures::of(times, started.elapsed()))
+    Ok(Figures::new(times, started.elapsed()))
 }
 
-/// One kept connection.
+/// A keep-alive connection.
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -89,12 +89,12 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(64 * 1024) })
     }
 
-    /// Sends a request and returns the body of its answer.
+    /// Sends a request and returns the body of the response.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<String> {
         Ok(self.exchange_all(request).await?.1)
     }
 
-    /// Sends a request and returns the head of its answer, in small letters, and its body.
+    /// Sends a request and returns the head of the response in lower case and the body.
     pub async fn exchange_all(&mut self, request: &[u8]) -> Result<(String, String)> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -103,14 +103,14 @@ impl Connection {
             if read == 0 {
                 bail!("the server closed the connection");
             }
-            if let Some(answer) = complete(&self.buffer)? {
-                return Ok(answer);
+            if let Some(response) = complete(&self.buffer)? {
+                return Ok(response);
             }
         }
     }
 }
 
-/// Returns head and body once the answer is whole.
+/// Returns the head and the body once the response is complete.
 fn complete(bytes: &[u8]) -> Result<Option<(String, String)>> {
     let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { return Ok(None) };
     let (head, body) = bytes.split_at(end + 4);
@@ -118,7 +118,7 @@ fn complete(bytes: &[u8]) -> Result<Option<(String, String)>> {
     if !head.starts_with("http/1.1 2") {
         bail!("{head}{}", String::from_utf8_lossy(body));
     }
-    let whole = if head.contains("transfer-encoding: chunked") {
+    let is_complete = if head.contains("transfer-encoding: chunked") {
         body.ends_with(b"0\r\n\r\n")
     } else if head.starts_with("http/1.1 202") {
         true
@@ -126,5 +126,5 @@ fn complete(bytes: &[u8]) -> Result<Option<(String, String)>> {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         body.len() >= length.context("no length")?.trim().parse::<usize>()?
     };
-    Ok(whole.then(|| (head, String::from_utf8_lossy(body).into_owned())))
+    Ok(is_complete.then(|| (head, String::from_utf8_lossy(body).into_owned())))
 }

@@ -1,10 +1,9 @@
-//! Measures haft next to a plain axum handler, in one run, and prints ratios: the machine may be noisy, but
-//! it is equally noisy for both.
+//! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part alone;
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part;
 //! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
-//! `load disk|os CLIENTS SECONDS` loads one of them for long enough to look at it with a profiler.
-#![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads the machine")]
+//! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
 
 mod confined;
 mod library;
@@ -21,14 +20,14 @@ mod wasm;
 
 use anyhow::{Result, bail};
 
-/// The allocator of the binary `haft`; the plain server has it too.
+/// The allocator of the `haft` binary; the plain server uses it, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
         [] => tables::run_all(),
         ["python"] => tokio::runtime::Runtime::new()?.block_on(python::run()),
         ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),

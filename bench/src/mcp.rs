@@ -1,12 +1,12 @@
-//! A call of a no-op tool by MCP over HTTP: haft with its whole pipeline next to a plain server of the same library and
-//! to servers of others.
+//! A call of a no-op tool over MCP and HTTP: haft with its whole pipeline, a plain server with the same library, and
+//! servers of other projects.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::load::{self, Connection, Figures};
-use crate::mcp_calls::{self, Era};
+use crate::mcp_calls::{self, Protocol};
 use crate::peers;
 use crate::process::Server;
 use crate::tables::with_noop;
@@ -17,14 +17,14 @@ const ROUNDS: usize = 5;
 /// One server of the table.
 struct Row {
     name: &'static str,
-    era: Era,
-    /// Nothing where it is not installed.
+    protocol: Protocol,
+    /// `None` if it is not installed.
     server: Option<Server>,
 }
 
 impl Row {
     fn new(name: &'static str, server: Option<Server>) -> Self {
-        Self { name, era: Era::Stateless, server }
+        Self { name, protocol: Protocol::Stateless, server }
     }
 }
 
@@ -36,19 +36,21 @@ pub async fn run() -> Result<()> {
         Row::new("plain rmcp", Some(Server::start(&["serve-rmcp"])?)),
         Row::new("haft, record on disk", Some(with_noop(homes[0].path(), "disk").await?)),
         Row::new("haft, record with the OS", Some(with_noop(homes[1].path(), "os").await?)),
-        Row { era: Era::Sessions, ..Row::new("TypeScript SDK 1, sessions", peers::typescript(1)?) },
+        Row { protocol: Protocol::Sessions, ..Row::new("TypeScript SDK 1, sessions", peers::typescript(1)?) },
         Row::new("TypeScript SDK 2", peers::typescript(2)?),
         Row::new("Python SDK", peers::python(&["sdk"])?),
         Row::new("FastMCP", peers::python(&["fastmcp"])?),
     ];
-    for Row { name, era, server } in &rows {
+    for Row { name, protocol, server } in &rows {
         let Some(server) = server else { continue };
-        let call = mcp_calls::calls(server, *era, "noop", 1).await?.concat();
-        let answer = Connection::open(server.addr).await?.exchange(&call).await?;
-        ensure!(mcp_calls::is_right(&answer), "{name} answers {answer}");
+        let call = mcp_calls::calls(server, *protocol, "noop", 1).await?.concat();
+        let response = Connection::open(server.addr).await?.exchange(&call).await?;
+        ensure!(mcp_calls::is_expected(&response), "{name}: unexpected response {response}");
     }
-    println!("\n## A call of a no-op tool by MCP ({}, streamable HTTP), keep-alive\n", mcp_calls::VERSION);
-    println!("| server | clients | calls/s | p50 µs | p99 µs | CPU µs/call | of rmcp | of haft |");
+    println!("\n## A call of a no-op tool over MCP ({}, streamable HTTP), keep-alive\n", mcp_calls::VERSION);
+    println!(
+        "| server | clients | calls/s | p50 µs | p99 µs | CPU µs/call | ratio to rmcp | ratio to haft |"
+    );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for clients in [1, 32] {
         print(&rows, clients, &measured(&rows, clients).await?)?;
@@ -56,13 +58,13 @@ pub async fn run() -> Result<()> {
     Ok(())
 }
 
-/// The best of interleaved rounds, so that a noisy moment does not hit one of them alone.
+/// Returns the best of several rounds, interleaved so that noise affects all servers.
 async fn measured(rows: &[Row], clients: usize) -> Result<Vec<Option<(Figures, f64)>>> {
     let mut best: Vec<Option<(Figures, f64)>> = rows.iter().map(|_| None).collect();
     for _ in 0..ROUNDS {
         for (slot, row) in best.iter_mut().zip(rows) {
             let Some(server) = &row.server else { continue };
-            let found = measure(server, row.era, clients).await.with_context(|| row.name)?;
+            let found = measure(server, row.protocol, clients).await.with_context(|| row.name)?;
             if slot.as_ref().is_none_or(|(_, cpu)| found.1 < *cpu) {
                 *slot = Some(found);
             }
@@ -71,8 +73,8 @@ async fn measured(rows: &[Row], clients: usize) -> Result<Vec<Option<(Figures, f
     Ok(best)
 }
 
-async fn measure(server: &Server, era: Era, clients: usize) -> Result<(Figures, f64)> {
-    let calls = mcp_calls::calls(server, era, "noop", clients).await?;
+async fn measure(server: &Server, protocol: Protocol, clients: usize) -> Result<(Figures, f64)> {
+    let calls = mcp_calls::calls(server, protocol, "noop", clients).await?;
     load::run_each(server.addr, &calls, Duration::from_millis(300)).await?;
     let before = server.cpu_seconds()?;
     let figures = load::run_each(server.addr, &calls, ROUND).await?;

@@ -1,4 +1,4 @@
-//! The calls of an MCP client, as bytes: what they cost is the server's, not that of a client library.
+//! Calls of an MCP client as bytes, so that no client library affects the measurement.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -11,28 +11,28 @@ pub const VERSION: &str = "2026-07-28";
 /// The version before it.
 const SESSION_VERSION: &str = "2025-11-25";
 
-/// How a server is spoken to.
+/// The protocol variant of a server.
 #[derive(Clone, Copy)]
-pub enum Era {
-    /// Each request stands for itself.
+pub enum Protocol {
+    /// Each request is independent.
     Stateless,
     /// Each client opens a session first.
     Sessions,
 }
 
-/// Spells the call of each of so many clients.
-pub async fn calls(server: &Server, era: Era, tool: &str, clients: usize) -> Result<Vec<Vec<u8>>> {
+/// Returns the request of each client.
+pub async fn calls(server: &Server, protocol: Protocol, tool: &str, clients: usize) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::with_capacity(clients);
     for _ in 0..clients {
-        all.push(match era {
-            Era::Stateless => stateless(server, tool),
-            Era::Sessions => in_session(server, tool).await?,
+        all.push(match protocol {
+            Protocol::Stateless => stateless(server, tool),
+            Protocol::Sessions => in_session(server, tool).await?,
         });
     }
     Ok(all)
 }
 
-/// Spells the message of a call that stands for itself.
+/// Returns the message of a stateless call.
 pub fn message(tool: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
     "name": tool, "arguments": {"city": "Oslo", "days": 3},
@@ -43,9 +43,11 @@ pub fn message(tool: &str) -> Value {
     }}})
 }
 
-/// Says whether an answer is that of the tool.
-pub fn is_right(answer: &str) -> bool {
-    answer.contains("structuredContent") && answer.contains("Oslo") && !answer.contains("\"isError\":true")
+/// Returns whether a response is that of the tool.
+pub fn is_expected(response: &str) -> bool {
+    response.contains("structuredContent")
+        && response.contains("Oslo")
+        && !response.contains("\"isError\":true")
 }
 
 fn stateless(server: &Server, tool: &str) -> Vec<u8> {
@@ -56,15 +58,15 @@ fn stateless(server: &Server, tool: &str) -> Vec<u8> {
 
 async fn in_session(server: &Server, tool: &str) -> Result<Vec<u8>> {
     let mut connection = Connection::open(server.addr).await?;
-    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": SESSION_VERSION, "capabilities": {},
         "clientInfo": {"name": "bench", "version": "1"}}});
-    let (head, _) = connection.exchange_all(&post(server, "", &begin)).await?;
+    let (head, _) = connection.exchange_all(&post(server, "", &initialize)).await?;
     let session =
         head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).context("no session")?;
     let headers = format!("mcp-protocol-version: {SESSION_VERSION}\r\nmcp-session-id: {session}\r\n");
-    let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    connection.exchange(&post(server, &headers, &begun)).await?;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    connection.exchange(&post(server, &headers, &initialized)).await?;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": tool, "arguments": {"city": "Oslo", "days": 3}}});
     Ok(post(server, &headers, &call))

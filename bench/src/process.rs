@@ -1,4 +1,4 @@
-//! A server process: started, watched, ended.
+//! A server process.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-/// How long a server that says nothing may take until it listens.
-const LISTENS_WITHIN: Duration = Duration::from_secs(60);
+/// The timeout for a server to start listening.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// The address.
     pub addr: SocketAddr,
-    /// Its token.
+    /// The token.
     pub token: String,
-    /// How long it took from the start of the process to the address.
+    /// The time from the start of the process until it listens.
     pub ready_after: Duration,
 }
 
 impl Server {
     /// Starts this program as a server.
-    pub fn start(words: &[&str]) -> Result<Self> {
-        Self::announced(Command::new(std::env::current_exe()?).args(words))
+    pub fn start(args: &[&str]) -> Result<Self> {
+        Self::announced(Command::new(std::env::current_exe()?).args(args))
     }
 
     /// Starts a program that prints its address and its token.
@@ -40,7 +40,7 @@ impl Server {
         Ok(Self { child, addr, token, ready_after })
     }
 
-    /// Starts a program that listens on the port it is told.
+    /// Starts a program that listens on a given port.
     pub fn on_port(command: impl FnOnce(u16) -> Command) -> Result<Self> {
         let started = Instant::now();
         let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -48,7 +48,7 @@ impl Server {
             command(addr.port()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut server = Self { child, addr, token: "none".to_owned(), ready_after: Duration::ZERO };
         while TcpStream::connect(addr).is_err() {
-            if server.child.try_wait()?.is_some() || started.elapsed() > LISTENS_WITHIN {
+            if server.child.try_wait()?.is_some() || started.elapsed() > START_TIMEOUT {
                 bail!("the server did not start");
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -57,17 +57,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns its process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the processor time that it and all that it started have used, in seconds.
+    /// Returns the CPU time of the process and its descendants in seconds.
     pub fn cpu_seconds(&self) -> Result<f64> {
         cpu_seconds(self.child.id())
     }
 
-    /// Returns the memory it holds, in megabytes.
+    /// Returns the resident memory in megabytes.
     pub fn resident_megabytes(&self) -> Result<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = text.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
@@ -83,35 +83,35 @@ impl Drop for Server {
     }
 }
 
-/// Returns the processor time that a process and all that it started have used, in seconds.
+/// Returns the CPU time of a process and its descendants in seconds.
 pub fn cpu_seconds(process: u32) -> Result<f64> {
     let mut all = HashMap::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // It may have ended since.
+        // The process may have ended.
         let Ok(text) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
-        all.insert(id, Used::read(&text));
+        all.insert(id, CpuTime::parse(&text));
     }
     let mut tree = vec![process];
     let mut ticks = 0.0;
     while let Some(id) = tree.pop() {
-        ticks += all.get(&id).map_or(0.0, |used| used.ticks);
-        tree.extend(all.iter().filter(|(_, used)| used.parent == id).map(|(id, _)| *id));
+        ticks += all.get(&id).map_or(0.0, |time| time.ticks);
+        tree.extend(all.iter().filter(|(_, time)| time.parent == id).map(|(id, _)| *id));
     }
     Ok(ticks / 100.0)
 }
 
-/// What one process has used.
-struct Used {
+/// The CPU time of a process.
+struct CpuTime {
     parent: u32,
-    /// Its own, and that of its children that ended.
+    /// Its own ticks and those of its finished children.
     ticks: f64,
 }
 
-impl Used {
-    /// Reads `/proc/ID/stat`, behind the name, which may contain anything.
-    fn read(text: &str) -> Self {
+impl CpuTime {
+    /// Parses `/proc/ID/stat` after the name, which may contain any character.
+    fn parse(text: &str) -> Self {
         let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let number =
             |index: usize| fields.get(index).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);

@@ -1,5 +1,5 @@
-//! What going through a gateway to an MCP server adds to calling that server directly: haft and gateways of others
-//! before the same server, by HTTP and by standard input and output.
+//! The latency that a gateway adds to an MCP server: haft and other gateways in front of the same server, over HTTP and
+//! over standard input and output.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,25 +11,25 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::load::{self, Connection, Figures};
-use crate::mcp_calls::{self, Era};
+use crate::mcp_calls::{self, Protocol};
 use crate::peers;
 use crate::process::{Server, cpu_seconds};
 
 const ROUND: Duration = Duration::from_secs(2);
 const WARM_UP: Duration = Duration::from_millis(300);
 const ROUNDS: usize = 5;
-/// The name that haft knows the server by.
-const BEHIND: &str = "behind";
+/// The id of the server in haft.
+const SERVER_ID: &str = "behind";
 
-/// What is behind the gateways.
+/// The server behind the gateways.
 enum Backend {
     Http(String),
-    /// This program, with that word.
+    /// The path of this program.
     Stdio(String),
 }
 
-/// A way to the server.
-enum Way {
+/// A route to the server.
+enum Route {
     Direct(Box<Pipe>),
     Http(Server, Vec<u8>),
     NotInstalled,
@@ -39,20 +39,20 @@ enum Way {
 pub async fn run() -> Result<()> {
     peers::install()?;
     println!("\n## A call through a gateway to an MCP server, next to a direct one, one client\n");
-    println!("| server | way | p50 ms | p99 ms | added ms | CPU µs/call |");
+    println!("| server | route | p50 ms | p99 ms | added ms | CPU µs/call |");
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     let server = Server::start(&["serve-rmcp"])?;
     let backend = Backend::Http(format!("http://{}/mcp", server.addr));
-    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
-    table("HTTP", Way::Http(server, call), &backend).await?;
-    let program = std::env::current_exe()?.to_str().context("a path that is text")?.to_owned();
-    let direct = Way::Direct(Box::new(Pipe::open(&program)?));
+    let call = mcp_calls::calls(&server, Protocol::Stateless, "noop", 1).await?.concat();
+    table("HTTP", Route::Http(server, call), &backend).await?;
+    let program = std::env::current_exe()?.to_str().context("the path is not valid UTF-8")?.to_owned();
+    let direct = Route::Direct(Box::new(Pipe::open(&program)?));
     table("stdio", direct, &Backend::Stdio(program)).await
 }
 
-async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
+async fn table(kind: &str, direct: Route, backend: &Backend) -> Result<()> {
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let mut ways = vec![
+    let mut routes = vec![
         ("direct", direct),
         ("haft, record with the OS", haft(homes[0].path(), "os", backend).await?),
         ("haft, record on disk", haft(homes[1].path(), "disk", backend).await?),
@@ -60,15 +60,15 @@ async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
         ("FastMCP proxy", fastmcp(backend).await?),
     ];
     if let Backend::Http(url) = backend {
-        ways.insert(1, ("a plain proxy (axum, reqwest)", proxy(url).await?));
+        routes.insert(1, ("a plain proxy (axum, reqwest)", proxy(url).await?));
     }
-    for (name, way) in &mut ways {
-        way.check().await.with_context(|| format!("{name}, {kind}"))?;
+    for (name, route) in &mut routes {
+        route.check().await.with_context(|| format!("{name}, {kind}"))?;
     }
-    let mut best: Vec<Option<(Figures, f64)>> = ways.iter().map(|_| None).collect();
+    let mut best: Vec<Option<(Figures, f64)>> = routes.iter().map(|_| None).collect();
     for _ in 0..ROUNDS {
-        for (slot, (name, way)) in best.iter_mut().zip(&mut ways) {
-            let Some(found) = way.measure().await.with_context(|| format!("{name}, {kind}"))? else {
+        for (slot, (name, route)) in best.iter_mut().zip(&mut routes) {
+            let Some(found) = route.measure().await.with_context(|| format!("{name}, {kind}"))? else {
                 continue;
             };
             if slot.as_ref().is_none_or(|(figures, _)| found.0.p50 < figures.p50) {
@@ -77,7 +77,7 @@ async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
         }
     }
     let base = best[0].as_ref().context("no round")?.0.p50.as_secs_f64();
-    for ((name, _), found) in ways.iter().zip(&best) {
+    for ((name, _), found) in routes.iter().zip(&best) {
         let Some((figures, cpu)) = found else {
             println!("| {kind} | {name} | not installed | | | |");
             continue;
@@ -89,19 +89,22 @@ async fn table(kind: &str, direct: Way, backend: &Backend) -> Result<()> {
     Ok(())
 }
 
-impl Way {
+impl Route {
     async fn check(&mut self) -> Result<()> {
-        let answer = match self {
+        let response = match self {
             Self::NotInstalled => return Ok(()),
             Self::Direct(pipe) => pipe.exchange().await?,
             Self::Http(server, call) => Connection::open(server.addr).await?.exchange(call).await?,
         };
-        // mcpo answers with the value alone.
-        ensure!(mcp_calls::is_right(&answer) || answer.starts_with("{\"city\":\"Oslo\""), "{answer}");
+        // mcpo returns only the value.
+        ensure!(
+            mcp_calls::is_expected(&response) || response.starts_with("{\"city\":\"Oslo\""),
+            "{response}"
+        );
         Ok(())
     }
 
-    /// Returns times, and the processor time per call of what the client speaks to, with all that it started.
+    /// Returns the latencies and the CPU time per call of the gateway and its descendants.
     async fn measure(&mut self) -> Result<Option<(Figures, f64)>> {
         match self {
             Self::NotInstalled => Ok(None),
@@ -124,51 +127,52 @@ impl Way {
     }
 }
 
-async fn haft(home: &Path, durability: &str, backend: &Backend) -> Result<Way> {
-    let home = home.to_str().context("a home that is text")?;
+async fn haft(home: &Path, durability: &str, backend: &Backend) -> Result<Route> {
+    let home = home.to_str().context("the path is not valid UTF-8")?;
     let server = Server::start(&["serve-haft", home, durability])?;
     let mut connection = Connection::open(server.addr).await?;
     let body = match backend {
-        Backend::Http(url) => json!({"id": BEHIND, "url": url}),
-        Backend::Stdio(program) => json!({"id": BEHIND, "command": program, "args": ["serve-rmcp-stdio"]}),
+        Backend::Http(url) => json!({"id": SERVER_ID, "url": url}),
+        Backend::Stdio(program) => json!({"id": SERVER_ID, "command": program, "args": ["serve-rmcp-stdio"]}),
     };
     let add = load::request("POST", "/api/mcp-servers", &server.token, &body.to_string());
     connection.exchange(&add).await?;
-    // Waits for the list of its tools.
-    let refresh = format!("/api/mcp-servers/{BEHIND}/refresh");
+    // Waits until the tools are listed.
+    let refresh = format!("/api/mcp-servers/{SERVER_ID}/refresh");
     connection.exchange(&load::request("POST", &refresh, &server.token, "")).await?;
-    let call = mcp_calls::calls(&server, Era::Stateless, &format!("{BEHIND}:noop"), 1).await?.concat();
-    Ok(Way::Http(server, call))
+    let call =
+        mcp_calls::calls(&server, Protocol::Stateless, &format!("{SERVER_ID}:noop"), 1).await?.concat();
+    Ok(Route::Http(server, call))
 }
 
-/// The least that a gateway can add.
-async fn proxy(url: &str) -> Result<Way> {
+/// A plain proxy, the lower bound for a gateway.
+async fn proxy(url: &str) -> Result<Route> {
     let server = Server::start(&["serve-proxy", url])?;
-    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
-    Ok(Way::Http(server, call))
+    let call = mcp_calls::calls(&server, Protocol::Stateless, "noop", 1).await?.concat();
+    Ok(Route::Http(server, call))
 }
 
-fn mcpo(backend: &Backend) -> Result<Way> {
+fn mcpo(backend: &Backend) -> Result<Route> {
     let server = match backend {
         Backend::Http(url) => peers::mcpo(&["--server-type", "streamable-http", "--", url])?,
         Backend::Stdio(program) => peers::mcpo(&["--", program, "serve-rmcp-stdio"])?,
     };
-    let Some(server) = server else { return Ok(Way::NotInstalled) };
+    let Some(server) = server else { return Ok(Route::NotInstalled) };
     let call = load::request("POST", "/noop", "none", r#"{"city":"Oslo","days":3}"#);
-    Ok(Way::Http(server, call))
+    Ok(Route::Http(server, call))
 }
 
-async fn fastmcp(backend: &Backend) -> Result<Way> {
+async fn fastmcp(backend: &Backend) -> Result<Route> {
     let server = match backend {
         Backend::Http(url) => peers::python(&["fastmcp-proxy", url])?,
         Backend::Stdio(program) => peers::python(&["fastmcp-proxy", program, "serve-rmcp-stdio"])?,
     };
-    let Some(server) = server else { return Ok(Way::NotInstalled) };
-    let call = mcp_calls::calls(&server, Era::Stateless, "noop", 1).await?.concat();
-    Ok(Way::Http(server, call))
+    let Some(server) = server else { return Ok(Route::NotInstalled) };
+    let call = mcp_calls::calls(&server, Protocol::Stateless, "noop", 1).await?.concat();
+    Ok(Route::Http(server, call))
 }
 
-/// The server, spoken to by its standard input and output. It ends when this is dropped.
+/// The server on its standard input and output; it ends when this is dropped.
 struct Pipe {
     child: Child,
     input: ChildStdin,
@@ -202,6 +206,6 @@ impl Pipe {
             self.exchange().await?;
             times.push(sent.elapsed());
         }
-        Ok(Figures::of(times, started.elapsed()))
+        Ok(Figures::new(times, started.elapsed()))
     }
 }

@@ -1,4 +1,4 @@
-//! A python tool call, warm, next to starting an interpreter for it, in one run.
+//! A call of a warm Python tool compared with starting an interpreter, in one run.
 
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::load::{self, Connection};
 use crate::process::Server;
 
-/// How often each way is measured; interleaved, so that a noisy moment hits all of them.
+/// The number of rounds, interleaved so that noise affects all variants.
 const ROUNDS: usize = 100;
 
-/// A script with the usual imports.
+/// A script with common imports.
 const BODY: &str = "import json, re, os, urllib.request\nprint(json.dumps({'words': len(re.findall('[a-z]+', os.environ.get('text', '')))}))";
 
 /// Runs everything.
 pub async fn run() -> Result<()> {
     let home = tempfile::tempdir()?;
-    let path = home.path().to_str().context("a home that is text")?;
+    let path = home.path().to_str().context("the path is not valid UTF-8")?;
     let server = Server::start(&["serve-haft", path, "disk"])?;
     let mut connection = Connection::open(server.addr).await?;
     for (name, sandbox) in [("isolated", true), ("host", false)] {
@@ -34,23 +34,23 @@ pub async fn run() -> Result<()> {
     let sandbox = Sandbox::open(Settings::new(scratch.path().join("run")))?;
     let bwrap = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
     let python = ["/usr/bin/python3", "-c", BODY];
-    let confined = [bwrap.as_slice(), &python].concat();
+    let sandboxed = [bwrap.as_slice(), &python].concat();
 
     let names = [
-        "`python3`, bare, cold",
+        "`python3`, plain, cold",
         "`python3`, plain bwrap, cold",
         "`python3`, haft's sandbox, cold",
         "python tool through haft, warm, `sandbox: true`",
         "python tool through haft, warm, `sandbox: false`",
     ];
     let mut times: [Vec<Duration>; 5] = Default::default();
-    // The first round starts the interpreters, and is not counted.
+    // The first round starts the interpreters and is not counted.
     for round in 0..=ROUNDS {
-        for (way, times) in times.iter_mut().enumerate() {
+        for (variant, times) in times.iter_mut().enumerate() {
             let started = Instant::now();
-            match way {
-                0 => bare(&python)?,
-                1 => bare(&confined)?,
+            match variant {
+                0 => run_plain(&python)?,
+                1 => run_plain(&sandboxed)?,
                 2 => in_sandbox(&sandbox, &python).await?,
                 3 => through_haft(&mut connection, &server, "isolated").await?,
                 _ => through_haft(&mut connection, &server, "host").await?,
@@ -60,8 +60,8 @@ pub async fn run() -> Result<()> {
             }
         }
     }
-    println!("\n## A python tool with the usual imports (json, re, os, urllib.request)\n");
-    println!("| way | p50 ms | p99 ms | times faster than cold |\n| --- | ---: | ---: | ---: |");
+    println!("\n## A Python tool with common imports (json, re, os, urllib.request)\n");
+    println!("| variant | p50 ms | p99 ms | speedup over cold |\n| --- | ---: | ---: | ---: |");
     let mut base = None;
     for (name, times) in names.iter().zip(&mut times) {
         times.sort();
@@ -73,7 +73,7 @@ pub async fn run() -> Result<()> {
     Ok(())
 }
 
-fn bare(argv: &[&str]) -> Result<()> {
+fn run_plain(argv: &[&str]) -> Result<()> {
     let (program, rest) = argv.split_first().context("no program")?;
     let output = Process::new(program).args(rest).stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -90,7 +90,7 @@ async fn in_sandbox(sandbox: &Sandbox, argv: &[&str]) -> Result<()> {
 async fn through_haft(connection: &mut Connection, server: &Server, tool: &str) -> Result<()> {
     let path = format!("/api/tools/{tool}/invoke");
     let request = load::request("POST", &path, &server.token, r#"{"args":{"text":"three small words"}}"#);
-    let answer: Value = serde_json::from_str(&connection.exchange(&request).await?)?;
-    ensure!(answer["value"] == json!({"words": 3}), "{answer}");
+    let response: Value = serde_json::from_str(&connection.exchange(&request).await?)?;
+    ensure!(response["value"] == json!({"words": 3}), "{response}");
     Ok(())
 }

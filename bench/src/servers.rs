@@ -1,4 +1,4 @@
-//! The servers that are compared. Each prints its address and then its token.
+//! The servers under test. Each prints its address and then its token.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A handler that parses the call and answers the same JSON as haft, and does nothing else.
+/// A handler that only parses the call and returns the same JSON as haft.
 pub fn plain() -> Result<()> {
     runtime()?.block_on(async {
-        let answer = |Json(body): Json<Value>| async move {
+        let handler = |Json(body): Json<Value>| async move {
             let value = body.get("args").cloned().unwrap_or_default();
             Json(json!({"ok": true, "value": value, "call_id": "01a1dd14-f93e-7dc1-8735-3d174088b1ac", "duration_ms": 0.01}))
         };
-        let router = axum::Router::new().route("/api/tools/noop/invoke", post(answer));
+        let router = axum::Router::new().route("/api/tools/noop/invoke", post(handler));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         announce(&listener, "none")?;
         let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
@@ -37,24 +37,29 @@ pub fn plain() -> Result<()> {
     })
 }
 
-/// A server that passes each request on to another one and does nothing else: the least that a gateway can add.
+/// A server that only forwards each request, the lower bound for a gateway.
 pub fn proxy(url: &str) -> Result<()> {
-    // The client wants it, though nothing is encrypted here.
+    // The client requires a TLS provider, although nothing is encrypted here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().tcp_nodelay(true).no_proxy().build()?;
     let url: reqwest::Url = url.parse()?;
     runtime()?.block_on(async move {
-        let pass_on = move |headers: HeaderMap, body: Bytes| async move {
+        let forward = move |headers: HeaderMap, body: Bytes| async move {
             let mut request = client.post(url).body(body);
-            for (name, value) in headers.iter().filter(|(name, _)| !PER_CONNECTION.contains(&name.as_str())) {
+            for (name, value) in
+                headers.iter().filter(|(name, _)| !CONNECTION_HEADERS.contains(&name.as_str()))
+            {
                 request = request.header(name, value);
             }
-            let answer = request.send().await.map_err(|error| error.to_string())?;
-            let kind = answer.headers().get(CONTENT_TYPE).cloned();
-            let bytes = answer.bytes().await.map_err(|error| error.to_string())?;
-            Ok::<_, String>(([(CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static("text/plain")))], bytes))
+            let response = request.send().await.map_err(|error| error.to_string())?;
+            let content_type = response.headers().get(CONTENT_TYPE).cloned();
+            let bytes = response.bytes().await.map_err(|error| error.to_string())?;
+            Ok::<_, String>((
+                [(CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("text/plain")))],
+                bytes,
+            ))
         };
-        let router = axum::Router::new().route("/mcp", post(pass_on));
+        let router = axum::Router::new().route("/mcp", post(forward));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         announce(&listener, "none")?;
         let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
@@ -64,15 +69,15 @@ pub fn proxy(url: &str) -> Result<()> {
     })
 }
 
-/// What is said anew on every connection.
-const PER_CONNECTION: [&str; 3] = ["host", "content-length", "connection"];
+/// Headers that are not forwarded.
+const CONNECTION_HEADERS: [&str; 3] = ["host", "content-length", "connection"];
 
 /// haft with one function that does nothing.
 pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
     runtime()?.block_on(async {
         let mut settings = Settings::for_home(PathBuf::from(home));
         settings.ledger.sync_to_disk = sync_to_disk;
-        // The servers behind it listen here too.
+        // The MCP servers behind haft listen on loopback.
         settings.egress.private_hosts = vec!["127.0.0.1".to_owned()];
         let functions = Functions::default().with_async("noop", |args| async { Ok(Value::Object(args)) });
         let app = App::open_with(settings, Extensions { functions, ..Extensions::default() }).await?;
@@ -83,7 +88,7 @@ pub fn haft(home: &str, sync_to_disk: bool) -> Result<()> {
     })
 }
 
-/// A plain server of rmcp, with the one tool that returns its arguments.
+/// A plain rmcp server with one tool, which returns its arguments.
 pub fn rmcp() -> Result<()> {
     use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
     use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -101,7 +106,7 @@ pub fn rmcp() -> Result<()> {
     })
 }
 
-/// The same server by standard input and output.
+/// The same server on standard input and output.
 pub fn rmcp_stdio() -> Result<()> {
     runtime()?.block_on(async {
         let service = rmcp::serve_server(Noop, rmcp::transport::stdio_pipes()).await?;

@@ -28,12 +28,12 @@ pub fn run_all() -> Result<()> {
     })
 }
 
-/// Runs the first table alone.
+/// Runs the first table.
 pub fn run_calls() -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(calls())
 }
 
-/// Loads one server for so long, and says which process it is.
+/// Puts load on one server for this time and prints its process id.
 pub fn run_load(durability: &str, clients: usize, seconds: u64) -> Result<()> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let home = tempfile::tempdir()?;
@@ -48,10 +48,10 @@ pub fn run_load(durability: &str, clients: usize, seconds: u64) -> Result<()> {
     })
 }
 
-/// A no-op call with its arguments checked and its record kept, next to a handler that only answers.
+/// A no-op call with validated arguments and a record, compared with a handler that only responds.
 async fn calls() -> Result<()> {
-    println!("\n## A call of a no-op function by REST, keep-alive\n");
-    println!("| server | clients | calls/s | of plain | p50 µs | p99 µs | CPU µs/call |");
+    println!("\n## A call of a no-op function over REST, keep-alive\n");
+    println!("| server | clients | calls/s | ratio to plain | p50 µs | p99 µs | CPU µs/call |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
     let plain = Server::start(&["serve-plain"])?;
@@ -60,7 +60,7 @@ async fn calls() -> Result<()> {
     let servers =
         [("plain axum", &plain), ("haft, record on disk", &disk), ("haft, record with the OS", &system)];
     for clients in [1, 32] {
-        // Interleaved rounds, so that a noisy moment does not hit one of them alone; the best counts.
+        // The best of several rounds, interleaved so that noise affects all servers.
         let mut best: [Option<(Figures, f64)>; 3] = [None, None, None];
         for _ in 0..ROUNDS {
             for (slot, (_, server)) in best.iter_mut().zip(&servers) {
@@ -95,7 +95,7 @@ async fn measure(server: &Server, clients: usize) -> Result<(Figures, f64)> {
 }
 
 pub async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
-    let home = home.to_str().context("a home that is text")?;
+    let home = home.to_str().context("the path is not valid UTF-8")?;
     let server = Server::start(&["serve-haft", home, durability])?;
     let tool = json!({
         "name": "noop", "description": "Returns its arguments",
@@ -108,22 +108,22 @@ pub async fn with_noop(home: &Path, durability: &str) -> Result<Server> {
     Ok(server)
 }
 
-/// A streamed answer, which would take some 40 ms without TCP_NODELAY.
+/// A streamed response, which would take about 40 ms without `TCP_NODELAY`.
 async fn streamed() -> Result<()> {
     let home = tempfile::tempdir()?;
     let server = with_noop(home.path(), "disk").await?;
     let call = load::request("POST", "/api/tools/noop/invoke", &server.token, CALL);
-    let answer: Value = serde_json::from_str(&Connection::open(server.addr).await?.exchange(&call).await?)?;
-    let path = format!("/api/calls/{}/events", answer["call_id"].as_str().context("no id")?);
+    let response: Value = serde_json::from_str(&Connection::open(server.addr).await?.exchange(&call).await?)?;
+    let path = format!("/api/calls/{}/events", response["call_id"].as_str().context("no id")?);
     let request = load::request("GET", &path, &server.token, "");
     let figures = load::run(server.addr, &request, 1, ROUND).await?;
-    println!("\n## A streamed answer (server-sent events), keep-alive, one client\n");
-    println!("| answers/s | p50 µs | p99 µs |\n| ---: | ---: | ---: |");
+    println!("\n## A streamed response (server-sent events), keep-alive, one client\n");
+    println!("| responses/s | p50 µs | p99 µs |\n| ---: | ---: | ---: |");
     println!("| {:.0} | {} | {} |", figures.per_second, figures.p50.as_micros(), figures.p99.as_micros());
     Ok(())
 }
 
-/// Start, memory, lists and search with few and with many tools.
+/// Startup time, memory, listing and search with few and with many tools.
 async fn many_tools() -> Result<()> {
     println!("\n## Few and many tools\n");
     println!(
@@ -134,7 +134,7 @@ async fn many_tools() -> Result<()> {
     for count in [10, 10_000] {
         let home = tempfile::tempdir()?;
         write_tools(home.path(), count)?;
-        let path = home.path().to_str().context("a home that is text")?;
+        let path = home.path().to_str().context("the path is not valid UTF-8")?;
         let first = Server::start(&["serve-haft", path, "disk"])?.ready_after;
         let server = Server::start(&["serve-haft", path, "disk"])?;
         let memory = server.resident_megabytes()?;
@@ -165,7 +165,7 @@ fn write_tools(home: &Path, count: usize) -> Result<()> {
         std::fs::create_dir_all(&folder)?;
         let word = words[index % words.len()];
         let text = format!(
-            "name: tool-{index}\ndescription: Handles the {word} number {index} for whoever asks\ntags: [{word}]\n\
+            "name: tool-{index}\ndescription: Handles the {word} number {index}\ntags: [{word}]\n\
              params:\n  - name: city\n    type: string\n    description: A city\n    required: true\n  - name: days\n    \
              type: integer\nimplementation:\n  type: builtin\n  function: noop\n"
         );

@@ -1,5 +1,5 @@
-//! A trivial function of a component, called in this process: by wasmtime alone, by the executor, and through the
-//! whole pipeline with the record kept in memory.
+//! A trivial function of a component, called in this process: by wasmtime, by the executor, and through the whole
+//! pipeline.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ const CALLS: usize = 50_000;
 /// Prints the table.
 pub async fn run() -> Result<()> {
     println!("\n## A call of a trivial function in WebAssembly, in this process\n");
-    println!("| way | p50 µs | p99 µs | of wasmtime |");
+    println!("| variant | p50 µs | p99 µs | ratio to wasmtime |");
     println!("| --- | ---: | ---: | ---: |");
     let bytes = wat::parse_str(ADD)?;
     let base = row("wasmtime: instance and call", None, plain(&bytes)?);
@@ -55,12 +55,12 @@ fn row(name: &str, base: Option<f64>, mut times: Vec<Duration>) -> f64 {
     p50
 }
 
-/// What anyone pays who gives each call an instance of its own.
+/// The lower bound: a new instance for each call.
 fn plain(bytes: &[u8]) -> Result<Vec<Duration>> {
     let mut config = Config::new();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(PoolingAllocationConfig::new()));
     let engine = Engine::new(&config).map_err(|error| anyhow!("{error:#}"))?;
-    let work = || -> wasmtime::Result<Vec<Duration>> {
+    let measure = || -> wasmtime::Result<Vec<Duration>> {
         let linked = Linker::<()>::new(&engine).instantiate_pre(&Component::new(&engine, bytes)?)?;
         let mut times = Vec::with_capacity(CALLS);
         for _ in 0..CALLS {
@@ -74,7 +74,7 @@ fn plain(bytes: &[u8]) -> Result<Vec<Duration>> {
         }
         Ok(times)
     };
-    work().map_err(|error| anyhow!("{error:#}"))
+    measure().map_err(|error| anyhow!("{error:#}"))
 }
 
 fn spec(bytes: &[u8]) -> Result<Arc<ToolSpec>> {
@@ -99,7 +99,7 @@ async fn executor(bytes: &[u8]) -> Result<Vec<Duration>> {
         let started = Instant::now();
         let deadline = started + Duration::from_secs(30);
         let call = CallContext::new(CallId(Uuid::nil()), tenant.clone(), deadline, Arc::new(NoSecrets));
-        anyhow::ensure!(prepared.run(&call, &args).await? == json!(42), "a wrong sum");
+        anyhow::ensure!(prepared.run(&call, &args).await? == json!(42), "wrong sum");
         times.push(started.elapsed());
     }
     Ok(times)
@@ -113,6 +113,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     let pipeline = Arc::new(Pipeline::new(PipelineParts {
         registry,
         ledger: None,
+        observer: None,
         secrets: Arc::new(NoSecrets),
         clock: Arc::new(SystemClock),
         stages: Vec::new(),
@@ -120,7 +121,7 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         workspace: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
-    let caller = Caller { elevated: true, ..Caller::nobody() };
+    let caller = Caller { elevated: true, ..Caller::anonymous() };
     let request = Request {
         principal: pipeline.principal(TenantId::default_tenant(), caller),
         args: args(),
@@ -134,8 +135,8 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
     for _ in 0..CALLS {
         let request = request.clone();
         let started = Instant::now();
-        let answer = pipeline.call(tool.clone(), request).await?;
-        anyhow::ensure!(answer.record.value == Some(json!(42)), "a wrong sum");
+        let response = pipeline.call(tool.clone(), request).await?;
+        anyhow::ensure!(response.record.value == Some(json!(42)), "wrong sum");
         times.push(started.elapsed());
     }
     Ok(times)
@@ -151,7 +152,7 @@ fn stored(spec: Arc<ToolSpec>) -> (Bundle, Tool) {
         display_name: String::new(),
         description: String::new(),
         enabled: true,
-        built_in: false,
+        kind: haft_core::bundle::BundleKind::User,
         created_at: now,
         modified_at: now,
         soft_deleted_at: None,

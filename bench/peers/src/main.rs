@@ -1,60 +1,59 @@
-//! Calls one tool that does nothing, in one process, through haft and through its peers, and prints a table.
+//! Calls a no-op tool in one process through haft and its peers, and prints a table.
 //!
-//! All get the same function, the same schema and the same arguments, each made anew for every call, in the form that
-//! the library takes: an object of JSON, or its text. Rounds alternate between the libraries of Rust; those of Python run
-//! in an interpreter of theirs, between two halves of the rounds. A time is the median of the rounds.
+//! All use the same function, schema and arguments. The arguments are created for every call in the form that the library
+//! takes: a JSON object or JSON text. Rounds alternate between the Rust libraries; the Python libraries run in their own
+//! interpreter between two halves of the rounds. A time is the median of the rounds.
 
 mod python;
-mod ways;
+mod variants;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::ways::Ways;
+use crate::variants::Variants;
 
-/// How many calls are taken together: one is too short for the clock, and many are longer than a process runs without
-/// another one in between.
+/// The number of calls per measurement: one is too short for the clock, and too many would include preemptions.
 const BATCH: u32 = 100;
-/// How many rounds come before and after those of Python.
+/// The number of rounds before and after those of Python.
 const ROUNDS: usize = 1_000;
 
 /// A row of the table.
 struct Row {
     name: &'static str,
-    given: &'static str,
+    arguments: &'static str,
     checks: &'static str,
-    /// Nothing where the library is not installed.
+    /// `None` if the library is not installed.
     time: Option<Duration>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let ways = Ways::new()?;
-    // Warms caches, and what libraries make on first use.
-    measure(&ways, ROUNDS / 10).await?;
-    let mut times = measure(&ways, ROUNDS).await?;
+    let variants = Variants::new()?;
+    // Warms up caches and lazily created parts.
+    measure(&variants, ROUNDS / 10).await?;
+    let mut times = measure(&variants, ROUNDS).await?;
     let python = python::measure();
-    for (all, more) in times.iter_mut().zip(measure(&ways, ROUNDS).await?) {
+    for (all, more) in times.iter_mut().zip(measure(&variants, ROUNDS).await?) {
         all.extend(more);
     }
-    let mut rows: Vec<Row> = Ways::ROWS
+    let mut rows: Vec<Row> = Variants::ROWS
         .into_iter()
         .zip(times)
-        .map(|((name, given, checks), times)| Row { name, given, checks, time: Some(median(times)) })
+        .map(|((name, arguments, checks), times)| Row { name, arguments, checks, time: Some(median(times)) })
         .collect();
     rows.extend(python);
     print(&rows);
     Ok(())
 }
 
-/// Returns what each way took in each round.
-async fn measure(ways: &Ways, rounds: usize) -> Result<Vec<Vec<Duration>>> {
-    let mut times = vec![Vec::with_capacity(rounds); Ways::ROWS.len()];
+/// Returns the time of each variant in each round.
+async fn measure(variants: &Variants, rounds: usize) -> Result<Vec<Vec<Duration>>> {
+    let mut times = vec![Vec::with_capacity(rounds); Variants::ROWS.len()];
     for _ in 0..rounds {
-        for (way, times) in times.iter_mut().enumerate() {
+        for (variant, times) in times.iter_mut().enumerate() {
             let started = Instant::now();
-            ways.call(way, BATCH).await?;
+            variants.call(variant, BATCH).await?;
             times.push(started.elapsed() / BATCH);
         }
     }
@@ -67,17 +66,17 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 fn print(rows: &[Row]) {
-    let haft = rows.iter().find(|row| row.name == ways::HAFT).and_then(|row| row.time);
-    println!("\n## A tool that does nothing, called in this process: haft and its peers\n");
-    println!("| way | arguments | checks | p50 ns | of haft |");
+    let haft = rows.iter().find(|row| row.name == variants::HAFT).and_then(|row| row.time);
+    println!("\n## A no-op tool, called in this process: haft and its peers\n");
+    println!("| variant | arguments | checks | p50 ns | ratio to haft |");
     println!("| --- | --- | --- | ---: | ---: |");
-    for Row { name, given, checks, time } in rows {
-        let (nanos, part) = match (time, haft) {
+    for Row { name, arguments, checks, time } in rows {
+        let (nanos, ratio) = match (time, haft) {
             (Some(time), Some(haft)) => {
                 (time.as_nanos().to_string(), format!("{:.2}", time.as_secs_f64() / haft.as_secs_f64()))
             }
             _ => ("not installed".to_owned(), String::new()),
         };
-        println!("| {name} | {given} | {checks} | {nanos} | {part} |");
+        println!("| {name} | {arguments} | {checks} | {nanos} | {ratio} |");
     }
 }

@@ -1,4 +1,4 @@
-//! `read_file`, `write_file`, `append_file`, `list_files`: the first folder of the configuration.
+//! `read_file`, `write_file`, `append_file` and `list_files`, in the first configured sandbox folder.
 
 use haft_core::executor::CallContext;
 use haft_core::implementation::{Encoding, FileRead, FileWrite, Implementation};
@@ -11,27 +11,27 @@ use serde_json::{Value, json};
 
 use crate::tool::{BuiltIn, Describe, describe};
 
-/// The largest file that is read or written.
+/// The maximum size of a file to read or write.
 const MAX_TEXT: u64 = 1024 * 1024;
-/// The largest file that something is added to.
+/// The maximum size of a file after an append.
 const MAX_LOG_SIZE: u64 = 64 * 1024 * 1024;
-/// The most entries of a listing.
+/// The maximum number of entries in a listing.
 const MAX_ENTRIES: usize = 1000;
 
-fn path(what: &str) -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": 4096, "description": what})
+fn path_schema(description: &str) -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 4096, "description": description})
 }
 
 pub(crate) fn read_file() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: "read_file",
-        description: "Read a UTF-8 text file from the workspace and return its whole text. Use list_files first if you \
-                      do not know the path. Fails for folders, binary files and files above 1 MiB.",
+        description: "Read a UTF-8 text file in the workspace and return its content. Use list_files first if you do not \
+                      know the path. Folders, binary files and files larger than 1 MiB are errors.",
         category: "files",
         tags: &["files", "read"],
         input: json!({
             "type": "object",
-            "properties": {"path": path("Path of the file, relative to the workspace, such as notes/todo.md")},
+            "properties": {"path": path_schema("Path of the file, relative to the workspace, such as notes/todo.md")},
             "required": ["path"],
             "additionalProperties": false,
         }),
@@ -49,15 +49,16 @@ pub(crate) fn read_file() -> Result<ToolSpec, NameError> {
 pub(crate) fn write_file() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: "write_file",
-        description: "Write a text file in the workspace: makes it, or replaces all of its content. Missing folders are \
-                      made. Use append_file to add to a file. Returns the path, the size in bytes and whether the file is new.",
+        description: "Write a text file in the workspace. Creates the file and missing folders, or replaces the content of \
+                      an existing file; use append_file to add to it. Returns the path, the size in bytes and whether the \
+                      file is new.",
         category: "files",
         tags: &["files", "write"],
         input: json!({
             "type": "object",
             "properties": {
-                "path": path("Path of the file, relative to the workspace"),
-                "content": {"type": "string", "description": "The whole new text, at most 1 MiB"},
+                "path": path_schema("Path of the file, relative to the workspace"),
+                "content": {"type": "string", "description": "The new content of the file, at most 1 MiB"},
             },
             "required": ["path", "content"],
             "additionalProperties": false,
@@ -83,15 +84,15 @@ pub(crate) fn write_file() -> Result<ToolSpec, NameError> {
 pub(crate) fn append_file() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "append_file",
-        description: "Add text to the end of a file in the workspace, for logs and notes that grow. A missing file is \
-                      made, with its folders; nothing is inserted, so begin with a line break where you need one. Returns the new size.",
+        description: "Append text to a file in the workspace, for example a log or notes. Creates the file and missing \
+                      folders. No line break is inserted, so start the text with one if you need it. Returns the new size.",
         category: "files",
         tags: &["files", "write"],
         input: json!({
             "type": "object",
             "properties": {
-                "path": path("Path of the file, relative to the workspace"),
-                "content": {"type": "string", "maxLength": MAX_TEXT, "description": "The text to add"},
+                "path": path_schema("Path of the file, relative to the workspace"),
+                "content": {"type": "string", "maxLength": MAX_TEXT, "description": "The text to append"},
             },
             "required": ["path", "content"],
             "additionalProperties": false,
@@ -113,15 +114,15 @@ pub(crate) fn list_files() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "list_files",
         description: "List a folder of the workspace as a JSON array of entries with name, kind (file, folder, link, \
-                      other), size in bytes and time of the last change, sorted by name. At most 1000 entries; a last \
-                      entry of kind `more` says that there are others.",
+                      other), size in bytes and modification time, sorted by name. At most 1000 entries; if there are more, \
+                      the last entry has kind `more`.",
         category: "files",
         tags: &["files", "read", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
-                "path": path("Path of the folder, relative to the workspace; the workspace itself where it is left out"),
-                "recursive": {"type": "boolean", "description": "Whether to list what is in its folders, too"},
+                "path": path_schema("Path of the folder, relative to the workspace. Default: the workspace itself"),
+                "recursive": {"type": "boolean", "description": "Whether to list subfolders, too"},
             },
             "additionalProperties": false,
         }),
@@ -141,7 +142,7 @@ pub(crate) fn list_files() -> Result<ToolSpec, NameError> {
     })
 }
 
-/// Adds to files.
+/// The function of `append_file`.
 pub(crate) struct AppendFile(pub(crate) Files);
 
 #[derive(Deserialize)]
@@ -154,22 +155,22 @@ impl BuiltIn for AppendFile {
     type Args = AppendArgs;
 
     async fn call(&self, _call: &CallContext, args: AppendArgs) -> Outcome {
-        self.0.append(AppendOptions { path: args.path, content: args.content, most: MAX_LOG_SIZE }).await
+        self.0.append(AppendOptions { path: args.path, content: args.content, max_bytes: MAX_LOG_SIZE }).await
     }
 }
 
-/// Lists folders.
+/// The function of `list_files`.
 pub(crate) struct ListFiles(pub(crate) Files);
 
 #[derive(Deserialize)]
 pub(crate) struct ListArgs {
-    #[serde(default = "whole")]
+    #[serde(default = "workspace_root")]
     path: String,
     #[serde(default)]
     recursive: bool,
 }
 
-fn whole() -> String {
+fn workspace_root() -> String {
     ".".to_owned()
 }
 
@@ -177,6 +178,8 @@ impl BuiltIn for ListFiles {
     type Args = ListArgs;
 
     async fn call(&self, _call: &CallContext, args: ListArgs) -> Outcome {
-        self.0.list(ListOptions { path: args.path, recursive: args.recursive, most: MAX_ENTRIES }).await
+        self.0
+            .list(ListOptions { path: args.path, recursive: args.recursive, max_entries: MAX_ENTRIES })
+            .await
     }
 }

@@ -1,4 +1,4 @@
-//! `http_request`: one request that a model makes up, through the guard.
+//! `http_request`: one HTTP request whose parts the model chooses, subject to the egress rules.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,17 @@ use url::Url;
 
 use crate::tool::{BuiltIn, Describe, describe, invalid};
 
-/// The largest answer that is read.
-const MAX_ANSWER: u64 = 1024 * 1024;
-/// The largest body that is sent.
+/// The maximum size of a response.
+const MAX_RESPONSE_BYTES: u64 = 1024 * 1024;
+/// The maximum size of a request body.
 const MAX_BODY: usize = 1024 * 1024;
-/// How many headers are told, and how much of each.
+/// The maximum number of headers of a request or response.
 const MAX_HEADERS: usize = 64;
-const MAX_VALUE: usize = 1000;
+/// The number of characters of a response header that are returned.
+const MAX_HEADER_CHARACTERS: usize = 1000;
 
-/// Headers that belong to the connection, not to the request.
-const OURS: [&str; 10] = [
+/// Headers of the connection, which haft sets itself.
+const RESERVED_HEADERS: [&str; 10] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -44,22 +45,23 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let scalar = json!({"type": ["string", "number", "boolean"]});
     let mut spec = describe(Describe {
         name: "http_request",
-        description: "Send one HTTP request to an API and return its answer, whatever the status: {status, headers, body, \
-                      url}, with JSON parsed. Use web_fetch to read pages, and a tool made for an API where there is one.",
+        description: "Send one HTTP request to an API and return the response as {status, headers, body, url}, also for \
+                      error statuses; a JSON body is parsed. Prefer a tool made for the API if there is one, and use \
+                      web_fetch to read web pages.",
         category: "web",
         tags: &["http", "api"],
         input: json!({
             "type": "object",
             "properties": {
-                "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The address, with http:// or https://"},
-                "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "description": "GET where it is left out"},
-                "headers": {"type": "object", "maxProperties": MAX_HEADERS, "additionalProperties": {"type": "string"}, "description": "Header names and values"},
+                "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The URL, starting with http:// or https://"},
+                "method": {"enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "description": "The HTTP method. Default: GET"},
+                "headers": {"type": "object", "maxProperties": MAX_HEADERS, "additionalProperties": {"type": "string"}, "description": "Request headers by name"},
                 "query": {
                     "type": "object", "maxProperties": 200,
                     "additionalProperties": {"anyOf": [scalar.clone(), {"type": "array", "items": scalar}]},
-                    "description": "Query parameters that are added to the address; a list repeats its parameter",
+                    "description": "Query parameters to add to the URL; an array repeats the parameter",
                 },
-                "body": {"description": "A text is sent as it is, anything else as JSON"},
+                "body": {"description": "The request body: a string is sent unchanged, any other value as JSON"},
             },
             "required": ["url"],
             "additionalProperties": false,
@@ -75,7 +77,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     Ok(spec)
 }
 
-/// Sends requests.
+/// The function of `http_request`.
 pub(crate) struct HttpRequest(pub(crate) Egress);
 
 #[derive(Deserialize)]
@@ -93,56 +95,56 @@ impl BuiltIn for HttpRequest {
     type Args = Args;
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
-        let request = outgoing(&args)?;
-        let answer = exchange(&self.0, call, request, MAX_ANSWER, OverflowPolicy::Fail).await?;
-        Ok(describe_answer(&answer))
+        let request = build_request(&args)?;
+        let response = exchange(&self.0, call, request, MAX_RESPONSE_BYTES, OverflowPolicy::Fail).await?;
+        Ok(response_value(&response))
     }
 }
 
-/// Reads the address of a request or a page.
-pub(crate) fn address(text: &str) -> Result<Url, CallError> {
+/// Parses the URL of a request.
+pub(crate) fn parse_url(text: &str) -> Result<Url, CallError> {
     let text = text.trim();
-    let url = Url::parse(text).map_err(|why| {
-        let hint = if text.contains("://") { "" } else { "; begin with `https://`" };
-        invalid(format!("`url`: `{}` is not an address: {why}{hint}", excerpt(text, 200)))
+    let url = Url::parse(text).map_err(|error| {
+        let hint = if text.contains("://") { "" } else { "; start it with `https://`" };
+        invalid(format!("`url`: `{}` is not a valid URL: {error}{hint}", excerpt(text, 200)))
     })?;
     if !matches!(url.scheme(), "http" | "https") {
         let scheme = excerpt(url.scheme(), 20);
-        return Err(invalid(format!(
-            "`url` begins with `{scheme}:`; only `http://` and `https://` are fetched"
-        )));
+        return Err(invalid(format!("`url`: unsupported scheme `{scheme}`; use `http` or `https`")));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("`url` holds a user name or a password; send them in an `Authorization` header"));
+        return Err(invalid(
+            "`url` must not contain a user name or password; send them in an `Authorization` header",
+        ));
     }
     Ok(url)
 }
 
-fn outgoing(args: &Args) -> Result<OutgoingRequest, CallError> {
-    let mut url = address(&args.url)?;
+fn build_request(args: &Args) -> Result<OutgoingRequest, CallError> {
+    let mut url = parse_url(&args.url)?;
     add_query(&mut url, &args.query);
     let method = args.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes())
-        .map_err(|_| invalid(format!("`method`: `{}` is not a method", excerpt(method, 20))))?;
+        .map_err(|_| invalid(format!("`method`: `{}` is not a valid HTTP method", excerpt(method, 20))))?;
     let mut headers = HeaderMap::new();
     for (name, value) in &args.headers {
         let (name, value) = header(name, value)?;
         headers.append(name, value);
     }
-    let (body, kind) = match &args.body {
+    let (body, content_type) = match &args.body {
         None | Some(Value::Null) => (None, None),
         Some(Value::String(text)) => (Some(Bytes::from(text.clone())), Some("text/plain; charset=utf-8")),
         Some(other) => (Some(Bytes::from(other.to_string())), Some("application/json")),
     };
     if body.as_ref().is_some_and(|body| body.len() > MAX_BODY) {
-        return Err(invalid(format!("`body` has more than {MAX_BODY} bytes")));
+        return Err(invalid(format!("`body` exceeds the limit of {MAX_BODY} bytes")));
     }
-    if let Some(kind) = kind
+    if let Some(content_type) = content_type
         && !headers.contains_key(CONTENT_TYPE)
     {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
-    Ok(OutgoingRequest { method, url, headers, body, wanted: Vec::new() })
+    Ok(OutgoingRequest { method, url, headers, body, accepted_statuses: Vec::new() })
 }
 
 fn add_query(url: &mut Url, query: &Map<String, Value>) {
@@ -166,38 +168,38 @@ fn add_query(url: &mut Url, query: &Map<String, Value>) {
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), CallError> {
     let shown = excerpt(name, 60);
     let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| invalid(format!("`headers`: `{shown}` is not the name of a header")))?;
-    if OURS.contains(&parsed.as_str()) {
-        return Err(invalid(format!("`headers`: `{shown}` is set by haft; leave it out")));
+        .map_err(|_| invalid(format!("`headers`: `{shown}` is not a valid header name")))?;
+    if RESERVED_HEADERS.contains(&parsed.as_str()) {
+        return Err(invalid(format!("`headers`: `{shown}` is set by haft; remove it")));
     }
     let value = HeaderValue::from_str(value).map_err(|_| {
-        invalid(format!(
-            "`headers.{shown}`: the value has a line break or another character that no header takes"
-        ))
+        let message = "the value contains a line break or another character that is not allowed in headers";
+        invalid(format!("`headers.{shown}`: {message}"))
     })?;
     Ok((parsed, value))
 }
 
-fn describe_answer(answer: &Exchange) -> Value {
+fn response_value(response: &Exchange) -> Value {
     let mut headers = Map::new();
-    for name in answer.headers.keys().filter(|name| **name != SET_COOKIE).take(MAX_HEADERS) {
+    for name in response.headers.keys().filter(|name| **name != SET_COOKIE).take(MAX_HEADERS) {
         let values =
-            answer.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            response.headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
         let text = values.collect::<Vec<_>>().join(", ");
-        headers.insert(name.to_string(), excerpt(&text, MAX_VALUE).into());
+        headers.insert(name.to_string(), excerpt(&text, MAX_HEADER_CHARACTERS).into());
     }
-    json!({"status": answer.status.as_u16(), "url": answer.url.as_str(), "headers": headers, "body": body(answer)})
+    let (status, url) = (response.status.as_u16(), response.url.as_str());
+    json!({"status": status, "url": url, "headers": headers, "body": body(response)})
 }
 
-/// JSON where it is, else text; of anything else only how much there is.
-fn body(answer: &Exchange) -> Value {
-    if answer.bytes.is_empty() {
+/// Returns parsed JSON or text; for binary content only its type and size.
+fn body(response: &Exchange) -> Value {
+    if response.bytes.is_empty() {
         return Value::Null;
     }
-    if !answer.is_text() {
-        return json!({"media_type": answer.media_type(), "bytes": answer.bytes.len(), "note": "binary content is not shown"});
+    if !response.is_text() {
+        return json!({"media_type": response.media_type(), "bytes": response.bytes.len(), "note": "binary content is not shown"});
     }
-    let text = answer.text();
-    let parsed = answer.is_json().then(|| serde_json::from_str(&text).ok()).flatten();
+    let text = response.text();
+    let parsed = response.is_json().then(|| serde_json::from_str(&text).ok()).flatten();
     parsed.unwrap_or(Value::String(text))
 }

@@ -1,6 +1,6 @@
-//! `json_transform`: takes JSON apart and puts it together anew.
+//! `json_transform`: selects and reshapes JSON.
 //!
-//! `JSONPath` only: an interpreter of jq cannot be bounded in time and memory, and models write paths well.
+//! It supports `JSONPath` only: a jq interpreter cannot be bounded in time and memory.
 
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
@@ -14,39 +14,40 @@ use serde_json::{Map, Value, json};
 
 use crate::tool::{Describe, describe, failed, invalid};
 
-/// The most fields of a mapping, its parts included.
+/// The maximum number of fields of a mapping, including nested ones.
 const MAX_FIELDS: usize = 200;
-/// How deep a mapping may be nested.
+/// The maximum nesting depth of a mapping.
 const MAX_DEPTH: usize = 8;
-/// How many bytes, roughly, may be copied into the result.
-const MAX_COPIED: usize = 16 * 1024 * 1024;
+/// The approximate number of bytes that may be copied into the result.
+const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 
 pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: "json_transform",
         description: "Reshape JSON without writing code: select a part with a JSONPath (`query`), build new objects from it \
-                      (`mapping`), keep or drop fields (`pick`, `omit`) and fill gaps (`defaults`), in this order. Where \
-                      the value is a list, mapping, pick, omit and defaults apply to each item. Returns the new value.",
+                      (`mapping`), keep or drop fields (`pick`, `omit`) and fill in missing fields (`defaults`), in this \
+                      order. If the value is an array, mapping, pick, omit and defaults apply to each item. Returns the \
+                      new value.",
         category: "data",
         tags: &["json", "transform"],
         input: json!({
             "type": "object",
             "properties": {
-                "data": {"description": "The value to work on; a text is read as JSON where it is JSON"},
+                "data": {"description": "The value to transform; a string that contains JSON is parsed"},
                 "query": {
                     "type": "string", "maxLength": 1000,
-                    "description": "JSONPath (RFC 9535), such as $.items[?@.price < 10]. One match is the value, several are a list, \
-                                    none is null.",
+                    "description": "JSONPath (RFC 9535), such as $.items[?@.price < 10]. One match returns the value, several an \
+                                    array, none null.",
                 },
                 "mapping": {
                     "type": "object",
-                    "description": "New fields and where they come from: a text that begins with $ is a JSONPath into the value (the \
-                                    item), an object is a nested mapping, anything else is taken as it is. A path without a match \
-                                    leaves its field out.",
+                    "description": "The new fields and their sources: a string that starts with $ is a JSONPath into the value (or \
+                                    item), an object is a nested mapping, any other value is a constant. A field whose path \
+                                    matches nothing is left out.",
                 },
                 "pick": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_FIELDS, "description": "Fields to keep"},
                 "omit": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_FIELDS, "description": "Fields to drop"},
-                "defaults": {"type": "object", "description": "Values of fields that are missing or null"},
+                "defaults": {"type": "object", "description": "Values for fields that are missing or null"},
             },
             "required": ["data"],
             "additionalProperties": false,
@@ -67,23 +68,23 @@ struct Transform {
     defaults: Option<Map<String, Value>>,
 }
 
-/// Runs it; may take a moment, so not on threads that serve others.
+/// Runs the transformation. It can take long, so call it on a blocking thread.
 pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
     let transform: Transform = serde_json::from_value(Value::Object(args))
         .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
-    let mut budget = Budget(MAX_COPIED);
+    let mut budget = CopyBudget(MAX_COPIED_BYTES);
     let data = match transform.data {
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(data) => data,
             Err(error) if text.trim_start().starts_with(['{', '[']) => {
-                return Err(invalid(format!("`data` begins as JSON and is none: {error}")));
+                return Err(invalid(format!("`data` is not valid JSON: {error}")));
             }
             Err(_) => Value::String(text),
         },
         other => other,
     };
     let data = match &transform.query {
-        Some(path) => one_or_list(&compile("query", path)?, &data, &mut budget)?.unwrap_or(Value::Null),
+        Some(path) => one_or_array(&compile("query", path)?, &data, &mut budget)?.unwrap_or(Value::Null),
         None => data,
     };
     let shape = Shape {
@@ -101,7 +102,7 @@ pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
             .into_iter()
             .map(|item| {
                 if call.is_cancelled() {
-                    return Err(CallError::new(ErrorCode::Cancelled, "the call is over"));
+                    return Err(CallError::new(ErrorCode::Cancelled, "the call was cancelled"));
                 }
                 shape.apply(item, &mut budget)
             })
@@ -111,7 +112,7 @@ pub(crate) fn run(call: &CallContext, args: Args) -> Outcome {
     }
 }
 
-/// What is done to a value, or to each item of a list.
+/// The transformation of a value, or of each item of an array.
 struct Shape {
     mapping: Option<Mapping>,
     pick: Option<Vec<String>>,
@@ -120,12 +121,12 @@ struct Shape {
 }
 
 impl Shape {
-    fn apply(&self, value: Value, budget: &mut Budget) -> Result<Value, CallError> {
+    fn apply(&self, value: Value, budget: &mut CopyBudget) -> Result<Value, CallError> {
         let mut value = match &self.mapping {
             Some(mapping) => Value::Object(mapping.apply(&value, budget)?),
             None => value,
         };
-        // What is no object has no fields.
+        // The other steps apply to objects only.
         let Value::Object(fields) = &mut value else { return Ok(value) };
         if let Some(pick) = &self.pick {
             fields.retain(|name, _| pick.contains(name));
@@ -154,13 +155,13 @@ enum Source {
 impl Mapping {
     fn compile(mapping: &Map<String, Value>, fields: &mut usize, depth: usize) -> Result<Self, CallError> {
         if depth > MAX_DEPTH {
-            return Err(invalid(format!("`mapping` is nested deeper than {MAX_DEPTH} levels")));
+            return Err(invalid(format!("`mapping` exceeds the nesting limit of {MAX_DEPTH} levels")));
         }
         let mut compiled = Vec::with_capacity(mapping.len());
         for (name, source) in mapping {
             *fields += 1;
             if *fields > MAX_FIELDS {
-                return Err(invalid(format!("`mapping` has more than {MAX_FIELDS} fields")));
+                return Err(invalid(format!("`mapping` exceeds the limit of {MAX_FIELDS} fields")));
             }
             let source = match source {
                 Value::String(path) if path.starts_with('$') => {
@@ -174,19 +175,19 @@ impl Mapping {
         Ok(Self(compiled))
     }
 
-    fn apply(&self, value: &Value, budget: &mut Budget) -> Result<Map<String, Value>, CallError> {
-        let mut made = Map::new();
+    fn apply(&self, value: &Value, budget: &mut CopyBudget) -> Result<Map<String, Value>, CallError> {
+        let mut object = Map::new();
         for (name, source) in &self.0 {
-            let found = match source {
-                Source::Path(path) => one_or_list(path, value, budget)?,
+            let field = match source {
+                Source::Path(path) => one_or_array(path, value, budget)?,
                 Source::Nested(mapping) => Some(Value::Object(mapping.apply(value, budget)?)),
                 Source::Constant(constant) => Some(budget.copy(constant)?),
             };
-            if let Some(found) = found {
-                made.insert(name.clone(), found);
+            if let Some(field) = field {
+                object.insert(name.clone(), field);
             }
         }
-        Ok(made)
+        Ok(object)
     }
 }
 
@@ -194,21 +195,21 @@ fn compile(field: &str, path: &str) -> Result<JsonPath, CallError> {
     JsonPath::compile(path).map_err(|why| invalid(format!("`{field}`: {why}")))
 }
 
-fn one_or_list(path: &JsonPath, value: &Value, budget: &mut Budget) -> Result<Option<Value>, CallError> {
-    let found = path.find(value).map_err(|_| {
+fn one_or_array(path: &JsonPath, value: &Value, budget: &mut CopyBudget) -> Result<Option<Value>, CallError> {
+    let matches = path.find(value).map_err(|_| {
         failed(format!("the data is too large for the path `{}`", excerpt(path.as_str(), 100)))
     })?;
-    match found.as_slice() {
+    match matches.as_slice() {
         [] => Ok(None),
         [one] => budget.copy(one).map(Some),
         several => several.iter().map(|value| budget.copy(value)).collect::<Result<_, _>>().map(Some),
     }
 }
 
-/// What may still be copied.
-struct Budget(usize);
+/// The number of bytes that may still be copied.
+struct CopyBudget(usize);
 
-impl Budget {
+impl CopyBudget {
     fn copy(&mut self, value: &Value) -> Result<Value, CallError> {
         let mut pending = vec![value];
         while let Some(value) = pending.pop() {
@@ -226,7 +227,7 @@ impl Budget {
             };
             self.0 = self.0.checked_sub(size).ok_or_else(|| {
                 failed(
-                    "the result would be larger than 16 MiB; select less with `query`, `mapping` or `pick`",
+                    "the result exceeds the limit of 16 MiB; select less with `query`, `mapping` or `pick`",
                 )
             })?;
         }

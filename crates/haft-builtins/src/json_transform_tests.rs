@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-struct None_;
+struct NoSecrets;
 
-impl SecretSource for None_ {
+impl SecretSource for NoSecrets {
     fn secret<'a>(
         &'a self,
         _: &'a TenantId,
@@ -23,8 +23,12 @@ impl SecretSource for None_ {
 
 fn transform(args: &Value) -> Result<Value, String> {
     let deadline = Instant::now() + Duration::from_mins(1);
-    let call =
-        CallContext::new(CallId(uuid::Uuid::nil()), TenantId::default_tenant(), deadline, Arc::new(None_));
+    let call = CallContext::new(
+        CallId(uuid::Uuid::nil()),
+        TenantId::default_tenant(),
+        deadline,
+        Arc::new(NoSecrets),
+    );
     run(&call, args.as_object().cloned().unwrap()).map_err(|error| error.message)
 }
 
@@ -58,7 +62,7 @@ fn values_are_reshaped() {
 }
 
 #[test]
-fn faults_are_told_and_work_is_bounded() {
+fn errors_and_limits() {
     let wide: Map<String, Value> = (0..201).map(|index| (index.to_string(), json!(1))).collect();
     let mut deep = json!({"a": 1});
     for _ in 0..20 {
@@ -67,15 +71,15 @@ fn faults_are_told_and_work_is_bounded() {
     let large = "x".repeat(1_000_000);
     let copies: Map<String, Value> = (0..100).map(|index| (index.to_string(), json!("$"))).collect();
     for (args, expected) in [
-        (json!({"data": 1, "query": "$["}), "`query`: not a JSONPath"),
-        (json!({"data": 1, "mapping": {"a": {"b": "$.."}}}), "`mapping.b`: not a JSONPath"),
+        (json!({"data": 1, "query": "$["}), "`query`: invalid JSONPath"),
+        (json!({"data": 1, "mapping": {"a": {"b": "$.."}}}), "`mapping.b`: invalid JSONPath"),
         (
             json!({"data": 1, "query": format!("$.{}", "a".repeat(1000))}),
-            "`query`: the path is longer than 1000 bytes",
+            "`query`: the path exceeds the limit of 1000 bytes",
         ),
-        (json!({"data": 1, "mapping": wide}), "`mapping` has more than 200 fields"),
-        (json!({"data": 1, "mapping": deep}), "`mapping` is nested deeper than 8 levels"),
-        (json!({"data": large, "mapping": copies}), "the result would be larger than 16 MiB"),
+        (json!({"data": 1, "mapping": wide}), "`mapping` exceeds the limit of 200 fields"),
+        (json!({"data": 1, "mapping": deep}), "`mapping` exceeds the nesting limit of 8 levels"),
+        (json!({"data": large, "mapping": copies}), "the result exceeds the limit of 16 MiB"),
         (json!({"data": vec![1; 200_000], "query": "$[?@ > 0]"}), "the data is too large for the path"),
     ] {
         let message = transform(&args).unwrap_err();

@@ -1,10 +1,10 @@
-//! The tools that come with haft: files, commands, mail, web, data and time.
+//! The built-in tools: files, commands, mail, web, data and time.
 //!
-//! Each tool is a definition like any other and, where no executor does its work, a function that the definition
-//! names. They live in a crate of their own because a mailer and a reader of HTML must not weigh on every program that
-//! embeds haft. [`built_ins`] makes all of them from what they may use; who serves them registers both parts.
+//! Each tool is a normal definition and, unless an executor runs it, a function that the definition names. They are a
+//! separate crate so that programs which embed haft do not have to build an SMTP client and an HTML parser.
+//! [`built_ins`] creates all of them; the caller registers the definitions and the functions.
 //!
-//! Tools that work on the catalog itself, such as `create_tool`, are the server's.
+//! Tools that change the catalog, such as `create_tool`, are in the server.
 
 mod bash;
 mod datetime;

@@ -1,4 +1,4 @@
-//! All built-in tools of this crate, from what they may use.
+//! Creates all built-in tools of this crate.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use crate::settings::PlatformSettings;
 use crate::tool::function;
 use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch, web_search};
 
-/// What built-in tools may use.
+/// The resources of the built-in tools.
 #[derive(Clone)]
 pub struct BuiltInParts {
-    /// The way to other hosts.
+    /// The client for outgoing connections.
     pub egress: Egress,
-    /// The folders of file tools; without any, there are no file tools.
+    /// The sandbox folders; without them there are no file tools.
     pub files: Option<Files>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What the platform says about mail and search, where a tenant says nothing.
+    /// The platform's settings for mail and search, used for tenants without their own.
     pub platform: PlatformSettings,
-    /// How many messages `send_email` sends in a minute at most; 0 is as many as one likes.
+    /// The rate limit of `send_email` in messages per minute; 0 means no limit.
     pub emails_per_minute: u32,
 }
 
-/// How many messages are sent in a minute, unless it is said.
+/// The default rate limit of `send_email` in messages per minute.
 pub const EMAILS_PER_MINUTE: u32 = 10;
 
-/// The tools and the functions that they name.
+/// The definitions of the tools and the functions that they name.
 pub struct BuiltIns {
     /// The definitions.
     pub specs: Vec<ToolSpec>,
@@ -40,7 +40,7 @@ pub struct BuiltIns {
     pub functions: Functions,
 }
 
-/// Makes all built-in tools. The error is that of a name that is none; no such name is here.
+/// Creates all built-in tools. An invalid tool name, the only error, would be a bug.
 pub fn built_ins(parts: &BuiltInParts) -> Result<BuiltIns, NameError> {
     let BuiltInParts { egress, files, clock, platform, emails_per_minute } = parts;
     let functions = Functions::default();

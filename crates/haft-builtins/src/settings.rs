@@ -1,8 +1,8 @@
-//! What mail and search need to know, and whose it is.
+//! The settings of mail and search, and their owner.
 //!
-//! A tenant's own settings are stored credentials. Where a tenant has none, those of the platform hold, which come from
-//! the environment of the server and which no definition can name. The two are never mixed: a tenant that could set the
-//! host alone would be handed the platform's password.
+//! A tenant's settings are stored credentials. Tenants without them use the platform's settings, which come from the
+//! server's environment and which definitions cannot reference. The two are never mixed: a tenant that could set only
+//! the host would receive the platform's password.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,25 +12,22 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::CallError;
 use haft_core::secret::Secret;
 
-/// The variables of the environment that the built-in tools read where no credential is stored.
+/// The environment variables that the built-in tools use if no credential is stored.
 pub const VARIABLES: &[(&str, &str)] = &[
-    ("SMTP_HOST", "`send_email`: the mail server"),
-    ("SMTP_PORT", "`send_email`: its port; 587, or 465 with `SMTP_TLS=tls`"),
-    ("SMTP_USER", "`send_email`: the user name, and the sender where `SMTP_FROM` is not set"),
+    ("SMTP_HOST", "`send_email`: the host name of the mail server"),
+    ("SMTP_PORT", "`send_email`: the port. Default: 587, or 465 with `SMTP_TLS=tls`"),
+    ("SMTP_USER", "`send_email`: the user name, and the sender address if `SMTP_FROM` is not set"),
     ("SMTP_PASS", "`send_email`: the password"),
-    ("SMTP_FROM", "`send_email`: the sender, as in `Reports <reports@example.com>`"),
+    ("SMTP_FROM", "`send_email`: the sender, such as `Reports <reports@example.com>`"),
     (
         "SMTP_TLS",
-        "`send_email`: `starttls` (the default), `tls`, or `none`, which sends the password in clear",
+        "`send_email`: `starttls` (default), `tls`, or `none`, which sends the password unencrypted",
     ),
-    ("SMTP_CA", "`send_email`: certificates in PEM that are trusted besides the public ones"),
-    (
-        "WEB_SEARCH_PROVIDER",
-        "`web_search`: `serper`, `brave` or `searxng`, where there are settings for several",
-    ),
-    ("SERPER_API_KEY", "`web_search`: the key for Serper"),
-    ("BRAVE_API_KEY", "`web_search`: the key for Brave Search"),
-    ("SEARXNG_URL", "`web_search`: the address of a SearXNG, as in `https://search.example.com`"),
+    ("SMTP_CA", "`send_email`: additional trusted certificates in PEM format"),
+    ("WEB_SEARCH_PROVIDER", "`web_search`: `serper`, `brave` or `searxng`, if several are configured"),
+    ("SERPER_API_KEY", "`web_search`: the API key for Serper"),
+    ("BRAVE_API_KEY", "`web_search`: the API key for Brave Search"),
+    ("SEARXNG_URL", "`web_search`: the URL of a SearXNG instance, such as `https://search.example.com`"),
 ];
 
 /// The settings of the platform, by the names of [`VARIABLES`].
@@ -38,7 +35,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
 pub struct PlatformSettings(Arc<HashMap<String, Secret>>);
 
 impl PlatformSettings {
-    /// Takes values by name; names that are not known are harmless.
+    /// Creates settings from values by name; unknown names are ignored.
     pub fn new(values: impl IntoIterator<Item = (String, Secret)>) -> Self {
         Self(Arc::new(values.into_iter().collect()))
     }
@@ -50,63 +47,63 @@ impl fmt::Debug for PlatformSettings {
     }
 }
 
-/// Whose settings are read.
+/// The owner of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// The tenant's credentials, and what the configuration hands to all definitions.
+pub(crate) enum SettingsOwner {
+    /// The tenant: its credentials, and the variables that definitions may use.
     Tenant,
-    /// The platform's.
+    /// The platform.
     Platform,
 }
 
-/// Settings of one owner.
+/// The settings of one owner.
 pub(crate) struct Settings<'a> {
     call: &'a CallContext,
     platform: &'a PlatformSettings,
-    whose: Whose,
+    owner: SettingsOwner,
 }
 
 impl<'a> Settings<'a> {
-    pub(crate) fn new(call: &'a CallContext, platform: &'a PlatformSettings, whose: Whose) -> Self {
-        Self { call, platform, whose }
+    pub(crate) fn new(call: &'a CallContext, platform: &'a PlatformSettings, owner: SettingsOwner) -> Self {
+        Self { call, platform, owner }
     }
 
-    /// Returns the settings of whoever has the one that decides: the tenant first.
-    pub(crate) async fn of_owner(
+    /// Returns the settings of the owner that has `key`; the tenant takes precedence.
+    pub(crate) async fn with_key(
         call: &'a CallContext,
         platform: &'a PlatformSettings,
-        deciding: &str,
+        key: &str,
     ) -> Result<Option<Settings<'a>>, CallError> {
-        for whose in [Whose::Tenant, Whose::Platform] {
-            let settings = Settings::new(call, platform, whose);
-            if settings.plain(deciding).await?.is_some() {
+        for owner in [SettingsOwner::Tenant, SettingsOwner::Platform] {
+            let settings = Settings::new(call, platform, owner);
+            if settings.plain(key).await?.is_some() {
                 return Ok(Some(settings));
             }
         }
         Ok(None)
     }
 
-    /// Returns a value that is no secret; an empty one counts as none.
+    /// Returns a value that is not secret; an empty one counts as missing.
     pub(crate) async fn plain(&self, name: &str) -> Result<Option<String>, CallError> {
-        let found = match self.whose {
-            Whose::Tenant => self.call.setting(name).await?,
-            Whose::Platform => self.platform.0.get(name).map(|value| value.expose().to_owned()),
+        let value = match self.owner {
+            SettingsOwner::Tenant => self.call.setting(name).await?,
+            SettingsOwner::Platform => self.platform.0.get(name).map(|value| value.expose().to_owned()),
         };
-        Ok(found.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()))
+        Ok(value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()))
     }
 
-    /// Returns a value and keeps it out of the outcome; an empty one counts as none.
-    pub(crate) async fn get(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        let found = match self.whose {
-            Whose::Tenant => self.call.secret(name).await?,
-            Whose::Platform => {
-                let found = self.platform.0.get(name).cloned();
-                if let Some(secret) = &found {
+    /// Returns a secret, which is then redacted from the outcome; an empty one counts as missing.
+    pub(crate) async fn secret(&self, name: &str) -> Result<Option<Secret>, CallError> {
+        let secret = match self.owner {
+            SettingsOwner::Tenant => self.call.secret(name).await?,
+            SettingsOwner::Platform => {
+                let secret = self.platform.0.get(name).cloned();
+                if let Some(secret) = &secret {
                     self.call.hide(secret.clone());
                 }
-                found
+                secret
             }
         };
-        Ok(found.filter(|secret| !secret.expose().trim().is_empty()))
+        Ok(secret.filter(|secret| !secret.expose().trim().is_empty()))
     }
 }

@@ -1,4 +1,4 @@
-//! What all built-in tools are made of: a definition, and a function with typed arguments.
+//! The parts of a built-in tool: a definition, and a function with typed arguments.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use haft_core::spec::ToolSpec;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A function behind a built-in tool.
+/// The function of a built-in tool.
 pub trait BuiltIn: Send + Sync + 'static {
-    /// Its arguments; the schema of the definition says the same.
+    /// The arguments, which match the schema of the definition.
     type Args: DeserializeOwned + Send;
 
-    /// Runs it once.
+    /// Runs the function.
     fn call(&self, call: &CallContext, args: Self::Args) -> impl Future<Output = Outcome> + Send;
 
-    /// Makes one that has the settings of a definition; `None` where it takes none.
+    /// Returns a copy with the `config` of a definition; `None` if the function has no configuration.
     fn with_config(&self, _config: &Map<String, Value>) -> Option<Result<Self, Problem>>
     where
         Self: Sized,
@@ -29,17 +29,17 @@ pub trait BuiltIn: Send + Sync + 'static {
     }
 }
 
-/// Makes a function with typed arguments one that can be registered.
+/// Makes a built-in function callable.
 pub fn function<B: BuiltIn>(built_in: B) -> Arc<dyn Prepared> {
-    Arc::new(Typed(built_in))
+    Arc::new(BuiltInFunction(built_in))
 }
 
-struct Typed<B>(B);
+struct BuiltInFunction<B>(B);
 
-impl<B: BuiltIn> Prepared for Typed<B> {
+impl<B: BuiltIn> Prepared for BuiltInFunction<B> {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            // The schema was checked before; this tells of what a schema of someone else's tool let through.
+            // A user's definition may name this function with a schema that allows other arguments.
             let args = serde_json::from_value(Value::Object(args.clone()))
                 .map_err(|error| invalid(excerpt(&error.to_string(), 300)))?;
             self.0.call(call, args).await
@@ -52,39 +52,39 @@ impl<B: BuiltIn> Prepared for Typed<B> {
             None => Err(Problem::new(
                 "implementation.config",
                 "unknown_key",
-                "this function takes no settings besides its arguments; leave them out",
+                "this function has no configuration; remove `config`",
             )),
         }
     }
 }
 
-/// The arguments do not fit.
+/// Creates the error for invalid arguments.
 pub(crate) fn invalid(message: impl Into<String>) -> CallError {
     CallError::new(ErrorCode::InvalidArguments, message)
 }
 
-/// The tool ran and failed.
+/// Creates the error of a tool that failed.
 pub(crate) fn failed(message: impl Into<String>) -> CallError {
     CallError::new(ErrorCode::ExecutionFailed, message)
 }
 
-/// What a definition says besides how it runs.
+/// The definition of a built-in tool, apart from its implementation.
 pub struct Describe {
-    /// The name of the tool, and of its function where it has one.
+    /// The name of the tool and of its function.
     pub name: &'static str,
-    /// What it does, for a model.
+    /// The description that models read.
     pub description: &'static str,
-    /// The word it is grouped by.
+    /// The category.
     pub category: &'static str,
-    /// Labels.
+    /// The tags.
     pub tags: &'static [&'static str],
-    /// The schema of its arguments.
+    /// The schema of the arguments.
     pub input: Value,
-    /// The schema of its value; `null` where anything may come.
+    /// The schema of the value; `null` allows any value.
     pub output: Value,
 }
 
-/// Makes a definition that runs the function of its own name; the caller changes what is special about it.
+/// Creates the spec of a tool that runs the function with the same name; the caller adjusts the rest.
 pub fn describe(about: Describe) -> Result<ToolSpec, NameError> {
     let function = Implementation::Function(Function::new(about.name));
     let mut spec = ToolSpec::new(ToolName::new(about.name)?, function);

@@ -1,8 +1,8 @@
-//! The command line: what clap reads, and which command it means.
+//! The command line as clap parses it, and the dispatch to commands.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use haft_core::secret::Secret;
 
 use crate::commands::{
@@ -13,90 +13,109 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::output::Color;
 
-/// One handle on every tool that your agents use
+/// The tool platform for LLM agents
 ///
-/// Commands talk to a running server where there is one, and otherwise open the home folder themselves.
+/// Commands use a running server if there is one, and otherwise open the home folder themselves.
 #[derive(Debug, Parser)]
-#[command(name = "haft", version, max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 conflict, 5 tool call failed, \
-                        6 server unreachable, 7 denied, 8 invalid"
-)]
+#[command(name = "haft", version, max_term_width = 100, disable_help_flag = true)]
+#[command(after_help = crate::help::GLOBAL_OPTIONS)]
 pub(crate) struct Cli {
-    /// The global flags.
+    /// The global options.
     #[command(flatten)]
     pub(crate) globals: Globals,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// Flags of every command.
+/// Options of every command. They are hidden from the generated help, which lists them once, in `haft --help`.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
-    /// The home folder [env: `HAFT_HOME`] [default: ~/.haft]
-    #[arg(long, global = true, value_name = "DIR")]
+    /// Home folder
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true, hide_long_help = true)]
     pub(crate) home: Option<PathBuf>,
-    /// The running server to talk to [env: `HAFT_SERVER`]
-    #[arg(long, global = true, value_name = "URL")]
+    /// Server to connect to
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true, hide_long_help = true)]
     pub(crate) server: Option<String>,
-    /// The token to use [env: `HAFT_TOKEN`] [default: the one in the home folder]
-    #[arg(long, global = true, value_name = "TOKEN", value_parser = read_token)]
+    /// Access token
+    #[arg(long, global = true, value_name = "TOKEN", value_parser = parse_token)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) token: Option<Secret>,
-    /// Print JSON for programs
-    #[arg(long, global = true)]
+    /// Print JSON
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true)]
     pub(crate) json: bool,
-    /// Whether to use colors
+    /// Use of colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) color: Color,
-    /// What to log, such as `debug` or `haft_server=debug,warn` [env: `HAFT_LOG`]
-    #[arg(long, global = true, value_name = "FILTER")]
+    /// Log filter
+    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true, hide_long_help = true)]
     pub(crate) log: Option<String>,
+    /// Print help
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    help: Option<bool>,
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the form of a value parser of clap")]
-fn read_token(text: &str) -> Result<Secret, std::convert::Infallible> {
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a clap value parser")]
+fn parse_token(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start the server
+    #[command(after_help = examples!("haft serve", "haft serve --addr 127.0.0.1:8080 --mode production"))]
     Serve(serve::Arguments),
     /// Serve the tools to an MCP client over standard input and output
+    #[command(after_help = examples!("haft mcp", "haft mcp --bundle web"))]
     Mcp(mcp::Arguments),
-    /// Make a home folder with a sample configuration and an example tool
+    /// Create a home folder with a sample configuration and an example tool
+    #[command(after_help = examples!("haft init", "haft init --home ./demo"))]
     Init,
-    /// Check the installation and say what is wrong
+    /// Check the installation
+    #[command(after_help = examples!("haft doctor"))]
     Doctor,
-    /// Build the index anew from the definition files
+    /// Rebuild the index from the definition files
+    #[command(after_help = examples!("haft reindex"))]
     Reindex,
-    /// List, make, change and call tools
+    /// Manage and call tools
+    ///
+    /// A tool is referred to by `name`, `bundle:name`, either with `@version`, or by id.
     #[command(subcommand)]
+    #[command(after_help = examples!("haft tool list", "haft tool call weather -a city=Paris"))]
     Tool(tool::Command),
-    /// Use the tools of MCP servers
+    /// Manage MCP servers whose tools haft uses
     #[command(subcommand)]
+    #[command(after_help = examples!("haft mcp-server add time -- mcp-server-time", "haft mcp-server list"))]
     McpServer(mcp_server::Command),
-    /// Make tools of API descriptions
+    /// Create tools from API descriptions
     #[command(subcommand)]
+    #[command(after_help = examples!("haft import openapi petstore.yaml --bundle pets"))]
     Import(import::Command),
-    /// Keep the secrets that tools name as `${NAME}`
+    /// Manage secrets, which tools refer to as `${NAME}`
     #[command(subcommand)]
+    #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "haft secret list"))]
     Secret(secret::Command),
-    /// List, make and switch bundles of tools
+    /// Manage bundles of tools
     #[command(subcommand)]
+    #[command(after_help = examples!("haft bundle list", "haft bundle disable pets"))]
     Bundle(bundle::Command),
-    /// Make and revoke access tokens
+    /// Manage access tokens
     #[command(subcommand)]
+    #[command(after_help = examples!("haft token create ci --role caller --expires 90d", "haft token list"))]
     Token(token::Command),
-    /// Look at recorded calls
+    /// Show recorded calls
     #[command(subcommand)]
+    #[command(after_help = examples!("haft call list --status error", "haft call show ID"))]
     Call(call::Command),
-    /// List what was changed, by whom, newest first
+    /// List recorded changes, newest first
+    #[command(after_help = examples!("haft audit --since 24h", "haft audit --action tool.update --limit 10"))]
     Audit(audit::Arguments),
-    /// Print the completions of a shell
+    /// Print a shell completion script
+    #[command(after_help = examples!(
+        "haft completions bash > ~/.local/share/bash-completion/completions/haft"
+    ))]
     Completions(completions::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! What every command gets: the global flags, the environment, and where to print.
+//! The context of every command: global options, environment and output.
 
 use std::path::PathBuf;
 
@@ -13,19 +13,19 @@ use crate::environment::Environment;
 use crate::error::CliError;
 use crate::output::{Form, Output};
 
-/// What every command gets.
+/// The context of a command.
 pub(crate) struct Context {
     globals: Globals,
     /// The environment of the process.
     pub(crate) environment: Environment,
-    /// Where to print.
+    /// The output.
     pub(crate) output: Output,
 }
 
 impl Context {
-    /// Makes the context of a command.
+    /// Creates the context of a command.
     pub(crate) fn new(globals: Globals, environment: Environment) -> Self {
-        let form = if globals.json { Form::Programs } else { Form::People };
+        let form = if globals.json { Form::Json } else { Form::Text };
         let output = Output::new(form, globals.color, &environment);
         Self { globals, environment, output }
     }
@@ -40,7 +40,7 @@ impl Context {
         self.resolve_with(&Flags::default())
     }
 
-    /// Resolves the configuration with the flags of a command.
+    /// Resolves the configuration with the options of a command.
     pub(crate) fn resolve_with(&self, flags: &Flags) -> Result<Resolved, CliError> {
         let flags = Flags {
             home: self.globals.home.clone(),
@@ -52,19 +52,19 @@ impl Context {
         Ok(config::resolve(&flags, &self.environment)?)
     }
 
-    /// Lowers the log of a short command to warnings, unless a level was asked for.
+    /// Lowers the log level of a short command to warnings, unless a level is given.
     pub(crate) fn quiet(&self, log: LogSettings) -> LogSettings {
-        let asked = self.globals.log.is_some() || self.environment.get("HAFT_LOG").is_some();
-        if asked { log } else { LogSettings { level: "warn".to_owned(), ..log } }
+        let is_given = self.globals.log.is_some() || self.environment.get("HAFT_LOG").is_some();
+        if is_given { log } else { LogSettings { level: "warn".to_owned(), ..log } }
     }
 
-    /// Returns the token that was given.
+    /// Returns the given token.
     pub(crate) fn token(&self) -> Option<Secret> {
         let from_environment = || self.environment.get("HAFT_TOKEN").map(|text| Secret::new(text.to_owned()));
         self.globals.token.clone().or_else(from_environment)
     }
 
-    /// Returns the server that was named.
+    /// Returns the given server.
     pub(crate) fn server(&self) -> Result<Option<Url>, CliError> {
         let Some(text) = self.globals.server.as_deref().or_else(|| self.environment.get("HAFT_SERVER"))
         else {
@@ -73,8 +73,8 @@ impl Context {
         let url =
             Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         url.map(Some).ok_or_else(|| {
-            CliError::Usage(format!(
-                "`{text}` is no address of a server; write it like `http://127.0.0.1:18789`"
+            CliError::usage(format!(
+                "invalid server URL `{text}`: expected a URL such as `http://127.0.0.1:18789`"
             ))
         })
     }
@@ -84,11 +84,11 @@ impl Context {
         connect(self).await
     }
 
-    /// Sends one request and returns the `data` of its answer.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Value, CliError> {
+    /// Sends one request and returns the `data` of its response.
+    pub(crate) async fn request(&self, request: Request) -> Result<Value, CliError> {
         let client = self.client().await?;
-        let answer = client.data(request).await;
+        let data = client.data(request).await;
         client.close().await;
-        answer
+        data
     }
 }

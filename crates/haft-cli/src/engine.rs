@@ -1,48 +1,56 @@
-//! The server inside this process: the only file that touches it.
+//! The server in this process; other modules use it only through this one.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use haft_core::catalog::StoreError;
 use haft_core::secret::Secret;
 use haft_server::settings::Settings;
-use haft_server::{App, StdioClient, UnknownBundle};
+use haft_server::{App, StartError, StdioClient, UnknownBundle};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use url::Url;
 
 use crate::error::CliError;
 
-/// An opened home folder.
+/// An open home folder.
 pub(crate) struct Engine {
     app: Arc<App>,
 }
 
 impl Engine {
-    /// Opens the home folder and everything in it.
+    /// Opens the home folder.
     pub(crate) async fn open(settings: Settings) -> Result<Self, CliError> {
         let home = settings.home.clone();
-        let app = App::open(settings).await;
-        Ok(Self { app: app.map_err(|error| CliError::Open { home, source: error.into() })? })
+        let database = settings.database_url.clone();
+        let app = App::open(settings).await.map_err(|error| match (error, database) {
+            (StartError::Store(StoreError::Unavailable { source, .. }), Some(url)) => {
+                CliError::Database { address: address(&url), source }
+            }
+            (error, _) => CliError::Open { home, source: error.into() },
+        })?;
+        Ok(Self { app })
     }
 
-    /// Returns the whole HTTP surface, with every definition looked at.
+    /// Returns the HTTP API, with every definition compiled.
     pub(crate) async fn router(&self) -> Router {
         self.app.verify().await;
         self.app.router()
     }
 
-    /// Returns a token for requests of this process.
+    /// Returns the local admin token.
     pub(crate) fn token(&self) -> Secret {
         self.app.local_token()
     }
 
-    /// Returns the link that logs a browser in.
+    /// Returns the login link for a browser.
     pub(crate) fn login_link(&self, addr: SocketAddr) -> String {
         self.app.login_link(addr)
     }
 
-    /// Answers requests until `stop`, then lets running calls end and closes the home folder.
+    /// Serves HTTP until `stop`, then waits for running calls and closes the home folder.
     pub(crate) async fn serve(
         &self,
         listener: TcpListener,
@@ -51,7 +59,7 @@ impl Engine {
         Arc::clone(&self.app).serve(listener, stop).await
     }
 
-    /// Serves the MCP client at the standard input and output until it goes away or `stop`, then closes the home folder.
+    /// Serves an MCP client over standard input and output until it disconnects or `stop`, then closes the home folder.
     pub(crate) async fn serve_stdio(
         &self,
         client: StdioClient,
@@ -60,7 +68,7 @@ impl Engine {
         Arc::clone(&self.app).serve_stdio(client, stop).await
     }
 
-    /// Builds the index anew from the files.
+    /// Rebuilds the index from the files.
     pub(crate) async fn reindex(&self) -> Result<Value, CliError> {
         let report = self.app.reindex().await.map_err(|error| CliError::Open {
             home: self.app.settings().home.clone(),
@@ -74,8 +82,14 @@ impl Engine {
         }))
     }
 
-    /// Writes out what is pending and lets go of the home folder.
+    /// Writes pending data and closes the home folder.
     pub(crate) async fn close(&self) {
         self.app.close().await;
     }
+}
+
+/// Returns host and port of a database URL, without credentials.
+fn address(url: &Secret) -> String {
+    let Ok(url) = Url::parse(url.expose()) else { return "an invalid URL".to_owned() };
+    format!("{}:{}", url.host_str().unwrap_or("localhost"), url.port().unwrap_or(5432))
 }

@@ -1,13 +1,13 @@
-//! The environment of the process, read once: the only place of haft that does.
+//! The environment variables of the process; only this module reads them.
 
 use std::collections::BTreeMap;
 
-/// The variables of the process. It has no `Debug`, because values may be secret.
+/// The variables of the process. Without `Debug`, because values may be secret.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Reads the variables of this process; those that are not Unicode are left out.
+    /// Reads the variables of this process; those that are not valid Unicode are ignored.
     pub(crate) fn of_process() -> Self {
         Self(
             std::env::vars_os()
@@ -16,14 +16,14 @@ impl Environment {
         )
     }
 
-    /// Returns the value of a variable; an empty one counts as not set.
+    /// Returns the value of a variable; an empty one counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Returns the names that start with a text.
-    pub(crate) fn names_with(&self, start: &str) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str).filter(move |name| name.starts_with(start))
+    /// Returns the names with a prefix.
+    pub(crate) fn names_with(&self, prefix: &str) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str).filter(move |name| name.starts_with(prefix))
     }
 }
 

@@ -1,34 +1,39 @@
-//! The one place where errors become words, hints and exit codes.
+//! The errors of commands: messages, hints and exit codes.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::{Problem, excerpt};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use crate::config::ConfigError;
+use crate::shell::quote;
 
-/// What a command ends with. The numbers are documented in `docs/cli.md` and never change.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The exit codes of commands. They are documented in `docs/cli.md` and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Something failed.
+    /// Any other failure.
     Failed = 1,
-    /// A flag, an argument or the configuration is wrong.
+    /// An option, an argument or the configuration is invalid.
     Usage = 2,
-    /// There is no such thing.
+    /// The resource was not found.
     NotFound = 3,
-    /// Something stands in the way: it exists already, was changed meanwhile, is switched off.
+    /// A conflict: already exists, changed in the meantime, or disabled.
     Conflict = 4,
     /// The tool ran and failed.
     CallFailed = 5,
-    /// The server cannot be reached, or the home folder cannot be opened.
+    /// The server is unreachable, or the home folder cannot be opened.
     Unreachable = 6,
-    /// The token is missing, wrong, or may not do this.
+    /// The token is missing, invalid or not permitted.
     Denied = 7,
-    /// The definition or the arguments are not valid.
+    /// The definition or the arguments are invalid.
     Invalid = 8,
 }
 
@@ -38,73 +43,101 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An answer of the server that is no success.
+/// An error response of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ApiError {
     /// The HTTP status.
     pub(crate) status: u16,
     /// The stable code, such as `not_found`.
     pub(crate) code: String,
-    /// What happened.
+    /// The message.
     pub(crate) message: String,
-    /// What a program may want to read.
+    /// Machine-readable details.
     pub(crate) details: Value,
-    /// Under which the server logged it.
+    /// The id of the request in the server log.
     pub(crate) request_id: Option<String>,
 }
 
-/// Everything that can end a command.
+/// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The arguments do not make sense together.
-    #[error("{0}")]
-    Usage(String),
-    /// The server said no.
+    /// The arguments are invalid.
+    #[error("{message}")]
+    Usage {
+        /// What is invalid.
+        message: String,
+        /// How to fix it.
+        hint: Option<String>,
+    },
+    /// The server returned an error.
     #[error("{}", .0.message)]
     Api(Box<ApiError>),
-    /// A tool ran and failed; `--json` has printed the outcome already.
+    /// The tool ran and failed; with `--json` the outcome was printed as data.
     #[error("the call failed: {message}")]
     CallFailed {
         /// The stable code.
         code: String,
-        /// What happened.
+        /// The message.
         message: String,
     },
-    /// The definition is not valid; what is wrong was printed as data.
+    /// The definition is invalid; the problems were printed as data.
     #[error("`{0}` is not valid")]
-    NotValid(String),
-    /// No operation of a document became a tool; each reason was printed as data.
+    Invalid(String),
+    /// Every operation of a document was skipped; the reasons were printed as data.
     #[error(
-        "no tool came of the {}: {reason}{}",
-        if *operations == 1 { "operation".to_owned() } else { format!("{operations} operations") },
+        "no tools were imported: {} skipped: {reason}{}",
+        if *operations == 1 { "the operation was".to_owned() } else { format!("all {operations} operations were") },
         match others { 0 => String::new(), 1 => ", and one other reason".to_owned(), n => format!(", and {n} other reasons") }
     )]
     NothingImported {
-        /// How many there were.
+        /// The number of operations.
         operations: usize,
-        /// Why most of them did not.
+        /// The most frequent reason.
         reason: String,
-        /// How many other reasons there are.
+        /// The number of other reasons.
         others: usize,
     },
     /// Checks of `haft doctor` failed; they were printed as data.
-    #[error("{0} check(s) failed")]
-    Unhealthy(usize),
-    /// No answer came.
-    #[error("cannot reach the server at `{url}`")]
-    Unreachable {
-        /// Where.
-        url: String,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
+    #[error("{failed} {} failed", if *failed == 1 { "check" } else { "checks" })]
+    Unhealthy {
+        /// The number of failed checks.
+        failed: usize,
     },
-    /// The answer is not one of haft.
-    #[error("cannot understand the answer of the server at `{url}` (HTTP {status})")]
-    Answer {
-        /// Where.
+    /// The server is unreachable.
+    #[error("cannot connect to {url}")]
+    Unreachable {
+        /// The URL of the server.
+        url: String,
+        /// The cause.
+        source: BoxError,
+    },
+    /// The URL has the scheme `https`, but the server speaks plain HTTP.
+    #[error("the server at {address} speaks http, not https")]
+    WrongScheme {
+        /// Host and port of the server.
+        address: String,
+    },
+    /// A request to the router in this process failed.
+    #[error("the request failed")]
+    LocalRequest {
+        /// The cause.
+        source: BoxError,
+    },
+    /// The database is unreachable.
+    #[error("cannot connect to PostgreSQL at {address}")]
+    Database {
+        /// Host and port of the database.
+        address: String,
+        /// The cause.
+        source: BoxError,
+    },
+    /// The response is not one of a haft server.
+    #[error("invalid response from {url} (HTTP {status})")]
+    InvalidResponse {
+        /// The URL of the server.
         url: String,
         /// The HTTP status.
         status: u16,
@@ -114,50 +147,50 @@ pub(crate) enum CliError {
     Open {
         /// The folder.
         home: PathBuf,
-        /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        /// The cause.
+        source: BoxError,
     },
-    /// The address is taken or not ours.
+    /// The address is in use or not available.
     #[error("cannot listen on `{addr}`")]
     Listen {
         /// The address.
         addr: std::net::SocketAddr,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Another server has this home folder.
-    #[error("a server runs on `{}` already, at `http://{addr}`", home.display())]
+    /// Another server uses this home folder.
+    #[error("a server is already running for `{}` at http://{addr}", home.display())]
     AlreadyServing {
         /// The folder.
         home: std::path::PathBuf,
-        /// Where the other one listens.
+        /// The address of the other server.
         addr: std::net::SocketAddr,
     },
-    /// There is no token for a server.
-    #[error("there is no token for the server at `{0}`")]
+    /// No token for a server.
+    #[error("no token for the server at {0}")]
     NoToken(String),
-    /// A file or a stream failed.
-    #[error("cannot {doing}")]
+    /// Reading or writing failed.
+    #[error("cannot {action}")]
     Io {
-        /// What was being done.
-        doing: String,
-        /// What went wrong.
+        /// What failed.
+        action: String,
+        /// The cause.
         source: std::io::Error,
     },
     /// The editor failed.
-    #[error("the editor `{editor}` ended with {status}")]
+    #[error("the editor `{editor}` failed: {status}")]
     Editor {
         /// The command.
         editor: String,
-        /// How it ended.
+        /// The exit status.
         status: std::process::ExitStatus,
     },
-    /// An edited text could not be stored; it is kept in a file.
+    /// An edited text was not stored; it is kept in a file.
     #[error("{error}")]
-    Kept {
-        /// Why.
+    EditNotStored {
+        /// The cause.
         error: Box<CliError>,
-        /// Where the text is.
+        /// The file with the text.
         path: PathBuf,
         /// The tool.
         tool: String,
@@ -165,77 +198,97 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// Wraps an error of a file or a stream.
-    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
-        let doing = doing.into();
-        move |source| Self::Io { doing, source }
+    /// Creates a usage error without a hint.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: None }
     }
 
-    /// Tells whether the reader of our output went away, which is no fault.
+    /// Wraps an I/O error; the message reads "cannot {action}".
+    pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::Io { action, source }
+    }
+
+    /// Wraps a connection error. A TLS handshake with a server that speaks plain HTTP is reported as such.
+    pub(crate) fn unreachable(url: &Url, source: BoxError) -> Self {
+        let plain_http =
+            causes(&*source).any(|cause| matches!(tls_error(cause), Some(rustls::Error::InvalidMessage(_))));
+        if plain_http {
+            return Self::WrongScheme { address: url.authority().to_owned() };
+        }
+        Self::Unreachable { url: url.as_str().trim_end_matches('/').to_owned(), source }
+    }
+
+    /// Returns whether the reader of our output closed it, which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::BrokenPipe)
     }
 
-    /// Returns what the process ends with.
+    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) | Self::Usage(_) => Exit::Usage,
+            Self::Config(_) | Self::Usage { .. } => Exit::Usage,
             Self::Api(error) => api_exit(error),
             Self::CallFailed { .. } => Exit::CallFailed,
-            Self::NotValid(_) | Self::NothingImported { .. } => Exit::Invalid,
-            Self::Unreachable { .. } | Self::Answer { .. } | Self::Open { .. } => Exit::Unreachable,
+            Self::Invalid(_) | Self::NothingImported { .. } => Exit::Invalid,
+            Self::Unreachable { .. }
+            | Self::WrongScheme { .. }
+            | Self::LocalRequest { .. }
+            | Self::Database { .. }
+            | Self::InvalidResponse { .. }
+            | Self::Open { .. } => Exit::Unreachable,
             Self::NoToken(_) => Exit::Denied,
             Self::AlreadyServing { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
             | Self::Editor { .. }
-            | Self::Unhealthy(_) => Exit::Failed,
-            Self::Kept { error, .. } => error.exit(),
+            | Self::Unhealthy { .. } => Exit::Failed,
+            Self::EditNotStored { error, .. } => error.exit(),
         }
     }
 
-    /// Returns what may help.
+    /// Returns a hint, if there is one.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Config(error) => error.hint(),
             Self::Api(error) => api_hint(error),
+            Self::Usage { hint, .. } => hint.clone(),
             Self::Unreachable { .. } => {
-                Some("start one with `haft serve`, or leave `--server` and `HAFT_SERVER` out".to_owned())
+                Some("start the server with `haft serve`, or pass `--server URL`".to_owned())
             }
-            Self::Answer { .. } => Some("is it a haft server? See `haft doctor`".to_owned()),
-            Self::Open { .. } => Some("`haft doctor` checks the home folder".to_owned()),
-            Self::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => Some(
-                "another program listens there; choose another address with `--addr HOST:PORT`".to_owned(),
-            ),
+            Self::WrongScheme { address } => Some(format!("use `http://{address}`")),
+            Self::Database { .. } => {
+                Some("check `database_url` in haft.toml or `HAFT_DATABASE_URL`".to_owned())
+            }
+            Self::InvalidResponse { .. } => Some("check that the URL is that of a haft server".to_owned()),
+            Self::Open { .. } => Some("check the home folder with `haft doctor`".to_owned()),
+            Self::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                Some("the address is in use; choose another one with `--addr HOST:PORT`".to_owned())
+            }
             Self::AlreadyServing { .. } => {
-                Some("stop it first, or choose another folder with `--home`".to_owned())
+                Some("stop that server, or choose another home folder with `--home`".to_owned())
             }
-            Self::NoToken(_) => Some("give one with `--token` or `HAFT_TOKEN`".to_owned()),
-            Self::Kept { path, tool, .. } => {
-                let path = path.display();
+            Self::NoToken(_) => Some("pass one with `--token` or `HAFT_TOKEN`".to_owned()),
+            Self::EditNotStored { path, tool, .. } => {
+                let (path, argument) = (path.display(), quote(&path.display().to_string()));
                 Some(format!(
-                    "your text is kept in `{path}`; repeat with `haft tool edit {tool} --from {path}`"
+                    "the text is kept in `{path}`; continue with `haft tool edit {tool} --from {argument}`"
                 ))
             }
-            Self::Usage(_)
+            Self::LocalRequest { .. }
             | Self::CallFailed { .. }
-            | Self::NotValid(_)
+            | Self::Invalid(_)
             | Self::NothingImported { .. }
-            | Self::Unhealthy(_)
+            | Self::Unhealthy { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
             | Self::Editor { .. } => None,
         }
     }
 
-    /// Returns the text for people: the error, what caused it, and a hint.
+    /// Returns the text for people: the error, its causes, problems and a hint.
     pub(crate) fn text(&self) -> String {
-        let mut text = excerpt_lines(&self.to_string());
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let _ = write!(text, ": {}", excerpt_lines(&error.to_string()));
-            cause = error.source();
-        }
+        let mut text = excerpt_lines(&self.message());
         for problem in self.problems() {
             let line = excerpt(&problem.to_string(), 400);
             if !text.contains(&line) {
@@ -253,7 +306,7 @@ impl CliError {
         text
     }
 
-    /// Returns the form for programs.
+    /// Returns the JSON for programs.
     pub(crate) fn json(&self) -> Value {
         let (code, details) = match self {
             Self::Api(error) => (error.code.clone(), error.details.clone()),
@@ -272,18 +325,23 @@ impl CliError {
         json!({"status": "error", "error": error})
     }
 
-    /// Returns the error and what caused it in one line.
+    /// Returns the error and its causes. Of a connection error only the root cause is shown.
     pub(crate) fn message(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let _ = write!(text, ": {error}");
-            cause = error.source();
+        match self {
+            Self::Unreachable { source, .. } | Self::Database { source, .. } => {
+                let _ = write!(text, ": {}", root_cause(&**source));
+            }
+            _ => {
+                for cause in self.source().into_iter().flat_map(causes) {
+                    let _ = write!(text, ": {cause}");
+                }
+            }
         }
         text
     }
 
-    /// Reads the list of problems that some answers carry.
+    /// Returns the problems in the details of a response.
     fn problems(&self) -> Vec<Problem> {
         let Self::Api(error) = self else { return Vec::new() };
         let listed = ["errors", "problems", "violations"].iter().find_map(|key| error.details.get(key));
@@ -294,7 +352,7 @@ impl CliError {
 }
 
 impl Exit {
-    /// Returns the code that the form for programs names.
+    /// Returns the code in the JSON for programs.
     const fn name(self) -> &'static str {
         match self {
             Exit::Failed => "failed",
@@ -309,7 +367,7 @@ impl Exit {
     }
 }
 
-/// Decides by the code; a code that is newer than this program, by the status.
+/// Returns the exit code of an error code; for an unknown code, that of the HTTP status.
 fn api_exit(error: &ApiError) -> Exit {
     let code = serde_json::from_value(Value::from(error.code.as_str()));
     code.map_or_else(|_| status_exit(error.status), code_exit)
@@ -367,17 +425,48 @@ const fn status_exit(status: u16) -> Exit {
 
 fn api_hint(error: &ApiError) -> Option<String> {
     let text = match error.code.as_str() {
-        "unauthorized" => "give a valid token with `--token` or `HAFT_TOKEN`",
-        "not_found" if error.message.contains("tool") => "`haft tool list` shows what there is",
-        "ambiguous_name" => "name it with its bundle, as in `bundle:name`",
-        "not_published" => "`haft tool publish` it, or call it with `--mode debug`",
-        "invalid_arguments" => "`haft tool show` prints the schema of the arguments",
+        "unauthorized" => "pass a valid token with `--token` or `HAFT_TOKEN`",
+        "not_found" if error.details.get("kind").is_some_and(|kind| kind == "tool") => {
+            "list the tools with `haft tool list`"
+        }
+        "ambiguous_name" => "add the bundle, as in `bundle:name`",
+        "not_published" => "publish it with `haft tool publish`, or call it with `--mode debug`",
+        "invalid_arguments" => "show the arguments with `haft tool show`",
         _ => return None,
     };
     Some(text.to_owned())
 }
 
-/// Makes a text harmless for a terminal, line by line.
+/// Returns an error and its causes, outermost first.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let current = next?;
+        next = current.source();
+        Some(current)
+    })
+}
+
+/// Returns the TLS error inside an I/O error.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    error.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref()
+}
+
+/// Returns the innermost cause; common connection errors in plain words.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let kind = causes(error)
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .last()
+        .map(std::io::Error::kind);
+    match kind {
+        Some(ErrorKind::ConnectionRefused) => "connection refused".to_owned(),
+        Some(ErrorKind::ConnectionReset) => "connection reset".to_owned(),
+        Some(ErrorKind::TimedOut) => "connection timed out".to_owned(),
+        _ => causes(error).last().map(ToString::to_string).unwrap_or_default(),
+    }
+}
+
+/// Replaces control characters and shortens long lines.
 fn excerpt_lines(text: &str) -> String {
     text.lines().map(|line| excerpt(line, 2000)).collect::<Vec<_>>().join("\n")
 }

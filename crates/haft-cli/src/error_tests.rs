@@ -1,4 +1,4 @@
-//! Tests of exit codes and of what people read.
+//! Tests of exit codes and messages.
 
 use super::*;
 
@@ -16,8 +16,8 @@ fn api(status: u16, code: &str, message: &str) -> CliError {
 #[test]
 fn every_code_has_its_exit() {
     let exit = |code: &ErrorCode| api(200, code.as_str(), "").exit();
-    let codes = |wanted: Exit| {
-        let codes = ErrorCode::ALL.iter().filter(|code| exit(code) == wanted);
+    let codes = |expected: Exit| {
+        let codes = ErrorCode::ALL.iter().filter(|code| exit(code) == expected);
         codes.map(|code| code.as_str()).collect::<Vec<_>>().join(" ")
     };
     insta::assert_snapshot!(codes(Exit::Failed), @"method_not_allowed internal");
@@ -49,7 +49,7 @@ fn the_documentation_lists_every_exit() {
 }
 
 #[test]
-fn problems_stand_on_their_own_lines() {
+fn problems_have_their_own_lines() {
     let error = CliError::Api(Box::new(ApiError {
         status: 400,
         code: "invalid_definition".into(),
@@ -68,24 +68,45 @@ fn problems_stand_on_their_own_lines() {
 }
 
 #[test]
-fn an_error_says_its_cause_and_a_hint() {
+fn an_error_has_its_cause_and_a_hint() {
     let source = std::io::Error::new(std::io::ErrorKind::AddrInUse, "in use");
     let taken = CliError::Listen { addr: ([127, 0, 0, 1], 80).into(), source };
     insta::assert_snapshot!(taken.text(), @r"
     cannot listen on `127.0.0.1:80`: in use
 
-    hint: another program listens there; choose another address with `--addr HOST:PORT`
+    hint: the address is in use; choose another one with `--addr HOST:PORT`
     ");
-    let kept = CliError::Kept {
+    let not_stored = CliError::EditNotStored {
         error: Box::new(api(409, "conflict", "changed")),
         path: "/t/x".into(),
         tool: "a".into(),
     };
-    assert_eq!(kept.exit(), Exit::Conflict);
-    insta::assert_snapshot!(kept.json(), @r#"{"status":"error","error":{"code":"conflict","message":"changed","hint":"your text is kept in `/t/x`; repeat with `haft tool edit a --from /t/x`"}}"#);
-    let mut fault = api(500, "internal", "an internal error occurred");
-    if let CliError::Api(error) = &mut fault {
+    assert_eq!(not_stored.exit(), Exit::Conflict);
+    insta::assert_snapshot!(not_stored.json(), @r#"{"status":"error","error":{"code":"conflict","message":"changed","hint":"the text is kept in `/t/x`; continue with `haft tool edit a --from /t/x`"}}"#);
+    let mut internal = api(500, "internal", "an internal error occurred");
+    if let CliError::Api(error) = &mut internal {
         error.request_id = Some("r-1".into());
     }
-    insta::assert_snapshot!(fault.text(), @"an internal error occurred (request r-1)");
+    insta::assert_snapshot!(internal.text(), @"an internal error occurred (request r-1)");
+}
+
+#[test]
+fn connection_errors_name_the_root_cause() {
+    let url = Url::parse("https://127.0.0.1:18789/").unwrap();
+    let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
+    insta::assert_snapshot!(CliError::unreachable(&url, refused.into()).text(), @r"
+    cannot connect to https://127.0.0.1:18789: connection refused
+
+    hint: start the server with `haft serve`, or pass `--server URL`
+    ");
+    let plain = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+    let plain = std::io::Error::new(ErrorKind::InvalidData, plain);
+    insta::assert_snapshot!(CliError::unreachable(&url, plain.into()).text(), @r"
+    the server at 127.0.0.1:18789 speaks http, not https
+
+    hint: use `http://127.0.0.1:18789`
+    ");
+    let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
+    let database = CliError::Database { address: "db.example:5432".into(), source: refused.into() };
+    insta::assert_snapshot!(database.message(), @"cannot connect to PostgreSQL at db.example:5432: connection refused");
 }

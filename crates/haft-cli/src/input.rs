@@ -1,4 +1,4 @@
-//! What commands read: files, stdin, and values that must not be seen.
+//! Reads files, stdin, and secrets from the terminal.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
@@ -8,12 +8,12 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::error::CliError;
 
-/// The most bytes that are read from a file or from stdin.
+/// The largest file or standard input.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// The most bytes of a secret.
+/// The largest secret.
 const MAX_SECRET_BYTES: usize = 64 * 1024;
 
-/// Reads a text from a file, or from stdin where the path is `-`.
+/// Reads a text from a file, or from stdin if the path is `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
     let from_stdin = path == Path::new("-");
     let doing = || if from_stdin { "read stdin".to_owned() } else { format!("read `{}`", path.display()) };
@@ -25,44 +25,44 @@ pub(crate) fn read_text(path: &Path) -> Result<String, CliError> {
             std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?
         };
         if count as u64 > MAX_BYTES {
-            return Err(std::io::Error::other("it is larger than 64 MiB"));
+            return Err(std::io::Error::other("larger than 64 MiB"));
         }
         Ok(text)
     };
     read().map_err(CliError::io(doing()))
 }
 
-/// Reads a secret: from a person without echo, else all of stdin without its last line break.
+/// Reads a secret: from a terminal without echo, otherwise from stdin without the final line break.
 pub(crate) fn read_secret(prompt: &str) -> Result<Secret, CliError> {
-    let text = if std::io::stdin().is_terminal() { ask(prompt)? } else { read_text(Path::new("-"))? };
+    let text = if std::io::stdin().is_terminal() { prompt_for(prompt)? } else { read_text(Path::new("-"))? };
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     if text.is_empty() {
-        return Err(CliError::Usage("the value is empty; give it on stdin".to_owned()));
+        return Err(CliError::usage("the secret is empty; pass its value on standard input"));
     }
     if text.len() > MAX_SECRET_BYTES {
-        return Err(CliError::Usage("the value is larger than 64 KiB".to_owned()));
+        return Err(CliError::usage("the secret exceeds the limit of 64 KiB"));
     }
     Ok(Secret::new(text.to_owned()))
 }
 
-fn ask(prompt: &str) -> Result<String, CliError> {
+fn prompt_for(prompt: &str) -> Result<String, CliError> {
     let doing = "read from the terminal";
-    let _quiet = Quiet::new().map_err(CliError::io(doing))?;
+    let _echo_off = EchoOff::new().map_err(CliError::io(doing))?;
     let mut error = std::io::stderr().lock();
     write!(error, "{prompt}: ").and_then(|()| error.flush()).map_err(CliError::io(doing))?;
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
-    // The person's line break was not echoed.
+    // The user's line break was not echoed.
     let _ = writeln!(error);
     read.map_err(CliError::io(doing))?;
     Ok(line)
 }
 
-/// Keeps the terminal from echoing.
-struct Quiet(Termios);
+/// Turns off the echo of the terminal until dropped.
+struct EchoOff(Termios);
 
-impl Quiet {
+impl EchoOff {
     fn new() -> std::io::Result<Self> {
         let before = tcgetattr(std::io::stdin())?;
         let mut quiet = before.clone();
@@ -72,7 +72,7 @@ impl Quiet {
     }
 }
 
-impl Drop for Quiet {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
     }

@@ -1,4 +1,4 @@
-//! Logs go to stderr.
+//! Logging to stderr.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
@@ -7,13 +7,13 @@ use tracing_subscriber::prelude::*;
 use crate::config::{LogFormat, LogSettings};
 use crate::output::Output;
 
-/// Starts logging for the rest of the process.
+/// Starts logging.
 pub(crate) fn start(log: &LogSettings, output: &Output) {
-    // What goes wrong with an MCP server is told by haft, without its secrets; the library would tell it with them.
+    // haft logs errors of MCP servers without secrets; the logs of rmcp could contain them.
     let filter = EnvFilter::try_new(format!("rmcp=off,{}", log.level))
         .unwrap_or_else(|_| EnvFilter::new("rmcp=off,info"));
     let registry = tracing_subscriber::registry().with(filter);
-    // A second start, which only tests could make, changes nothing.
+    // A second initialisation, possible only in tests, is ignored.
     let _ = match log.format {
         LogFormat::Text => {
             registry.with(fmt::layer().with_ansi(output.has_color()).with_writer(std::io::stderr)).try_init()

@@ -1,4 +1,7 @@
-//! The binary `haft`: the command line, the configuration, and what the terminal shows.
+//! The binary `haft`: command line, configuration and terminal output.
+
+#[macro_use]
+mod help;
 
 mod cli;
 mod client;
@@ -11,8 +14,9 @@ mod error;
 mod input;
 mod logging;
 mod output;
-mod refusal;
 mod server_file;
+mod shell;
+mod usage_error;
 mod view;
 
 use std::process::ExitCode;
@@ -25,16 +29,16 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::error::CliError;
 
-/// A call makes many small, short-lived allocations; this one is made for them.
+/// Calls make many small, short-lived allocations, which this allocator is good at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // One provider of cryptography for every TLS connection; a second installation cannot happen.
+    // The cryptography provider of all TLS connections; installed only here.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let Cli { globals, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refusal::refuse(&error, std::env::args_os()),
+        Err(error) => return usage_error::report(&error, std::env::args_os()),
     };
     let context = Context::new(globals, Environment::of_process());
     match run(command, &context) {

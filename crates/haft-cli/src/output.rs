@@ -1,4 +1,4 @@
-//! What reaches the terminal: data on stdout, everything else on stderr.
+//! Output: data on stdout, everything else on stderr.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::environment::Environment;
 use crate::error::CliError;
 
-/// Whether to use colors.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// Where a terminal shows it and `NO_COLOR` is not set.
+    /// On a terminal, unless `NO_COLOR` is set.
     Auto,
     /// Always.
     Always,
@@ -22,29 +22,29 @@ pub(crate) enum Color {
     Never,
 }
 
-/// For whom data is printed.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Tables and lines.
-    People,
+    Text,
     /// JSON.
-    Programs,
+    Json,
 }
 
-/// Where a command prints to.
+/// The output of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    /// For whom.
+    /// The format.
     pub(crate) form: Form,
     color: bool,
-    /// Whether stdout is a terminal, which may not tell its width and can be driven all the same.
+    /// Whether stdout is a terminal, which interprets control characters.
     terminal: bool,
-    /// The width of that terminal, where it tells.
+    /// The width of the terminal, if known.
     width: Option<u16>,
 }
 
 impl Output {
-    /// Decides how to print.
+    /// Detects terminal and colors.
     pub(crate) fn new(form: Form, color: Color, environment: &Environment) -> Self {
         let color = match color {
             Color::Always => true,
@@ -55,26 +55,26 @@ impl Output {
         Self { form, color, terminal: std::io::stdout().is_terminal(), width }
     }
 
-    /// Tells whether stderr gets colors.
+    /// Returns whether stderr has colors.
     pub(crate) fn has_color(&self) -> bool {
         self.color
     }
 
-    /// Prints data: as JSON for programs, else through `people`.
+    /// Prints data as JSON, or with `text`.
     pub(crate) fn data(
         &self,
         data: &Value,
-        people: impl FnOnce(&Self) -> Result<(), CliError>,
+        text: impl FnOnce(&Self) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         match self.form {
-            Form::Programs => print_json(data),
-            Form::People => people(self),
+            Form::Json => print_json(data),
+            Form::Text => text(self),
         }
     }
 
-    /// Prints a line of data. Control characters are kept only where no terminal would obey them.
+    /// Prints a line of data. On a terminal, control characters are replaced.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
-        let text = if self.terminal { harmless(text) } else { text.to_owned() };
+        let text = if self.terminal { without_control_characters(text) } else { text.to_owned() };
         print(&if text.ends_with('\n') { text } else { text + "\n" })
     }
 
@@ -83,25 +83,25 @@ impl Output {
         print(&render(header, rows, self.width))
     }
 
-    /// Tells a person something that is no data.
+    /// Prints a note to stderr, unless the output is JSON.
     pub(crate) fn note(&self, text: &str) {
-        if self.form == Form::People {
-            tell(&harmless(text));
+        if self.form == Form::Text {
+            print_stderr(&without_control_characters(text));
         }
     }
 
-    /// Warns.
+    /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
-        tell(&format!("{} {}", self.paint("warning:", "33"), harmless(text)));
+        print_stderr(&format!("{} {}", self.paint("warning:", "33"), without_control_characters(text)));
     }
 
-    /// Says how a command failed.
+    /// Prints an error.
     pub(crate) fn error(&self, error: &CliError) {
         match self.form {
-            Form::Programs => tell(&error.json().to_string()),
-            Form::People => {
+            Form::Json => print_stderr(&error.json().to_string()),
+            Form::Text => {
                 let text = error.text().replace("\nhint:", &format!("\n{}", self.paint("hint:", "36")));
-                tell(&format!("{} {text}", self.paint("error:", "31;1")));
+                print_stderr(&format!("{} {text}", self.paint("error:", "31;1")));
             }
         }
     }
@@ -121,8 +121,8 @@ fn print(text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::io("write to stdout"))
 }
 
-/// Nothing can be done where stderr is closed.
-pub(crate) fn tell(text: &str) {
+/// Prints a line to stderr; a closed stderr is ignored.
+fn print_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
@@ -141,8 +141,8 @@ fn render(header: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String
     table.trim_fmt() + "\n"
 }
 
-/// Replaces control characters that a terminal would obey.
-fn harmless(text: &str) -> String {
+/// Replaces control characters except line breaks and tabs.
+fn without_control_characters(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_plain_and_cannot_drive_a_terminal() {
+    fn tables_contain_no_control_characters() {
         let rows = vec![
             vec!["weather".to_owned(), "1".to_owned()],
             vec!["e\x1b[31mvil\n".to_owned(), "22".to_owned()],
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_breaks_only() {
-        assert_eq!(harmless("a\tb\n\x1b]0;title\x07"), "a\tb\n\u{fffd}]0;title\u{fffd}");
+    fn lines_keep_line_breaks_and_tabs() {
+        assert_eq!(without_control_characters("a\tb\n\x1b]0;title\x07"), "a\tb\n\u{fffd}]0;title\u{fffd}");
     }
 }

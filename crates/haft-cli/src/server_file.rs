@@ -1,4 +1,4 @@
-//! `server.json` in the home folder: where a running server can be found.
+//! `server.json` in the home folder: the address of a running server.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where a server listens, and which process it is.
+/// The address and the process of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerFile {
-    /// Where it listens.
+    /// The address it listens on.
     pub(crate) addr: SocketAddr,
-    /// Its process.
+    /// The process id.
     pub(crate) pid: u32,
 }
 
 impl ServerFile {
-    /// Writes the file of this process; it is removed with the guard.
+    /// Writes the file for this process; dropping the guard removes it.
     pub(crate) fn write(home: &Path, addr: SocketAddr) -> std::io::Result<Guard> {
         let path = path(home);
         let content = serde_json::to_vec(&Self { addr, pid: std::process::id() })?;
@@ -26,13 +26,13 @@ impl ServerFile {
         Ok(Guard { path })
     }
 
-    /// Reads the file; one that is missing, damaged or left by a dead process counts as none.
+    /// Reads the file; returns `None` if it is missing, invalid, or left by a dead process.
     pub(crate) fn read(home: &Path) -> Option<Self> {
         let file: Self = serde_json::from_slice(&std::fs::read(path(home)).ok()?).ok()?;
         (!is_dead(file.pid)).then_some(file)
     }
 
-    /// Returns the address to connect to, which differs where the server listens everywhere.
+    /// Returns the address to connect to: loopback if the server listens on all addresses.
     pub(crate) fn connect_addr(&self) -> SocketAddr {
         let ip = match self.addr.ip() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -47,13 +47,13 @@ fn path(home: &Path) -> PathBuf {
     home.join("server.json")
 }
 
-/// Tells whether the process is known to be gone; another program may have its port by now.
+/// Returns whether the process is known to be dead; another program may use its port by now.
 fn is_dead(pid: u32) -> bool {
     let processes = Path::new("/proc");
     processes.join("self").exists() && !processes.join(pid.to_string()).exists()
 }
 
-/// Removes the file, unless another server has taken it over.
+/// Removes the file, unless another server has replaced it.
 #[derive(Debug)]
 pub(crate) struct Guard {
     path: PathBuf,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_lives_as_long_as_its_guard() {
+    fn the_guard_removes_the_file() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(ServerFile::read(home.path()), None);
         let addr = SocketAddr::from(([0, 0, 0, 0], 1234));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_or_damaged_file_counts_as_none() {
+    fn a_stale_or_invalid_file_is_ignored() {
         let home = tempfile::tempdir().unwrap();
         for content in
             ["", "{", "[]", r#"{"addr":"x","pid":1}"#, r#"{"addr":"127.0.0.1:1","pid":4294967295}"#]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_another_server_is_left_alone() {
+    fn the_file_of_another_server_is_kept() {
         let home = tempfile::tempdir().unwrap();
         let guard = ServerFile::write(home.path(), SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
         std::fs::write(path(home.path()), r#"{"addr":"127.0.0.1:2","pid":1}"#).unwrap();

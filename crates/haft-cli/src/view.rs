@@ -1,8 +1,8 @@
-//! Small views of answers for tables.
+//! Helpers to read values from responses.
 
 use serde_json::Value;
 
-/// Returns the text at a dotted path, or nothing for what is missing or null.
+/// Returns the text at a dotted path; empty if it is missing or null.
 pub(crate) fn text(value: &Value, path: &str) -> String {
     match path.split('.').try_fold(value, |value, key| value.get(key)) {
         None | Some(Value::Null) => String::new(),
@@ -16,12 +16,12 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Tells whether a flag of an answer is set.
+/// Returns whether a flag is set.
 pub(crate) fn is(value: &Value, key: &str) -> bool {
     value.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Returns a time without its fraction, in a form that sorts: `2026-01-31 12:30:00`.
+/// Returns a time without fraction: `2026-01-31 12:30:00`.
 pub(crate) fn time(value: &Value, path: &str) -> String {
     let text = text(value, path);
     let seconds = text.get(..19).unwrap_or(&text);
@@ -37,13 +37,13 @@ pub(crate) fn first_line(text: &str, limit: usize) -> String {
 pub(crate) fn qualified(tool: &Value) -> String {
     let name = format!("{}:{}", text(tool, "bundle"), text(tool, "name"));
     match text(tool, "version") {
-        // A file that was never read has no version.
+        // An unreadable file has no version.
         version if version.is_empty() => name,
         version => format!("{name}@{version}"),
     }
 }
 
-/// Returns a fault or a doubt about a definition with its place, as a person wants to read it.
+/// Formats a problem with its line and field.
 pub(crate) fn problem(problem: &Value) -> String {
     let line = problem.get("line").map(|line| format!("line {line}: ")).unwrap_or_default();
     match text(problem, "field") {
@@ -52,7 +52,7 @@ pub(crate) fn problem(problem: &Value) -> String {
     }
 }
 
-/// Returns a value as a person wants to read it: a text as it is, everything else as JSON.
+/// Formats a value: a string as it is, everything else as JSON.
 pub(crate) fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What was changed, by whom, and what came of it. Calls have records of their own.
+//! Audit records: who changed what, and with which result. Calls have records of their own.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -7,56 +7,56 @@ use crate::Timestamp;
 use crate::id::TokenId;
 use crate::name::TenantId;
 
-/// One attempt to change something.
+/// One attempted change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditRecord {
-    /// Its identity, which also orders records.
+    /// The id; records sort by it.
     pub id: Uuid,
-    /// Whose things it was about.
+    /// The tenant whose data was to change.
     #[serde(skip)]
     pub tenant: TenantId,
-    /// When.
+    /// The time of the attempt.
     pub at: Timestamp,
     /// The name of the token.
     pub actor: String,
-    /// The token; none for the one of the home folder and the one of the environment.
+    /// The id of the token; `None` for the token of the home folder and of the environment.
     pub actor_id: Option<TokenId>,
-    /// What was to be done, as in `tool.update`.
+    /// The action, such as `tool.update`.
     pub action: String,
-    /// What it was to be done to.
+    /// The object of the action.
     pub target: String,
-    /// `success`, or the code of the error.
+    /// `success`, or the error code.
     pub outcome: String,
-    /// The request that asked for it.
+    /// The id of the request.
     pub request_id: String,
 }
 
-/// Which records are wanted, newest first.
+/// A query for audit records; results are sorted newest first.
 #[derive(Debug, Clone)]
 pub struct AuditQuery {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Only this action.
+    /// Only records of this action.
     pub action: Option<String>,
-    /// Only where the target has this part.
+    /// Only records whose target contains this text.
     pub target: Option<String>,
-    /// Only by the token of this name or id.
+    /// Only records of the token with this name or id.
     pub actor: Option<String>,
-    /// Only from this moment on.
+    /// Only records from this time on.
     pub since: Option<Timestamp>,
-    /// Only before this record, where a page ended.
+    /// Only records before this one, the last of the previous page.
     pub before: Option<Uuid>,
-    /// How many to pass over.
+    /// How many records to skip.
     pub skip: u32,
-    /// How many at most.
+    /// The maximum number of records.
     pub limit: u32,
 }
 
-/// A part of the records.
+/// A page of audit records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
     /// The records, newest first.
     pub records: Vec<AuditRecord>,
-    /// How many fit the query in all.
+    /// The total number of records that match the query.
     pub total: u64,
 }

@@ -9,7 +9,7 @@ use crate::Timestamp;
 use crate::id::BundleId;
 use crate::name::{BundleSlug, TenantId};
 
-/// How long a soft-deleted bundle waits, still empty, before it is removed for good.
+/// How long an empty soft-deleted bundle is kept before it is removed permanently.
 pub const REAP_AFTER_HOURS: i64 = 48;
 
 /// Where the tools of a bundle come from; it decides who may change them.
@@ -41,6 +41,14 @@ impl BundleKind {
             BundleKind::Mcp => "mcp",
         }
     }
+
+    /// Tells whether users can change only `enabled`: the content comes from the program or from an MCP server.
+    pub const fn is_read_only(self) -> bool {
+        match self {
+            BundleKind::BuiltIn | BundleKind::Mcp => true,
+            BundleKind::User | BundleKind::Toolset => false,
+        }
+    }
 }
 
 impl fmt::Display for BundleKind {
@@ -68,30 +76,31 @@ impl FromStr for BundleKind {
 /// A named container of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bundle {
-    /// Its identity.
+    /// The id.
     pub id: BundleId,
-    /// Who owns it.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Its name; also the name of its folder.
+    /// The name, which is also the name of its folder.
     pub slug: BundleSlug,
-    /// The name shown to people.
+    /// The display name.
     pub display_name: String,
-    /// What it is for.
+    /// The description.
     pub description: String,
-    /// The switch of all its tools.
+    /// Whether its tools can be called.
     pub enabled: bool,
-    /// Whether it is compiled in: then only `enabled` changes.
-    pub built_in: bool,
+    /// Where its tools come from.
+    #[serde(default)]
+    pub kind: BundleKind,
     /// When it was first stored.
     pub created_at: Timestamp,
-    /// When its content last changed; switching does not move it.
+    /// When its content last changed; changing `enabled` does not count.
     pub modified_at: Timestamp,
-    /// When it was deleted; it is removed for good after [`REAP_AFTER_HOURS`].
+    /// When it was deleted; it is removed permanently after [`REAP_AFTER_HOURS`].
     pub soft_deleted_at: Option<Timestamp>,
 }
 
 impl Bundle {
-    /// Tells whether calls and changes inside are allowed.
+    /// Returns whether its tools can be called and changed.
     pub fn is_open(&self) -> bool {
         self.enabled && self.soft_deleted_at.is_none()
     }

@@ -1,4 +1,4 @@
-//! A recorded call.
+//! Records of calls.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
 use crate::runnable::Mode;
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
@@ -20,11 +20,11 @@ pub enum CallStatus {
     Pending,
     /// Running.
     Running,
-    /// Ended with a value.
+    /// Finished with a value.
     Success,
-    /// Ended with an error.
+    /// Finished with an error.
     Error,
-    /// Ended by a cancellation.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -38,7 +38,7 @@ impl CallStatus {
         CallStatus::Cancelled,
     ];
 
-    /// Returns the spelling on the wire and in the store.
+    /// Returns the name used in JSON and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             CallStatus::Pending => "pending",
@@ -49,36 +49,36 @@ impl CallStatus {
         }
     }
 
-    /// Reads [`CallStatus::as_str`].
+    /// Parses the name that [`CallStatus::as_str`] returns.
     pub fn parse(text: &str) -> Option<CallStatus> {
         CallStatus::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Tells whether the call is over.
+    /// Returns whether the call has finished.
     pub const fn is_final(self) -> bool {
         matches!(self, CallStatus::Success | CallStatus::Error | CallStatus::Cancelled)
     }
 }
 
-/// What a tool's process left besides its value: for the operator, never for the model.
+/// The exit status and output of a tool's process, for the operator and never for the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessRecord {
-    /// The code with which it ended, where it ended by itself.
+    /// The exit code, if it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that terminated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// The limit at which it was stopped.
+    /// The limit that it exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The end of what it wrote to its standard output, where the call failed: else that is the value.
+    /// The tail of standard output, if the call failed; otherwise the output is the value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stdout: String,
-    /// The end of what it wrote to its standard error.
+    /// The tail of standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
-    /// How many bytes of its standard output were left out.
+    /// How many bytes of standard output were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u64,
 }
@@ -88,54 +88,54 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// One recorded invocation.
+/// The record of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// Its identity.
+    /// The id.
     pub id: CallId,
-    /// For whom it ran.
+    /// The tenant that it ran for.
     pub tenant: TenantId,
-    /// Which tool ran.
+    /// The tool that ran.
     pub tool_id: ToolId,
-    /// `bundle:name@version` at the time.
+    /// `bundle:name@version` at the time of the call.
     pub tool: Arc<str>,
-    /// Which revision ran.
+    /// The revision that ran.
     pub revision: u32,
-    /// In which mode.
+    /// The mode.
     pub mode: Mode,
-    /// How far it is.
+    /// The state.
     pub status: CallStatus,
     /// The arguments.
     pub args: Value,
-    /// The value, where it ended with one.
+    /// The value, if the call succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The error, where it ended with one.
+    /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
-    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    /// Additional content such as images, as MCP content blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Value>,
-    /// What the process of the tool left besides its value, where it ran one.
+    /// The process of the tool, if it ran one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessRecord>,
-    /// Who called: the name of a token.
+    /// The name of the token that called.
     pub caller: Arc<str>,
-    /// Through which surface: `rest`, `cli`, `mcp`, …
+    /// The interface that the call came through: `rest`, `cli`, `mcp`, …
     pub surface: Cow<'static, str>,
-    /// The key under which a repetition finds this call.
+    /// The idempotency key; a repeated request with the same key returns this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// The hash of the arguments, where there is such a key.
+    /// The hash of the arguments, if there is an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_digest: Option<String>,
-    /// The request that brought it.
+    /// The id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The chat it belongs to.
+    /// The chat that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
-    /// The message it belongs to.
+    /// The message that the call belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// When it started.
@@ -143,13 +143,13 @@ pub struct CallRecord {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// How long it took, in milliseconds with a fraction.
+    /// The duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
 }
 
 impl CallRecord {
-    /// Enters what the call came to.
+    /// Records the outcome of the call.
     pub fn finish(&mut self, outcome: Outcome, finished_at: Timestamp, duration_ms: f64) {
         self.finished_at = Some(finished_at);
         self.duration_ms = Some(duration_ms);
@@ -169,7 +169,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the outcome of a call that is over.
+    /// Returns the outcome of a finished call.
     pub fn outcome(&self) -> Option<Outcome> {
         match (&self.error, self.status.is_final()) {
             (Some(error), true) => Some(Err(error.clone())),

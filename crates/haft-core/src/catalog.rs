@@ -1,90 +1,134 @@
-//! What keeps definitions: the trait, and how changes reach the registry.
+//! The types of catalog changes, and how changes reach the registry.
 
-use std::sync::Arc;
-
+use crate::Timestamp;
 use crate::bundle::Bundle;
 use crate::id::{BundleId, ToolId};
 use crate::name::{BundleSlug, TenantId, Version};
 use crate::problem::Problem;
 use crate::spec::ToolSpec;
-use crate::tool::{Revision, Source, Status, Tool};
-use crate::{BoxFuture, Timestamp};
+use crate::tool::{Source, Status, Tool};
 
-/// Why the store did not do what it was asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such thing.
-    #[error("there is no {what} `{key}`")]
+    /// The object does not exist.
+    #[error("{what} `{key}` not found")]
     NotFound {
-        /// The kind of thing.
+        /// The kind of object.
         what: &'static str,
-        /// What was asked for.
+        /// The id or name that was requested.
         key: String,
     },
-    /// Something stands in the way; it is left unchanged.
+    /// The change conflicts with stored data, which stays unchanged.
     #[error("{0}")]
     Conflict(String),
-    /// The thing is built in, or its bundle is disabled or deleted.
+    /// The object is built in, or its bundle is disabled or deleted.
     #[error("{0}")]
     ReadOnly(String),
-    /// The definition cannot be stored as it is.
+    /// The definition is invalid.
     #[error("{}", crate::problem::join(.0))]
     Invalid(Vec<Problem>),
-    /// The disk or the database does not work now. Nothing was changed.
-    #[error("{doing}")]
+    /// The disk or the database failed. Nothing was changed.
+    #[error("cannot {action}")]
     Unavailable {
-        /// What was being done, for the operator.
-        doing: String,
-        /// What went wrong.
+        /// What failed, for the operator: a phrase such as `write the call journal`.
+        action: String,
+        /// The kind of failure.
+        failure: StorageFailure,
+        /// The error of the disk or the database.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Makes a "there is no such thing".
+    /// Creates a [`StoreError::NotFound`].
     pub fn not_found(what: &'static str, key: impl std::fmt::Display) -> Self {
         Self::NotFound { what, key: key.to_string() }
     }
 
-    /// Wraps a fault of the disk or the database.
+    /// Creates a [`StoreError::Unavailable`]; an I/O error among the causes decides the kind of failure.
     pub fn unavailable(
-        doing: impl Into<String>,
+        action: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self::Unavailable { doing: doing.into(), source: source.into() }
+        let source = source.into();
+        Self::Unavailable { action: action.into(), failure: StorageFailure::of(&*source), source }
+    }
+
+    /// Describes the error together with its cause, for the operator.
+    pub fn with_cause(&self) -> String {
+        match self {
+            Self::Unavailable { source, .. } => format!("{self}: {source}"),
+            other => other.to_string(),
+        }
     }
 }
 
-/// Says what keeps the disk from being written, where a fault tells it, in words that anybody may read: without paths.
-pub fn in_the_way(fault: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    let mut cause = Some(fault);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        if says(&["No space left", "disk is full", "disk I/O error", "Disk quota"]) {
-            return Some("the disk is full, or fails");
-        }
-        if says(&["Permission denied", "Read-only file system", "readonly database"]) {
-            return Some("its folder may not be written");
-        }
-        cause = error.source();
-    }
-    None
+/// The kind of a storage failure, as far as the system reports one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StorageFailure {
+    /// The disk is full, or a quota is used up.
+    DiskFull,
+    /// The disk reports errors.
+    DiskError,
+    /// The process may not write there.
+    PermissionDenied,
+    /// The file system or the database is read-only.
+    ReadOnly,
+    /// Anything else.
+    #[default]
+    Other,
 }
 
-/// A definition file that cannot be read and has no tool yet.
+impl StorageFailure {
+    /// Returns the kind of the first I/O error among an error and its causes.
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                return Self::of_io(io.kind());
+            }
+            cause = error.source();
+        }
+        Self::Other
+    }
+
+    /// Returns the kind of an I/O error.
+    pub fn of_io(kind: std::io::ErrorKind) -> Self {
+        use std::io::ErrorKind;
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull,
+            ErrorKind::PermissionDenied => Self::PermissionDenied,
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            _ => Self::Other,
+        }
+    }
+
+    /// Describes the failure without paths, for every reader; `None` if its kind is unknown.
+    pub const fn describe(self) -> Option<&'static str> {
+        match self {
+            Self::DiskFull => Some("no space left on device"),
+            Self::DiskError => Some("disk I/O error"),
+            Self::PermissionDenied => Some("permission denied"),
+            Self::ReadOnly => Some("read-only storage"),
+            Self::Other => None,
+        }
+    }
+}
+
+/// A definition file that is invalid and has no tool yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableFile {
     /// The file, relative to the home folder.
     pub path: String,
     /// The bundle whose folder holds it.
     pub bundle: BundleSlug,
-    /// Who owns that bundle.
+    /// The tenant that owns the bundle.
     pub tenant: TenantId,
-    /// The name that the file's name suggests.
+    /// The tool name derived from the file name.
     pub name: String,
-    /// What is wrong, with the line where it is known.
+    /// The error, with the line if known.
     pub error: String,
     /// When the file was last changed.
     pub modified_at: Timestamp,
@@ -93,32 +137,32 @@ pub struct UnreadableFile {
 /// One change of the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A bundle is new or different.
+    /// A bundle was created or changed.
     Bundle(Bundle),
-    /// A bundle was removed for good.
+    /// A bundle was removed permanently.
     BundleGone(BundleId),
-    /// A tool is new or different.
+    /// A tool was created or changed.
     Tool(Box<Tool>),
     /// A tool was removed.
     ToolGone(ToolId),
-    /// A file cannot be read.
+    /// A file is invalid.
     Unreadable(UnreadableFile),
-    /// That file can be read now, or is gone.
+    /// A file that was invalid is valid now, or was removed.
     UnreadableGone(String),
 }
 
-/// Who wants to know of changes. Called before the write that caused them returns.
+/// A receiver of changes, called before the write that caused them returns.
 pub trait ChangeSink: Send + Sync {
-    /// Takes changes in their order.
+    /// Applies changes in order.
     fn apply(&self, changes: Vec<Change>);
-    /// Takes the whole catalog anew.
+    /// Replaces the whole catalog.
     fn replace(&self, everything: Vec<Change>);
 }
 
-/// The kind of file that a new definition is written to.
+/// The format of a definition file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileForm {
-    /// `.skill`: YAML front matter and a body.
+    /// `.skill`: YAML front matter and a script body.
     Skill,
     /// `.yaml`: a YAML definition.
     Yaml,
@@ -127,7 +171,7 @@ pub enum FileForm {
 }
 
 impl FileForm {
-    /// Returns the ending of such files, which is also the name of the form.
+    /// Returns the file extension, which is also the name of the format.
     pub const fn extension(self) -> &'static str {
         match self {
             FileForm::Skill => "skill",
@@ -137,10 +181,10 @@ impl FileForm {
     }
 }
 
-/// A definition as its author wrote it, comments and layout included.
+/// The original text of a definition, including comments and layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
-    /// The form it is written in.
+    /// The file format.
     pub form: FileForm,
     /// The text.
     pub text: String,
@@ -149,9 +193,9 @@ pub struct SourceText {
 /// A bundle to create or replace.
 #[derive(Debug, Clone)]
 pub struct PutBundle {
-    /// Its id; `None` means: find it by its slug, or make an id.
+    /// The id; if `None`, the bundle is looked up by its slug or gets a new id.
     pub id: Option<BundleId>,
-    /// Who owns it.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its slug.
     pub slug: BundleSlug,
@@ -159,39 +203,39 @@ pub struct PutBundle {
     pub display_name: String,
     /// What it is for.
     pub description: String,
-    /// Its switch.
+    /// Whether it is enabled.
     pub enabled: bool,
 }
 
 /// A tool to create.
 #[derive(Debug, Clone)]
 pub struct NewTool {
-    /// Who owns it.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// The bundle; it is made if it is missing.
+    /// The bundle, which is created if it does not exist.
     pub bundle: BundleSlug,
-    /// What it is.
+    /// The definition.
     pub spec: ToolSpec,
-    /// The kind of file to write, where there are files.
+    /// The file format, if the store writes files.
     pub form: FileForm,
-    /// What becomes the file, where it is of that form and says exactly what `spec` says.
+    /// The text of the file, used if it has this format and defines exactly `spec`.
     pub text: Option<SourceText>,
-    /// Its switch.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Where it came from.
+    /// The source.
     pub source: Source,
 }
 
-/// A change of a tool, made whole or not at all.
+/// An atomic change of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolChange {
-    /// What it is from now on.
+    /// The new definition.
     pub spec: ToolSpec,
-    /// What becomes the file, where it is of the file's form and says exactly what `spec` says.
+    /// The new text of the file, used if it has the file's format and defines exactly `spec`.
     pub text: Option<SourceText>,
-    /// Its status, where that changes.
+    /// The new status, if it changes.
     pub status: Option<Status>,
-    /// Its switch, where that changes.
+    /// The new value of `enabled`, if it changes.
     pub enabled: Option<bool>,
 }
 
@@ -201,12 +245,12 @@ impl From<ToolSpec> for ToolChange {
     }
 }
 
-/// Whether a put made something new.
+/// The result of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutResult {
-    /// It is new.
+    /// The object was created.
     Created,
-    /// It was there and is different now.
+    /// An existing object was replaced.
     Replaced,
 }
 
@@ -219,45 +263,15 @@ pub enum Backup {
     Discard,
 }
 
-/// A step in the life of a tool.
+/// A change of a tool's lifecycle status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transition {
     /// The newest revision becomes the one that production runs.
     Publish,
-    /// Still runs, with a warning.
+    /// The tool still runs, with a warning.
     Deprecate,
-    /// Back to `draft`, or switched off by status.
+    /// Sets the status to `draft` or `disabled`.
     Set(Status),
-    /// The newest revision gets a new version label, as a revision of its own.
+    /// Adds a revision with the same content and a new version label.
     Relabel(Version),
 }
-
-/// Keeps bundles, tools and their revisions. Every write is durable and announced when it returns.
-pub trait Catalog: Send + Sync {
-    /// Creates a bundle, replaces it, or revives a deleted one.
-    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>>;
-    /// Switches a bundle.
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>>;
-    /// Marks an empty bundle as deleted.
-    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
-    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Changes a tool in one step; another content appends a revision, another text of the same content only
-    /// replaces the file.
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Switches a tool.
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Moves a tool through its life.
-    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>>;
-    /// Removes a tool; returns where its backup is, relative to the home folder.
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>>;
-    /// Returns all revisions, newest first.
-    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>>;
-    /// Stores the built-in tools that this program brings; those of other programs stay as they are.
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Adds calls to the usage counters.
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>>;
-}
-
-/// A shared catalog.
-pub type SharedCatalog = Arc<dyn Catalog>;

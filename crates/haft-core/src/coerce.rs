@@ -1,41 +1,50 @@
-//! One pass that brings arguments a model has misspelled to the shape that their schema declares.
+//! Coercion of arguments: fixes common mistakes of models so that the arguments match their schema.
 //!
-//! It is pure and does no more than this, in this order:
+//! It applies these steps in this order:
 //!
-//! 1. arguments that are JSON in a string are that JSON;
-//! 2. arguments that are no object are the value of the only required property;
-//! 3. where a property `query` is declared and left out, the first of `q`, `search`, `search_query`, `question`,
-//!    `text` and `input` that the schema does not declare is taken for it; where a single undeclared scalar stands in
-//!    place of the only required property, it is taken for that;
-//! 4. in every declared property, and in the items of arrays: a string where the schema wants no string becomes the
-//!    object, array, number or boolean that it spells, if it spells one of the wanted type.
+//! 1. arguments that are a string with a JSON object become that object;
+//! 2. other arguments that are not an object become the value of the only required property;
+//! 3. if a declared property `query` is missing, the first of `q`, `search`, `search_query`, `question`, `text` and
+//!    `input` that is present and not declared is renamed to it; if the only required property is missing and there is
+//!    a single undeclared scalar, that is renamed to it;
+//! 4. a string in a declared property or array item whose schema does not accept strings is parsed as the declared
+//!    object, array, number or boolean, if possible.
 //!
-//! Whatever it does not understand stays as it is, for the check against the schema to name. It reads `type`,
-//! `properties`, `required` and `items` where they stand; it follows no `$ref` and no `anyOf`.
+//! Everything else stays as it is and is reported by validation. Only `type`, `properties`, `required` and `items` are
+//! read; `$ref` and `anyOf` are not followed.
 
 use serde_json::{Map, Value};
 
-/// What is understood as `query`.
-const QUERY: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
-/// How deep declared objects and arrays are looked into.
+use crate::schema::walk::{includes_type, visit_declared};
+
+/// Aliases of `query`.
+const QUERY_ALIASES: [&str; 6] = ["q", "search", "search_query", "question", "text", "input"];
+/// The maximum depth of coercion.
 const MAX_DEPTH: usize = 16;
 
-/// The largest whole number that a float tells apart from its neighbours.
-const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
+/// The largest integer that a float represents exactly.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Brings arguments to the shape that a schema declares, as far as that is plain.
+/// Coerces arguments to their schema.
 pub fn coerce(schema: &Value, args: Value) -> Value {
-    let mut args = match whole(schema, args) {
+    let mut args = match to_object(schema, args) {
         Value::Object(args) => args,
         other => return other,
     };
-    rename(schema, &mut args);
-    properties(schema, &mut args, MAX_DEPTH);
-    Value::Object(args)
+    rename_aliases(schema, &mut args);
+    let mut args = Value::Object(args);
+    visit_declared(schema, &mut args, MAX_DEPTH, &|schema, value| {
+        if let Value::String(text) = &*value
+            && let Some(parsed) = parse_declared(schema, text)
+        {
+            *value = parsed;
+        }
+    });
+    args
 }
 
-/// Makes an object of arguments that are none.
-fn whole(schema: &Value, args: Value) -> Value {
+/// Converts arguments that are not an object.
+fn to_object(schema: &Value, args: Value) -> Value {
     let args = match args {
         Value::Object(_) => return args,
         Value::String(text) => match serde_json::from_str(&text) {
@@ -50,15 +59,15 @@ fn whole(schema: &Value, args: Value) -> Value {
     }
 }
 
-fn rename(schema: &Value, args: &mut Map<String, Value>) {
+fn rename_aliases(schema: &Value, args: &mut Map<String, Value>) {
     let declares = |name: &str| schema.get("properties").is_some_and(|all| all.get(name).is_some());
     if declares("query") && !args.contains_key("query") {
-        let alias = QUERY.into_iter().find(|alias| !declares(alias) && args.contains_key(*alias));
+        let alias = QUERY_ALIASES.into_iter().find(|alias| !declares(alias) && args.contains_key(*alias));
         if let Some(value) = alias.and_then(|alias| args.remove(alias)) {
             args.insert("query".to_owned(), value);
         }
     }
-    let Some(wanted) = only_required(schema).filter(|name| !args.contains_key(*name)) else { return };
+    let Some(required) = only_required(schema).filter(|name| !args.contains_key(*name)) else { return };
     let mut strays = args.iter().filter(|(name, _)| !declares(name));
     if let (Some((stray, value)), None) = (strays.next(), strays.next())
         && !value.is_object()
@@ -66,7 +75,7 @@ fn rename(schema: &Value, args: &mut Map<String, Value>) {
     {
         let stray = stray.clone();
         if let Some(value) = args.remove(&stray) {
-            args.insert(wanted.to_owned(), value);
+            args.insert(required.to_owned(), value);
         }
     }
 }
@@ -78,70 +87,53 @@ fn only_required(schema: &Value) -> Option<&str> {
     }
 }
 
-fn properties(schema: &Value, args: &mut Map<String, Value>, depth: usize) {
-    let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
-    for (name, value) in args {
-        if let Some(schema) = declared.get(name) {
-            shape(schema, value, depth);
-        }
-    }
-}
-
-fn shape(schema: &Value, value: &mut Value, depth: usize) {
-    if let Value::String(text) = &*value
-        && let Some(meant) = spelled(schema, text)
-    {
-        *value = meant;
-    }
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Object(inner) => properties(schema, inner, depth),
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                for item in items {
-                    shape(schema, item, depth);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns what a string spells, where the schema wants that and no string.
-fn spelled(schema: &Value, text: &str) -> Option<Value> {
-    let wants = |kind: &str| wants(schema, kind);
-    if wants("string") {
+/// Parses a string as the type that the schema declares; `None` if the schema accepts strings or the text is not of
+/// that type.
+fn parse_declared(schema: &Value, text: &str) -> Option<Value> {
+    let accepts = |kind: &str| includes_type(schema.get("type"), kind);
+    if accepts("string") {
         return None;
     }
     let text = text.trim();
-    if wants("boolean") {
-        for (word, meant) in [("true", true), ("false", false)] {
+    if accepts("boolean") {
+        for (word, value) in [("true", true), ("false", false)] {
             if text.eq_ignore_ascii_case(word) {
-                return Some(Value::Bool(meant));
+                return Some(Value::Bool(value));
             }
         }
     }
-    let meant: Value = serde_json::from_str(text).ok()?;
-    let fits = match &meant {
-        Value::Object(_) => wants("object"),
-        Value::Array(_) => wants("array"),
-        Value::Number(number) => wants("number") || (wants("integer") && !number.is_f64()),
+    let parsed: Value = serde_json::from_str(text).ok()?;
+    let fits = match &parsed {
+        Value::Object(_) => accepts("object"),
+        Value::Array(_) => accepts("array"),
+        Value::Number(number) => accepts("number") || (accepts("integer") && !number.is_f64()),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     };
-    fits.then_some(meant)
+    fits.then_some(parsed)
 }
 
-/// Spells whole numbers as such where the schema declares integers: 5.0 is one to JSON Schema, and none to most
-/// functions. Arguments without a fraction cost a look.
-pub fn whole_numbers(schema: &Value, args: &mut Value) {
+/// Rewrites floats without a fraction as integers where the schema declares an integer: `5.0` is an integer to JSON
+/// Schema but not to most functions.
+pub fn normalize_integers(schema: &Value, args: &mut Value) {
     if has_float(args, MAX_DEPTH) {
-        spell_whole(schema, args, MAX_DEPTH);
+        visit_declared(schema, args, MAX_DEPTH, &|schema, value| {
+            let accepts = |kind: &str| includes_type(schema.get("type"), kind);
+            if value.is_f64()
+                && accepts("integer")
+                && !accepts("number")
+                && let Some(float) = value.as_f64().filter(|float| float.fract() == 0.0)
+                && float.abs() <= MAX_SAFE_INTEGER
+                // Formatting and parsing avoids a lossy cast.
+                && let Ok(integer) = format!("{float:.0}").parse::<i64>()
+            {
+                *value = integer.into();
+            }
+        });
     }
 }
 
 fn has_float(value: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
-    // Most values are plain; of those nothing is called.
     let within = |value: &Value| match value {
         Value::Number(number) => number.is_f64(),
         Value::Array(_) | Value::Object(_) => has_float(value, depth),
@@ -151,46 +143,6 @@ fn has_float(value: &Value, depth: usize) -> bool {
         Value::Array(items) => items.iter().any(within),
         Value::Object(map) => map.values().any(within),
         _ => within(value),
-    }
-}
-
-fn spell_whole(schema: &Value, value: &mut Value, depth: usize) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    match value {
-        Value::Number(number) if wants(schema, "integer") && !wants(schema, "number") => {
-            if let Some(whole) = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)
-                && whole.abs() <= MAX_EXACT
-                // Its own text is the shortest way from one kind of number to the other.
-                && let Ok(whole) = format!("{whole:.0}").parse::<i64>()
-            {
-                *value = whole.into();
-            }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                for item in items {
-                    spell_whole(schema, item, depth);
-                }
-            }
-        }
-        Value::Object(map) => {
-            let Some(declared) = schema.get("properties").and_then(Value::as_object) else { return };
-            for (name, value) in map {
-                if let Some(schema) = declared.get(name) {
-                    spell_whole(schema, value, depth);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Tells whether a schema names a type.
-fn wants(schema: &Value, kind: &str) -> bool {
-    match schema.get("type") {
-        Some(Value::String(only)) => only == kind,
-        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
-        _ => false,
     }
 }
 
@@ -206,25 +158,25 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_spelled_as_such_where_integers_are_declared() {
+    fn floats_without_fraction_become_declared_integers() {
         let schema = json!({"properties": {
             "a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {"type": "number"},
             "d": {"type": "array", "items": {"type": "integer"}}, "e": {"properties": {"f": {"type": "integer"}}},
         }});
         let args = json!({"a": 5.0, "b": -1e3, "c": 5.0, "d": [1.0, 2], "e": {"f": 0.0}, "other": 5.0});
         let mut made = args.clone();
-        whole_numbers(&schema, &mut made);
+        normalize_integers(&schema, &mut made);
         let expected = json!({"a": 5, "b": -1000, "c": 5.0, "d": [1, 2], "e": {"f": 0}, "other": 5.0});
         assert_eq!(made.to_string(), expected.to_string());
         for untouched in [json!({"a": 5.5}), json!({"a": 1e300}), json!({"a": "5.0"}), json!({"a": 5})] {
             let mut made = untouched.clone();
-            whole_numbers(&schema, &mut made);
+            normalize_integers(&schema, &mut made);
             assert_eq!(made.to_string(), untouched.to_string());
         }
     }
 
     #[test]
-    fn values_take_the_type_that_is_declared() {
+    fn strings_are_parsed_as_the_declared_type() {
         let typed = |kind: Value| json!({"type": "object", "properties": {"a": {"type": kind}}});
         for (kind, given, expected) in [
             (json!("integer"), json!("3"), json!(3)),
@@ -240,7 +192,7 @@ mod tests {
         ] {
             check(&typed(kind), &json!({"a": given}), &json!({"a": expected}));
         }
-        // What does not spell the wanted type, or is wanted as it is, stays.
+        // Values that cannot be parsed, or that already match, are not changed.
         for (kind, given) in [
             (json!("integer"), json!("2.5")),
             (json!("integer"), json!("three")),
@@ -263,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_parts_are_looked_into() {
+    fn nested_properties_are_coerced() {
         let schema = json!({"properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
         }});
@@ -276,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_become_one() {
+    fn arguments_that_are_not_an_object_are_wrapped() {
         let one = json!({"properties": {"city": {"type": "string"}, "days": {}}, "required": ["city"]});
         check(&one, &json!("Oslo"), &json!({"city": "Oslo"}));
         check(&one, &json!("{\"city\": \"Oslo\"}"), &json!({"city": "Oslo"}));
@@ -291,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_and_the_only_required_property_are_found_under_other_names() {
+    fn aliases_of_query_and_of_the_only_required_property_are_renamed() {
         let search = json!({"properties": {"query": {"type": "string"}, "text": {}}, "required": ["query"]});
         check(&search, &json!({"q": "cats"}), &json!({"query": "cats"}));
         check(&search, &json!({"input": "cats", "text": "x"}), &json!({"query": "cats", "text": "x"}));
@@ -334,7 +286,7 @@ mod tests {
     proptest! {
         /// Whatever comes, it neither fails nor changes what already fits.
         #[test]
-        fn arguments_that_fit_stay(schema in any_json(), args in any_json()) {
+        fn valid_arguments_are_not_changed(schema in any_json(), args in any_json()) {
             let _ = coerce(&schema, args.clone());
             if let Ok(compiled) = crate::schema::Schema::compile("", &schema)
                 && args.is_object()

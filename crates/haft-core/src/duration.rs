@@ -1,21 +1,21 @@
-//! The one duration type that reads every spelling of the dialects: `30s`, `1m30s`, `250ms`, `10`.
+//! Parses and formats durations in every notation of the dialects: `30s`, `1m30s`, `250ms`, `10`.
 
 use std::time::Duration;
 
-/// Says why a text is not a duration.
+/// The error of parsing a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a duration; {}", .hint.unwrap_or("write it like `500ms`, `30s`, `5m` or `1m30s`"))]
+#[error("invalid duration `{text}`; {}", .hint.unwrap_or("expected a value such as `500ms`, `30s`, `5m` or `1m30s`"))]
 pub struct DurationError {
-    /// The text, cut short.
+    /// The text, truncated.
     text: String,
-    /// What was probably meant.
+    /// How to write what was probably meant.
     hint: Option<&'static str>,
 }
 
-/// The longest duration that a definition may name: one day.
+/// The maximum duration in a definition: one day.
 pub const MAX_LENGTH: Duration = Duration::from_hours(24);
 
-/// Reads `500ms`, `30s`, `1.5s`, `5m`, `2h` and sequences of them; a bare number counts in `unit`.
+/// Parses `500ms`, `30s`, `1.5s`, `5m`, `2h` and sequences of them; a bare number is in `unit`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ pub fn parse(text: &str, unit: Duration) -> Result<Duration, DurationError> {
     Ok(total)
 }
 
-/// Says what to write instead of a unit that is not one.
+/// Returns a hint for an unsupported unit.
 fn hint(text: &str) -> Option<&'static str> {
     let unit =
         text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace()).trim_end();
@@ -60,21 +60,21 @@ fn hint(text: &str) -> Option<&'static str> {
         return None;
     }
     match unit.to_lowercase().as_str() {
-        "d" | "day" | "days" => Some("write days in hours, as in `24h`; one day is the most"),
+        "d" | "day" | "days" => Some("write days in hours, such as `24h`; the maximum is one day"),
         "h" | "hr" | "hrs" | "hour" | "hours" => {
-            Some("write hours as in `2h`, without a space; 24 are the most")
+            Some("write hours as `2h`, without a space; the maximum is `24h`")
         }
-        "m" | "min" | "mins" | "minute" | "minutes" => Some("write minutes as in `5m`, without a space"),
-        "s" | "sec" | "secs" | "second" | "seconds" => Some("write seconds as in `30s`, without a space"),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some("write minutes as `5m`, without a space"),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some("write seconds as `30s`, without a space"),
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => {
-            Some("write milliseconds as in `500ms`, without a space")
+            Some("write milliseconds as `500ms`, without a space")
         }
-        "us" | "µs" | "μs" | "ns" => Some("the smallest unit is the millisecond, as in `1ms`"),
+        "us" | "µs" | "μs" | "ns" => Some("the smallest unit is the millisecond, such as `1ms`"),
         _ => None,
     }
 }
 
-/// Writes a duration in its shortest exact spelling.
+/// Formats a duration in its shortest exact form.
 pub fn format(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
@@ -110,24 +110,24 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_unit_is_told() {
-        let said = ["1d", "30 s", "5 minutes", "99h", "10us", "2S", "soon", "1s2", "-1s"]
+    fn hints_for_wrong_units() {
+        let messages = ["1d", "30 s", "5 minutes", "99h", "10us", "2S", "soon", "1s2", "-1s"]
             .map(|text| parse(text, Duration::from_secs(1)).unwrap_err().to_string());
-        insta::assert_snapshot!(said.join("\n"), @r"
-`1d` is not a duration; write days in hours, as in `24h`; one day is the most
-`30 s` is not a duration; write seconds as in `30s`, without a space
-`5 minutes` is not a duration; write minutes as in `5m`, without a space
-`99h` is not a duration; write hours as in `2h`, without a space; 24 are the most
-`10us` is not a duration; the smallest unit is the millisecond, as in `1ms`
-`2S` is not a duration; write seconds as in `30s`, without a space
-`soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
-`1s2` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
-`-1s` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+        insta::assert_snapshot!(messages.join("\n"), @r"
+invalid duration `1d`; write days in hours, such as `24h`; the maximum is one day
+invalid duration `30 s`; write seconds as `30s`, without a space
+invalid duration `5 minutes`; write minutes as `5m`, without a space
+invalid duration `99h`; write hours as `2h`, without a space; the maximum is `24h`
+invalid duration `10us`; the smallest unit is the millisecond, such as `1ms`
+invalid duration `2S`; write seconds as `30s`, without a space
+invalid duration `soon`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
+invalid duration `1s2`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
+invalid duration `-1s`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
 ");
     }
 
     #[test]
-    fn format_is_read_back() {
+    fn formatted_durations_round_trip() {
         for millis in [0, 1, 999, 1000, 1500, 60_000, 90_000, 3_600_000] {
             let duration = Duration::from_millis(millis);
             assert_eq!(parse(&format(duration), Duration::from_secs(1)), Ok(duration));

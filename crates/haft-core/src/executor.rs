@@ -1,4 +1,4 @@
-//! What runs tools: one executor per kind of implementation.
+//! The traits of executors, which run tools: one executor per kind of implementation.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,20 +22,19 @@ use crate::token::Caller;
 
 /// Runs tools of one kind.
 pub trait Executor: Send + Sync {
-    /// Returns which kind.
+    /// Returns the kind.
     fn kind(&self) -> Kind;
-    /// Tells, cheaply, whether what the definition names is there; [`Executor::prepare`] looks at everything.
+    /// Checks cheaply whether what the definition refers to exists; [`Executor::prepare`] checks everything.
     fn available(&self, _spec: &ToolSpec) -> Result<(), Problem> {
         Ok(())
     }
-    /// Looks at what takes more than a moment, such as the syntax of a script; asked when a definition is written
-    /// or checked, never when it is called. What could not be looked at is a problem with the code
-    /// [`crate::problem::NOT_CHECKED`].
+    /// Runs slow checks, such as the syntax of a script, when a definition is written or validated, never when it is
+    /// called. A check that could not run is reported with the code [`crate::problem::NOT_CHECKED`].
     fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(std::future::ready(Vec::new()))
     }
-    /// Compiles everything that does not depend on a call; says all that is wrong with the definition. `folder` is
-    /// the one of its bundle, relative to the home folder, for executors that use files of the bundle.
+    /// Compiles everything that does not depend on a call, or returns every problem of the definition. `folder` is the
+    /// folder of its bundle, relative to the home folder, for executors that use files of the bundle.
     fn prepare(&self, spec: &Arc<ToolSpec>, folder: Option<&str>) -> Result<Arc<dyn Prepared>, Vec<Problem>>;
 }
 
@@ -44,79 +43,79 @@ pub trait Prepared: Send + Sync {
     /// Runs it once. Dropping the future cancels the call.
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome>;
 
-    /// Returns what a look at it has found wrong after it was compiled.
+    /// Returns a problem that was found after compilation, if any.
     fn fault(&self) -> Option<String> {
         None
     }
 
-    /// Returns the names of the secrets without which it cannot run.
+    /// Returns the names of the required secrets.
     fn secrets(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Returns how long it may take, after its deadline, to stop by itself and to tell what it came to. Without any it
-    /// is dropped at the deadline.
+    /// Returns how long after its deadline it may take to stop and return an outcome. By default it is dropped at the
+    /// deadline.
     fn grace(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Makes one that has the settings of a definition, for those that take any.
+    /// Returns a copy with the settings of a definition, if the function has settings.
     fn with_config(&self, _config: &Map<String, Value>) -> Result<Arc<dyn Prepared>, Problem> {
-        let message = "this function takes no settings besides its arguments; leave them out";
+        let message = "this function has no settings; remove `config`";
         Err(Problem::new("implementation.config", "unknown_key", message))
     }
 }
 
-/// What a running call tells those who watch it.
+/// An event of a running call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEvent {
     /// A line of output.
     Output(String),
-    /// How far it is, from 0 to 1, and a word about it.
+    /// The progress from 0 to 1, and a short text.
     Progress(f64, String),
 }
 
-/// Who watches a call.
+/// A receiver of the events of a call.
 pub trait EventSink: Send + Sync {
-    /// Takes an event; never blocks.
+    /// Receives an event; must not block.
     fn emit(&self, event: CallEvent);
 }
 
-/// For whom calls run: one for all of them, where they are many.
+/// The tenant and caller that calls run for; shared by many calls.
 pub struct Principal {
-    /// Whose tools, files and secrets they have.
+    /// The tenant whose tools, files and secrets are used.
     pub tenant: TenantId,
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// Asked by way of a call only, which keeps what it has seen out of its outcome.
+    /// Private, so that every secret is read through a call, which redacts it from the outcome.
     secrets: Arc<dyn SecretSource>,
 }
 
 impl Principal {
-    /// Makes one whose `${NAME}` finds its value in these secrets.
+    /// Creates a principal that resolves `${NAME}` from these secrets.
     pub fn new(tenant: TenantId, caller: Caller, secrets: Arc<dyn SecretSource>) -> Self {
         Self { tenant, caller, secrets }
     }
 }
 
-/// What an executor may know of a call. Clones are of the same call.
+/// The context of a call for its executor. Clones belong to the same call.
 pub struct CallContext {
     /// The call.
     pub id: CallId,
     principal: Arc<Principal>,
     /// In which mode.
     pub mode: Mode,
-    /// When its time began to run.
+    /// When the call started.
     pub started: Instant,
-    /// When it must be over.
+    /// When the call must have finished.
     pub deadline: Instant,
-    /// Which attempt this is, counted from 0.
+    /// The number of the attempt, from 0.
     pub attempt: u32,
-    /// Who watches.
+    /// The receiver of events, if any.
     pub events: Option<Arc<dyn EventSink>>,
-    /// The folder that the call may work in, where there is one.
+    /// The working folder of the call, if it has one.
     pub workspace: Option<Arc<Path>>,
-    /// Made when it is first needed, as most calls leave nothing there.
+    /// Created on first use, because most calls need none.
     shared: OnceLock<Arc<Shared>>,
 }
 
@@ -136,34 +135,34 @@ impl Clone for CallContext {
     }
 }
 
-/// What all clones of a context share.
+/// The state that all clones of a context share.
 #[derive(Default)]
 struct Shared {
-    left: Mutex<CallArtifacts>,
-    over: AtomicBool,
+    artifacts: Mutex<CallArtifacts>,
+    finished: AtomicBool,
 }
 
-/// What a call has left besides its value.
+/// What a call produced besides its value.
 #[derive(Debug, Clone, Default)]
 pub struct CallArtifacts {
-    /// The secrets that it has seen, in all their forms.
+    /// The secrets that it read, in all their encoded forms.
     pub exposed: Vec<Secret>,
-    /// What its process left, for the record of the call.
+    /// The exit status and output of its process, for the record of the call.
     pub process: Option<ProcessRecord>,
-    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    /// Additional content such as images, as MCP content blocks.
     pub content: Vec<Value>,
 }
 
 impl CallContext {
-    /// Makes the context of a call.
+    /// Creates the context of a call for an anonymous caller that starts now.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
-        let principal = Principal::new(tenant, Caller::nobody(), secrets);
-        Self::of(id, Arc::new(principal), Instant::now()..deadline)
+        let principal = Principal::new(tenant, Caller::anonymous(), secrets);
+        Self::for_principal(id, Arc::new(principal), Instant::now()..deadline)
     }
 
-    /// Makes the context of a call for someone, from its start to its deadline.
+    /// Creates the context of a call for a principal, from its start to its deadline.
     #[inline]
-    pub fn of(id: CallId, principal: Arc<Principal>, time: Range<Instant>) -> Self {
+    pub fn for_principal(id: CallId, principal: Arc<Principal>, time: Range<Instant>) -> Self {
         Self {
             id,
             principal,
@@ -177,22 +176,22 @@ impl CallContext {
         }
     }
 
-    /// Returns for whom it runs, for calls that are a part of it.
+    /// Returns the principal, for nested calls.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
     }
 
-    /// Returns whose tools, files and secrets it has.
+    /// Returns the tenant whose tools, files and secrets are used.
     pub fn tenant(&self) -> &TenantId {
         &self.principal.tenant
     }
 
-    /// Returns who calls; for tools that call or change others.
+    /// Returns the caller, for tools that call or change other tools.
     pub fn caller(&self) -> &Caller {
         &self.principal.caller
     }
 
-    /// Returns a secret, and remembers to keep it out of the outcome.
+    /// Reads a secret, which is then redacted from the outcome.
     pub async fn secret(&self, name: &str) -> Result<Option<Secret>, CallError> {
         let found = self.stored(name).await?;
         if let Some(secret) = &found {
@@ -201,19 +200,19 @@ impl CallContext {
         Ok(found)
     }
 
-    /// Looks a stored value up that is no secret, such as the name of a server: the outcome may say it.
+    /// Reads a stored value that is not secret, such as a host name, and is not redacted from the outcome.
     pub async fn setting(&self, name: &str) -> Result<Option<String>, CallError> {
         Ok(self.stored(name).await?.map(|value| value.expose().to_owned()))
     }
 
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
         self.principal.secrets.secret(self.tenant(), name).await.map_err(|error| {
-            let why = error.source.to_string();
-            CallError::internal(format!("{error}: {why}"))
+            let source = error.source.to_string();
+            CallError::internal(format!("{error}: {source}"))
         })
     }
 
-    /// Returns where refresh tokens are kept.
+    /// Returns the store of refresh tokens.
     pub fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
         self.principal.secrets.refresh_tokens()
     }
@@ -222,14 +221,14 @@ impl CallContext {
         self.shared.get_or_init(Arc::default)
     }
 
-    /// Starts anew, for another run of the same call: nothing is hidden, left or over.
-    pub fn renew(&mut self) {
+    /// Resets the context for another attempt of the same call.
+    pub fn reset(&mut self) {
         self.shared = OnceLock::new();
     }
 
-    /// Keeps a text and its escaped forms out of the outcome, as if it had come from [`CallContext::secret`].
+    /// Redacts a text and its encoded forms from the outcome, as if it was read by [`CallContext::secret`].
     pub fn hide(&self, secret: Secret) {
-        let exposed = &mut self.shared().left().exposed;
+        let exposed = &mut self.shared().artifacts().exposed;
         if exposed.contains(&secret) {
             return;
         }
@@ -237,73 +236,71 @@ impl CallContext {
         exposed.push(secret);
     }
 
-    /// Returns every secret that the call has seen.
+    /// Returns every secret that the call has read.
     pub fn exposed(&self) -> Vec<Secret> {
-        self.shared.get().map(|shared| shared.left().exposed.clone()).unwrap_or_default()
+        self.shared.get().map(|shared| shared.artifacts().exposed.clone()).unwrap_or_default()
     }
 
-    /// Keeps what a process left besides its value, for the record of the call.
+    /// Sets the exit status and output of the process, for the record of the call.
     pub fn report_process(&self, process: ProcessRecord) {
-        self.shared().left().process = Some(process);
+        self.shared().artifacts().process = Some(process);
     }
 
-    /// Keeps what came beside the value or the error, such as images, as content blocks of MCP; in place of what was
-    /// kept before.
+    /// Sets additional content such as images, as MCP content blocks; replaces earlier content.
     pub fn report_content(&self, content: Vec<Value>) {
-        self.shared().left().content = content;
+        self.shared().artifacts().content = content;
     }
 
-    /// Takes what the call has left, if anything. The secrets stay known: something may still be at work for it.
-    pub fn take_left(&self) -> Option<CallArtifacts> {
-        let mut left = self.shared.get()?.left();
-        let (process, content) = (left.process.take(), std::mem::take(&mut left.content));
-        Some(CallArtifacts { exposed: left.exposed.clone(), process, content })
+    /// Takes what the call produced besides its value. The secrets stay, because work for the call may still run.
+    pub fn take_artifacts(&self) -> Option<CallArtifacts> {
+        let mut artifacts = self.shared.get()?.artifacts();
+        let (process, content) = (artifacts.process.take(), std::mem::take(&mut artifacts.content));
+        Some(CallArtifacts { exposed: artifacts.exposed.clone(), process, content })
     }
 
-    /// Tells those who watch.
+    /// Sends an event.
     pub fn emit(&self, event: CallEvent) {
         if let Some(events) = &self.events {
             events.emit(event);
         }
     }
 
-    /// Tells those who watch how far the call is, from 0 to 1, and a word about it. No secret that the call has seen
-    /// stands in it.
-    pub fn progress(&self, done: f64, word: impl Into<String>) {
+    /// Reports progress from 0 to 1 with a short text, from which secrets are redacted.
+    pub fn progress(&self, fraction: f64, text: impl Into<String>) {
         if self.events.is_some() {
-            let mut word = word.into();
-            scrub_text(&mut word, &self.exposed());
-            self.emit(CallEvent::Progress(done, word));
+            let mut text = text.into();
+            scrub_text(&mut text, &self.exposed());
+            self.emit(CallEvent::Progress(fraction, text));
         }
     }
 
-    /// Tells whether nobody waits for the outcome any more: the call was cancelled, or its time is over. An async
-    /// function is dropped then; one that blocks looks here between its steps.
+    /// Returns whether the call was cancelled or timed out. Async functions are dropped then; blocking functions should
+    /// check this between steps.
     pub fn is_cancelled(&self) -> bool {
-        self.shared.get().is_some_and(|shared| shared.over.load(Ordering::Acquire))
+        self.shared.get().is_some_and(|shared| shared.finished.load(Ordering::Acquire))
     }
 
-    /// Returns what says, when it is dropped, that the call is over, to functions that are still at work for it.
-    pub fn ending(&self) -> CallEndGuard<'_> {
+    /// Returns a guard that marks the call as finished when it is dropped, for functions that still run for it.
+    pub fn end_guard(&self) -> CallEndGuard<'_> {
         CallEndGuard(self)
     }
 }
 
-/// Says that a call is over when it is dropped.
-#[must_use = "the call is over as soon as this is dropped"]
+/// Marks a call as finished when it is dropped.
+#[must_use = "the call counts as finished as soon as this is dropped"]
 pub struct CallEndGuard<'a>(&'a CallContext);
 
 impl Drop for CallEndGuard<'_> {
     fn drop(&mut self) {
-        // Where nothing is shared, nobody else has the context.
+        // Without shared state there are no clones.
         if let Some(shared) = self.0.shared.get() {
-            shared.over.store(true, Ordering::Release);
+            shared.finished.store(true, Ordering::Release);
         }
     }
 }
 
 impl Shared {
-    fn left(&self) -> MutexGuard<'_, CallArtifacts> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn artifacts(&self) -> MutexGuard<'_, CallArtifacts> {
+        self.artifacts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

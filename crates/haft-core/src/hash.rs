@@ -1,4 +1,4 @@
-//! Content hashes: the same content has the same hash, whatever the order of its keys.
+//! Content hashes that do not depend on the order of keys.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Returns the hash of anything that serialises, over its canonical JSON (keys sorted).
+/// Returns the hash of a value's canonical JSON (keys sorted).
 pub fn of_value<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let mut value = serde_json::to_value(value)?;
     value.sort_all_objects();
@@ -22,7 +22,7 @@ pub fn of_args(args: &Value) -> String {
     of_value(args).unwrap_or_default()
 }
 
-/// Spells bytes in lower-case hexadecimal.
+/// Encodes bytes in lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut out = String::with_capacity(bytes.len() * 2);

@@ -1,6 +1,6 @@
-//! Identifiers: one newtype per kind of thing, all `UUIDv7`.
+//! Identifiers: one newtype per kind of object, all `UUIDv7`.
 //!
-//! Making a new id needs a clock and randomness, so it happens outside of this crate.
+//! Creating an id needs a clock and randomness, so it happens outside of this crate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Says why a text is not an id.
+/// The error of parsing an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// The text is not a UUID at all.
+    /// The text is not a UUID.
     #[error("`{0}` is not a UUID")]
     NotUuid(String),
     /// The text is a UUID of another version.
@@ -29,7 +29,7 @@ macro_rules! id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// How many characters the text of an id has.
+/// The length of an id as text, in characters.
             pub const LENGTH: usize = LENGTH;
         }
 
@@ -71,7 +71,7 @@ id!(
     TokenId
 );
 
-/// Reads the usual hyphenated form only: the other spellings of a UUID are ambiguous with names.
+/// Parses the hyphenated form only; the other forms of a UUID are ambiguous with names.
 fn parse_hyphenated(text: &str) -> Result<Uuid, IdError> {
     if text.len() != LENGTH {
         return Err(IdError::NotUuid(shorten(text)));

@@ -1,4 +1,4 @@
-//! What keeps calls.
+//! The store of call records.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use crate::catalog::StoreError;
 use crate::id::{CallId, ToolId};
 use crate::name::TenantId;
 
-/// Which calls to list, newest first.
+/// A query for calls; results are sorted newest first.
 #[derive(Debug, Clone)]
 pub struct CallQuery {
-    /// Whose calls.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Of which tool.
+    /// Only calls of this tool.
     pub tool_id: Option<ToolId>,
-    /// In which status.
+    /// Only calls with this status.
     pub status: Option<CallStatus>,
     /// Only calls older than this one.
     pub before: Option<CallId>,
-    /// How many to pass over.
+    /// How many calls to skip.
     pub skip: u32,
-    /// How many at most.
+    /// The maximum number of calls.
     pub limit: u32,
 }
 
@@ -30,32 +30,32 @@ pub struct CallQuery {
 pub struct CallPage {
     /// The calls, newest first.
     pub calls: Vec<CallRecord>,
-    /// How many there are in all.
+    /// The total number of calls that match.
     pub total: u64,
 }
 
-/// What became of a reservation.
+/// The result of reserving an idempotency key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reservation {
-    /// The key is new; the record is stored.
+    /// The key was free, and the record is stored.
     Taken,
-    /// The key was used by this call.
+    /// The key belongs to this call.
     Existing(Box<CallRecord>),
 }
 
-/// Keeps calls. A record is durable when the write returns.
+/// Stores call records. A record is durable when the write returns.
 pub trait Ledger: Send + Sync {
-    /// Tells whether the last record could not be stored. Asked before every call, so it never waits.
+    /// Returns whether the last write failed. Called before every tool call, so it must not block.
     fn is_failing(&self) -> bool {
         false
     }
-    /// Tries whether records can be stored again; returns why not.
+    /// Checks whether records can be stored again.
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
-    /// Stores a call, or its newer state.
+    /// Stores a call or its new state.
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// Stores a call unless its idempotency key is taken.
+    /// Stores a call unless its idempotency key is in use.
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>>;
     /// Returns one call.
     fn call<'a>(

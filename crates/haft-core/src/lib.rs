@@ -1,8 +1,8 @@
-//! The vocabulary of haft and its rules.
+//! The domain types of haft and their rules.
 //!
 //! Everything here is plain data and pure functions: no I/O, no clock, no
-//! environment, no async runtime. What others implement (stores, executors,
-//! clocks) is declared here as traits in plain types.
+//! environment, no async runtime. Interfaces that other crates implement (stores, executors,
+//! clocks) are declared here as traits.
 
 pub mod audit;
 pub mod bundle;
@@ -36,11 +36,11 @@ pub use jiff::Timestamp;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future: how the traits of this crate say "this may wait" without naming a runtime.
+/// A boxed future, so that the async traits of this crate are object safe and independent of a runtime.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Tells the time, so that tests can set it.
+/// The source of the current time, replaceable in tests.
 pub trait Clock: Send + Sync {
-    /// Returns the present moment.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }

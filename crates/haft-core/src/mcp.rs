@@ -1,4 +1,4 @@
-//! MCP servers whose tools haft uses: what is configured, what they list, and what becomes of it.
+//! MCP servers whose tools haft uses: their configuration, the tools they list, and their connection state.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,41 @@ use crate::hash;
 use crate::name::{BundleSlug, TenantId};
 use crate::spec::Policy;
 
-/// The most tools that haft takes from one server.
+/// The maximum number of tools that are imported from one server.
 pub const MAX_TOOLS: usize = 10_000;
 
-/// An MCP server that is configured.
+/// The configuration of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
-    /// Its name, and that of the bundle that holds its tools.
+    /// Its name, which is also the name of the bundle of its tools.
     pub id: BundleSlug,
-    /// Who owns it.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// How it is reached.
+    /// The transport.
     #[serde(flatten)]
     pub transport: Transport,
-    /// Whether it is connected to.
+    /// Whether haft connects to it.
     pub enabled: bool,
-    /// Whether a tool that changes on the server is taken over without being asked.
+    /// Whether changes of its tools are accepted without review.
     #[serde(default)]
     pub accept_changes: bool,
-    /// Who may call its tools.
+    /// The call policy of its tools.
     #[serde(default)]
     pub policy: Policy,
-    /// What stands before the names of its tools; nothing keeps them as they are.
+    /// A prefix for the names of its tools; empty keeps the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// The file that declares it; what is declared there is changed there.
+    /// The file that declares it, which is then the only place to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_in: Option<String>,
-    /// When it was configured.
+    /// When it was added.
     pub created_at: Timestamp,
-    /// When that was last changed.
+    /// When its configuration last changed.
     pub modified_at: Timestamp,
 }
 
 impl McpServer {
-    /// Makes a server that is switched on, whose tools anyone may call as they are named there, and whose changes are
-    /// asked about.
+    /// Creates an enabled server with the policy `allow`, no prefix, and review of changes.
     pub fn new(id: BundleSlug, tenant: TenantId, transport: Transport) -> Self {
         Self {
             id,
@@ -62,17 +61,17 @@ impl McpServer {
     }
 }
 
-/// How a server is reached. Texts may name secrets as `${NAME}`; they are put in when it is started.
+/// How haft connects to a server. Values may contain `${NAME}`, which is replaced by the secret on connect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Transport {
-    /// A program that is started and spoken to by its standard input and output.
+    /// A local program that speaks MCP over standard input and output.
     Stdio(Stdio),
-    /// An address that is spoken to by HTTP.
+    /// A server that speaks MCP over HTTP.
     Http(StreamableHttp),
 }
 
-/// A program that is started.
+/// The stdio transport: a local program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stdio {
     /// The program.
@@ -80,74 +79,74 @@ pub struct Stdio {
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment, besides PATH, HOME and LANG.
+    /// Its environment variables, in addition to PATH, HOME and LANG.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The folder that it starts in; a private one where none is said.
+    /// Its working folder; a private folder by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Whether it may use the network.
     #[serde(default)]
     pub network: bool,
-    /// Whether it sees nothing of the machine but its system folders and `cwd`.
+    /// Whether it is sandboxed: it can read only system folders and `cwd`.
     #[serde(default)]
     pub sandbox: bool,
 }
 
-/// An address that is spoken to.
+/// The Streamable HTTP transport.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamableHttp {
-    /// The address.
+    /// The URL.
     pub url: String,
-    /// Headers of every request.
+    /// Headers that are sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How haft shows itself where the server wants a login; without it, it registers by itself.
+    /// The OAuth client to use if the server requires authorization; by default haft registers one dynamically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthClient>,
 }
 
-/// How haft shows itself to the authorisation server of an MCP server.
+/// The OAuth client of haft at the authorization server of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OAuthClient {
-    /// The client that was registered there; nothing means that haft registers one.
+    /// The id of a registered client; if `None`, haft registers one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// Its secret, as `${NAME}`.
+    /// The client secret, as `${NAME}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// The key by which it proves who it is in place of a secret, where it acts for itself, as `${NAME}`.
+    /// The private key for `private_key_jwt` authentication with client credentials, as `${NAME}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_key: Option<String>,
-    /// What to ask for; nothing means what the server says.
+    /// The scopes to request; empty requests what the server advertises.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// Who agrees: a person, or nobody.
+    /// The grant type.
     #[serde(default)]
     pub grant: OAuthGrant,
 }
 
-/// Who agrees that haft uses a server.
+/// The OAuth grant type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OAuthGrant {
-    /// A person, in a browser.
+    /// A person authorizes haft in a browser.
     #[default]
     AuthorizationCode,
-    /// Nobody: the client acts for itself.
+    /// The client authenticates as itself.
     ClientCredentials,
 }
 
-/// A tool as a server lists it.
+/// A tool listed by an MCP server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ListedTool {
-    /// Its name there.
+    /// Its name on the server.
     pub name: String,
-    /// Its name for people.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// Its description.
     #[serde(default)]
     pub description: String,
     /// The schema of its arguments.
@@ -156,63 +155,62 @@ pub struct ListedTool {
     /// The schema of its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Whether the server says that it changes nothing.
+    /// Whether the server marks it as read-only.
     #[serde(default)]
     pub read_only: bool,
 }
 
 impl ListedTool {
-    /// Returns the digest of everything that a model reads of it. Another digest means that it may do something
-    /// else than what someone agreed to.
+    /// Returns the digest of everything that a model reads. A different digest means that the tool may do something
+    /// else than what was approved.
     pub fn digest(&self) -> String {
-        // The order of keys says nothing to anybody.
         hash::of_value(self).unwrap_or_default()
     }
 }
 
-/// Where a server is between its configuration and its calls.
+/// The connection phase of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// It is being connected to.
+    /// Connecting.
     Connecting,
-    /// It answers.
+    /// Connected.
     Connected,
-    /// It is switched off, or was stopped.
+    /// Disabled or stopped.
     Disconnected,
-    /// It could not be reached, or went away; it is tried again.
+    /// Connecting failed or the connection was lost; haft retries.
     Error,
-    /// It wants a login.
+    /// The server requires authorization.
     NeedsAuth,
 }
 
-/// How a server is doing.
+/// The connection state of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerState {
-    /// Where it is.
+    /// The phase.
     pub phase: Phase,
-    /// What is wrong.
+    /// The last error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The last lines that its program wrote to its standard error.
+    /// The last lines of its standard error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
-    /// What it calls itself.
+    /// The name and version that it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<String>,
-    /// The version of the protocol that is spoken.
+    /// The negotiated protocol version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// How many of the tools that it lists were taken.
+    /// How many of its tools were imported.
     pub tools: usize,
-    /// Which were not, and why.
+    /// The tools that were rejected, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// How often it failed in a row.
+    /// The number of consecutive failures.
     pub failures: u32,
 }
 
-/// Returns the name under which the login to a server is kept. No credential can have it.
+/// Returns the key under which the OAuth tokens of a server are stored; credential names cannot contain `:`.
 pub fn login_key(id: &BundleSlug) -> String {
     format!("mcp:{id}")
 }

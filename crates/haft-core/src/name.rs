@@ -1,4 +1,4 @@
-//! Names, versions and tenants: parsed once at the edge, trusted afterwards.
+//! Names, versions and tenants: validated once at the edge.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,51 +9,51 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::problem::excerpt;
 
-/// The most characters that a name or a version may have.
+/// The maximum length of a name or version, in characters.
 pub const MAX_LENGTH: usize = 64;
 
-/// Tool names that the routes need for themselves.
+/// Tool names that are reserved because they are path segments of the API.
 pub const RESERVED: [&str; 5] = ["bundles", "tools", "search", "definitions", "builtins"];
 
 fn reserved() -> String {
     RESERVED.map(|name| format!("`{name}`")).join(", ")
 }
 
-/// Says why a text is not a name.
+/// The error of parsing a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// There is no character at all.
-    #[error("{what} is empty; give it 1 to 64 letters, digits or `-`")]
+    /// The name is empty.
+    #[error("{what} is empty; use 1 to 64 letters, digits or `-`")]
     Empty {
-        /// What the text was to name.
+        /// The kind of name.
         what: &'static str,
     },
-    /// There are more characters than allowed.
-    #[error("{what} has {length} characters; at most 64 are allowed")]
+    /// The name is too long.
+    #[error("{what} has {length} characters; the maximum is 64")]
     TooLong {
-        /// What the text was to name.
+        /// The kind of name.
         what: &'static str,
-        /// How long the text is.
+        /// The length in characters.
         length: usize,
     },
-    /// A character is not allowed.
-    #[error("{what} `{text}` contains {character:?}; allowed are {allowed}")]
+    /// The name contains an invalid character.
+    #[error("{what} `{text}` contains {character:?}; allowed: {allowed}")]
     Character {
-        /// What the text was to name.
+        /// The kind of name.
         what: &'static str,
-        /// The text, shortened.
+        /// The name, truncated.
         text: String,
-        /// The first offending character.
+        /// The first invalid character.
         character: char,
-        /// What may stand there.
+        /// The allowed characters.
         allowed: &'static str,
     },
     /// The name is one of [`RESERVED`].
-    #[error("{what} `{text}` is reserved: {list} are parts of addresses of haft's API, where a tool of that name could not be reached; choose another name", list = reserved())]
+    #[error("{what} `{text}` is reserved for a path of the API; choose another name (reserved: {list})", list = reserved())]
     Reserved {
-        /// What the text was to name.
+        /// The kind of name.
         what: &'static str,
-        /// The reserved word.
+        /// The reserved name.
         text: String,
     },
 }
@@ -98,13 +98,13 @@ fn check(text: &str, rule: &Rule) -> Result<(), NameError> {
             allowed: rule.allowed,
         });
     }
-    // A file is named after it: "." and ".." must never become a path.
+    // Files are named after it, so "." and ".." must be rejected.
     if text.chars().all(|c| c == '.') {
         return Err(NameError::Character {
             what: rule.what,
             text: text.to_owned(),
             character: '.',
-            allowed: "a letter or digit beside the dots",
+            allowed: "dots together with a letter or digit",
         });
     }
     if rule.reserved && RESERVED.contains(&text) {
@@ -121,7 +121,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks a text and makes it a name.
+/// Validates a name.
             pub fn new(text: &str) -> Result<Self, NameError> {
                 check(text, &$rule)?;
                 Ok(Self(text.into()))
@@ -179,18 +179,18 @@ name!(
     BUNDLE
 );
 name!(
-    /// A version label: opaque, no ordering is read into it.
+/// A version label: opaque and without an order.
     Version,
     VERSION
 );
 name!(
-    /// The tenant that owns a thing.
+/// The id of a tenant.
     TenantId,
     TENANT
 );
 
 impl ToolName {
-    /// Checks the name of a tool that a program has for itself, where no route stands in the way of [`RESERVED`] ones.
+    /// Validates the name of a tool in a program without the API, where [`RESERVED`] names are allowed.
     pub fn for_program(text: &str) -> Result<Self, NameError> {
         check(text, &Rule { reserved: false, ..NAME })?;
         Ok(Self(text.into()))
@@ -198,12 +198,12 @@ impl ToolName {
 }
 
 impl Version {
-    /// Returns the version of a tool that names none.
+    /// Returns the default version.
     pub fn initial() -> Self {
         Self("1.0.0".into())
     }
 
-    /// Tells whether the label has the form `X.Y.Z` with plain numbers, as `POST …/version` demands.
+    /// Returns whether the label has the form `X.Y.Z` with plain numbers, as `POST …/version` requires.
     pub fn is_three_numbers(&self) -> bool {
         let mut parts = 0;
         for part in self.0.split('.') {
@@ -218,25 +218,25 @@ impl Version {
 }
 
 impl TenantId {
-    /// Returns the tenant of an installation that has only one.
+    /// Returns the default tenant.
     pub fn default_tenant() -> Self {
         Self("default".into())
     }
 }
 
 impl BundleSlug {
-    /// Returns the bundle of tools that name none.
+    /// Returns the default bundle of user-created tools.
     pub fn user_created() -> Self {
         Self("user-created".into())
     }
 
-    /// Returns the bundle of the tools that are compiled in.
+    /// Returns the bundle of built-in tools.
     pub fn built_in() -> Self {
         Self("builtin".into())
     }
 }
 
-/// Checks the stricter rule of the bundle routes, which refuse `_`.
+/// Checks the stricter rule of the bundle routes, which reject `_`.
 pub fn check_without_underscore(text: &str) -> Result<(), NameError> {
     if text.contains('_') {
         return Err(NameError::Character {
@@ -305,6 +305,6 @@ mod tests {
     #[test]
     fn an_error_names_the_character_and_the_remedy() {
         insta::assert_snapshot!(ToolName::new("a/b").unwrap_err(),
-            @"tool name `a/b` contains '/'; allowed are letters, digits, `-` and `_`");
+            @"tool name `a/b` contains '/'; allowed: letters, digits, `-` and `_`");
     }
 }

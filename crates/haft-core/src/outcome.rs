@@ -1,8 +1,8 @@
-//! The one outcome of every call, and the one error model.
+//! The outcome of a call, and the error model.
 //!
-//! A failure has a stable code, a retryability, and two texts: one for the
-//! operator, who may know everything, and one for the model, which must not
-//! learn of hosts, paths or secrets.
+//! An error has a stable code, a retryability, and two texts: one for the
+//! operator with all details, and one for the model, which must not
+//! contain hosts, paths or secrets.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, retry $retry:literal;)+) => {
-        /// The stable names of everything that can go wrong with a call or a request.
+/// The stable codes of errors of calls and requests.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum ErrorCode {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)+
@@ -22,12 +22,12 @@ macro_rules! codes {
             /// Every code, for documentation and tests.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)+];
 
-            /// Returns the name that clients rely on.
+/// Returns the stable name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(ErrorCode::$variant => $text,)+ }
             }
 
-            /// Tells whether the same call may succeed later without a change.
+/// Returns whether retrying the same call may succeed.
             pub const fn retryable(self) -> bool {
                 match self { $(ErrorCode::$variant => $retry,)+ }
             }
@@ -36,79 +36,79 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The request itself is malformed.
+/// The request is malformed.
     InvalidRequest = "invalid_request", retry false;
-    /// The arguments do not fit the input schema.
+/// The arguments do not match the input schema.
     InvalidArguments = "invalid_arguments", retry false;
-    /// A definition is not valid.
+/// A definition is invalid.
     InvalidDefinition = "invalid_definition", retry false;
-    /// A page token was not made by this server.
+/// A page token is invalid.
     InvalidPageToken = "invalid_page_token", retry false;
-    /// No valid token came with the request.
+/// The request has no valid token.
     Unauthorized = "unauthorized", retry false;
-    /// The token may not do this.
+/// The role of the token is not sufficient.
     Forbidden = "forbidden", retry false;
-    /// There is no such thing, or it belongs to someone else.
+/// The object does not exist or belongs to another tenant.
     NotFound = "not_found", retry false;
-    /// A bare name fits more than one tool.
+/// A name without bundle matches more than one tool.
     AmbiguousName = "ambiguous_name", retry false;
     /// The method is not allowed on this route.
     MethodNotAllowed = "method_not_allowed", retry false;
-    /// Something of that identity exists already.
+/// An object with this identity exists already.
     Conflict = "conflict", retry false;
     /// The idempotency key was used with other arguments.
     IdempotencyConflict = "idempotency_conflict", retry false;
-    /// The thing is built in or otherwise not to be changed.
+/// The object is built in or otherwise read-only.
     ReadOnly = "read_only", retry false;
     /// The body or a value is larger than allowed.
     TooLarge = "too_large", retry false;
-    /// The body has a type that is not understood.
+/// The media type of the body is not supported.
     UnsupportedMediaType = "unsupported_media_type", retry false;
-    /// The bundle or the tool is switched off.
+/// The bundle or the tool is disabled.
     Disabled = "disabled", retry false;
     /// The tool has no published revision and the mode is production.
     NotPublished = "not_published", retry false;
-    /// The definition cannot run: its file does not parse, or its function is gone.
+/// The definition cannot run: its file is invalid, or its function is not registered.
     NotReady = "not_ready", retry false;
     /// The policy of the tool forbids calls.
     PolicyDenied = "policy_denied", retry false;
-    /// A person has to agree first.
+/// The call needs approval.
     ApprovalRequired = "approval_required", retry false;
-    /// Too many calls stand within one another, as when a tool calls itself without end.
+/// The call depth limit is exceeded, for example because a tool calls itself.
     TooDeep = "too_deep", retry false;
-    /// The bounds on running calls are reached.
+/// The limit of concurrent calls is reached.
     Overloaded = "overloaded", retry true;
-    /// The calls that a rate allows are used up; `retry_after` tells for how long.
+/// The rate limit is exceeded; `retry_after` is the time to wait.
     RateLimited = "rate_limited", retry true;
-    /// The call took longer than it may.
+/// The call exceeded its timeout.
     Timeout = "timeout", retry true;
     /// The call was cancelled.
     Cancelled = "cancelled", retry false;
-    /// A template names a value that is missing, or a value does not fit its place.
+/// A template refers to a missing value, or a value is invalid in its context.
     Template = "template", retry false;
-    /// A secret that the tool names does not exist.
+/// A secret that the tool uses does not exist.
     SecretMissing = "secret_missing", retry false;
-    /// A path leads out of the folder that the tool may use.
+/// A path is outside the allowed folder.
     PathEscapes = "path_escapes", retry false;
-    /// The egress guard refused the destination.
+/// The egress guard rejected the destination.
     EgressRefused = "egress_refused", retry false;
-    /// The other side could not be reached, or the connection broke.
+/// The remote host is unreachable, or the connection was lost.
     Network = "network", retry true;
-    /// The other side answered with a status that is not a success.
+/// The remote host responded with an error status.
     HttpStatus = "http_status", retry false;
-    /// The other side's answer could not be understood.
+/// The response of the remote host is invalid.
     InvalidResponse = "invalid_response", retry false;
-    /// The output does not fit the output schema.
+/// The output does not match the output schema.
     InvalidOutput = "invalid_output", retry false;
-    /// What would confine the tool's process is missing or does not hold.
+/// The sandbox for the tool's process is unavailable or not effective.
     SandboxUnavailable = "sandbox_unavailable", retry false;
     /// The tool ran and failed.
     ExecutionFailed = "execution_failed", retry false;
     /// The tool's function panicked.
     Panicked = "panicked", retry false;
-    /// The store cannot be reached or written.
+/// The store is unavailable or cannot be written.
     StoreUnavailable = "store_unavailable", retry true;
-    /// A fault of haft itself.
+/// An internal error of haft.
     Internal = "internal", retry false;
 }
 
@@ -118,32 +118,32 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// The most characters of a text that is given to a model.
+/// The maximum length of a text for a model, in characters.
 pub const MODEL_TEXT_LIMIT: usize = 2000;
 
 /// A failed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct CallError {
-    /// The stable name of the failure.
+    /// The stable code.
     pub code: ErrorCode,
     /// What happened, for the operator.
     pub message: String,
-    /// Whether the same call may succeed later.
+    /// Whether retrying the same call may succeed.
     pub retryable: bool,
-    /// What a program may want to read, such as the list of violations. Elsewhere, as outcomes are handed on by many.
+    /// Machine-readable details, such as the list of violations; boxed to keep outcomes small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Value>>,
-    /// What the model is told; `None` where the operator's text is safe for it.
+    /// The text for the model; `None` if the operator's text is safe for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_model: Option<String>,
-    /// How long the other side asked to wait.
+    /// How long to wait before a retry, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
 }
 
 impl CallError {
-    /// Makes an error whose message is safe for the model too.
+    /// Creates an error whose message is also safe for the model.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -155,33 +155,33 @@ impl CallError {
         }
     }
 
-    /// Makes an error of haft itself: the model learns only that it happened.
+    /// Creates an internal error, of which the model sees no details.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Internal, message).for_model("an internal error occurred")
     }
 
-    /// Sets what the model reads instead of the operator's message.
+    /// Sets the text for the model.
     #[must_use]
     pub fn for_model(mut self, text: impl Into<String>) -> Self {
         self.for_model = Some(text.into());
         self
     }
 
-    /// Adds what a program may want to read.
+    /// Sets machine-readable details.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// Says whether a repetition may help, against the rule of the code.
+    /// Overrides whether the error is retryable.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.retryable = retryable;
         self
     }
 
-    /// Returns the bounded sentence that the model reads.
+    /// Returns the text for the model, limited in length.
     pub fn model_text(&self) -> String {
         let text = self.for_model.as_deref().unwrap_or(&self.message);
         let mut out = String::with_capacity(text.len().min(MODEL_TEXT_LIMIT) + 20);
@@ -191,7 +191,7 @@ impl CallError {
     }
 }
 
-/// What a call came to.
+/// The outcome of a call.
 pub type Outcome = Result<Value, CallError>;
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! What a program printed: the value that it means, and its last lines for people.
+//! The output of a program: its value, and its last lines for error messages.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::secret::{Secret, halved_at_end, halved_at_start, scrub_text};
+use crate::secret::{Secret, partial_secret_at_end, partial_secret_at_start, scrub_text};
 
-/// How many of the last lines say why a program failed.
+/// The number of last lines in an error message.
 const LAST_LINES: usize = 20;
-/// What the mark of a cut and the quotes of a text take at most.
-const MARK: usize = 80;
-/// What the names and numbers around bytes in base64 take at most.
-const AROUND_BYTES: usize = 128;
+/// Bytes reserved for the truncation note and the quotes of a string.
+const TRUNCATION_NOTE_SIZE: usize = 80;
+/// Bytes reserved for the JSON around base64 content.
+const BASE64_OVERHEAD: usize = 128;
 
-/// What is kept of a stream.
+/// The captured part of an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamOutput<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// How many bytes were left out.
+    /// How many bytes were dropped.
     pub left_out: u64,
 }
 
@@ -28,48 +28,48 @@ impl StreamOutput<'_> {
         String::from_utf8_lossy(self.bytes)
     }
 
-    /// Returns it for people: without any secret, also not half of one where it was cut.
-    pub fn told(&self, secrets: &[Secret]) -> String {
+    /// Returns the text with all secrets redacted, including partial secrets at a truncated end.
+    pub fn redacted(&self, secrets: &[Secret]) -> String {
         let mut text = self.text().into_owned();
         scrub_text(&mut text, secrets);
         if self.left_out > 0 {
-            text.truncate(text.len() - halved_at_end(&text, secrets));
-            text.drain(..halved_at_start(&text, secrets));
+            text.truncate(text.len() - partial_secret_at_end(&text, secrets));
+            text.drain(..partial_secret_at_start(&text, secrets));
         }
         text
     }
 
-    /// Returns the value that it means: JSON where it is one document, else text. What is no text at all is
-    /// spelled in base64. It has at most so many bytes; a cut is marked.
-    pub fn value(&self, most: u64, secrets: &[Secret]) -> Value {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+    /// Returns the output as a value of at most `max_bytes`: JSON if it is one document, text otherwise, base64 if it
+    /// is binary. Truncated text ends with a note.
+    pub fn value(&self, max_bytes: u64, secrets: &[Secret]) -> Value {
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         if self.left_out == 0
             && let Some(value) = document(self.bytes)
         {
             return value;
         }
         if !is_text(self.bytes) {
-            // In base64 no one would find a secret any more.
-            return in_base64(&without(self.bytes, secrets), self.left_out, most);
+            // Secrets must be removed before encoding.
+            return base64_value(&redact_bytes(self.bytes, secrets), self.left_out, max_bytes);
         }
         if self.left_out == 0 {
             let text = self.text();
             let text = text.strip_suffix('\n').unwrap_or(&text);
-            if text.len() + 2 <= most {
+            if text.len() + 2 <= max_bytes {
                 return Value::String(text.to_owned());
             }
         }
-        let (mut text, taken) = beginning(self.bytes, most.saturating_sub(MARK));
+        let (mut text, taken) = text_prefix(self.bytes, max_bytes.saturating_sub(TRUNCATION_NOTE_SIZE));
         scrub_text(&mut text, secrets);
-        let halved = halved_at_end(&text, secrets);
+        let halved = partial_secret_at_end(&text, secrets);
         text.truncate(text.len() - halved);
         let left_out = self.left_out + (self.bytes.len() - taken + halved) as u64;
         Value::String(format!("{text}\n[output cut here: {left_out} bytes left out]"))
     }
 }
 
-/// Tells text from other bytes: half a character at the end leaves it text, and so does here and there a byte in
-/// another encoding.
+/// Returns whether the bytes are text. An incomplete character at the end is allowed, and so are a few bytes in another
+/// encoding.
 fn is_text(bytes: &[u8]) -> bool {
     let (mut foreign, mut half) = (0, 0);
     for chunk in bytes.utf8_chunks() {
@@ -80,8 +80,8 @@ fn is_text(bytes: &[u8]) -> bool {
     (whole > 0 || bytes.is_empty()) && (foreign - half) * 10 <= whole && !bytes.contains(&0)
 }
 
-/// Returns the bytes without the secrets that stand in them.
-fn without(bytes: &[u8], secrets: &[Secret]) -> Vec<u8> {
+/// Replaces the secrets in the bytes.
+fn redact_bytes(bytes: &[u8], secrets: &[Secret]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for secret in secrets.iter().map(|secret| secret.expose().as_bytes()).filter(|secret| secret.len() >= 4) {
         let mut from = 0;
@@ -96,16 +96,16 @@ fn without(bytes: &[u8], secrets: &[Secret]) -> Vec<u8> {
     bytes
 }
 
-/// Reads one JSON document. A number that JSON would spell in another way stays what the tool has printed: `1.10`
-/// may be a price or a version, and a long number would lose its last digits.
+/// Parses one JSON document. Returns `None` for a number that JSON would write differently: `1.10` may be a price or a
+/// version, and a long number would lose digits.
 fn document(bytes: &[u8]) -> Option<Value> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     let changes = value.is_number() && value.to_string().as_bytes() != bytes.trim_ascii();
     (!changes).then_some(value)
 }
 
-fn in_base64(bytes: &[u8], left_out: u64, most: usize) -> Value {
-    let room = most.saturating_sub(AROUND_BYTES) / 4 * 3;
+fn base64_value(bytes: &[u8], left_out: u64, max_bytes: usize) -> Value {
+    let room = max_bytes.saturating_sub(BASE64_OVERHEAD) / 4 * 3;
     let kept = bytes.get(..room).unwrap_or(bytes);
     let content = base64::engine::general_purpose::STANDARD.encode(kept);
     match left_out + (bytes.len() - kept.len()) as u64 {
@@ -116,20 +116,20 @@ fn in_base64(bytes: &[u8], left_out: u64, most: usize) -> Value {
     }
 }
 
-/// Returns at most so many bytes of text, and of how many bytes they were made: what is no text is replaced, which
-/// takes more room than it had.
-fn beginning(bytes: &[u8], most: usize) -> (String, usize) {
-    let (mut text, mut taken) = (String::with_capacity(bytes.len().min(most)), 0);
+/// Returns at most `max_bytes` of text and how many input bytes it covers; invalid bytes are replaced, which takes more
+/// space.
+fn text_prefix(bytes: &[u8], max_bytes: usize) -> (String, usize) {
+    let (mut text, mut taken) = (String::with_capacity(bytes.len().min(max_bytes)), 0);
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
-            if text.len() + letter.len_utf8() > most {
+            if text.len() + letter.len_utf8() > max_bytes {
                 return (text, taken);
             }
             text.push(letter);
             taken += letter.len_utf8();
         }
         if !chunk.invalid().is_empty() {
-            if text.len() + char::REPLACEMENT_CHARACTER.len_utf8() > most {
+            if text.len() + char::REPLACEMENT_CHARACTER.len_utf8() > max_bytes {
                 return (text, taken);
             }
             text.push(char::REPLACEMENT_CHARACTER);
@@ -139,12 +139,12 @@ fn beginning(bytes: &[u8], most: usize) -> (String, usize) {
     (text, taken)
 }
 
-/// Returns the last lines of a stream, harmless to show.
+/// Returns the last lines of an output, with control characters replaced.
 pub fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let start = lines.len().saturating_sub(LAST_LINES);
     let text = lines.get(start..).unwrap_or_default().join("\n");
-    // The end says more than the beginning.
+    // The end is more useful than the beginning.
     let surplus = text.chars().count().saturating_sub(2000);
     text.chars().skip(surplus).map(harmless).collect()
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_json_where_it_is_one_document() {
+    fn output_is_json_if_it_is_one_document() {
         for (bytes, expected) in [
             (b"" as &[u8], json!("")),
             (b"text\n", json!("text")),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_marked_and_never_taken_for_json() {
+    fn truncated_output_is_marked_and_never_parsed() {
         let value = printed(b"[1]", 7).value(1000, &[]);
         assert_eq!(value, json!("[1]\n[output cut here: 7 bytes left out]"));
         let value = printed(b"a\0b", 7).value(1000, &[]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_never_has_more_than_it_may() {
+    fn values_never_exceed_the_limit() {
         for (bytes, left_out) in [
             (vec![b'x'; 1000], u64::MAX / 2),
             (vec![b'x'; 1000], 0),
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_leaves_no_half_of_a_secret() {
+    fn truncation_leaves_no_partial_secret() {
         let secrets = [Secret::new("hunter2-key".to_owned())];
         let value = printed(b"\0hunter2-key\0", 0).value(1000, &secrets);
         assert_eq!(value["content"], "ACoqKgA=", "{value}");
         let value = printed(b"key: hunter2-key hunter2-k", 2).value(1000, &secrets);
         assert_eq!(value, json!("key: *** \n[output cut here: 11 bytes left out]"));
-        assert_eq!(printed(b"ter2-key: hunter2-key hun", 9).told(&secrets), ": *** ");
-        assert_eq!(printed(b"ter2-key: hunter2-key hun", 0).told(&secrets), "ter2-key: *** hun");
+        assert_eq!(printed(b"ter2-key: hunter2-key hun", 9).redacted(&secrets), ": *** ");
+        assert_eq!(printed(b"ter2-key: hunter2-key hun", 0).redacted(&secrets), "ter2-key: *** hun");
     }
 
     #[test]

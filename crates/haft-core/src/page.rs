@@ -3,24 +3,22 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The size of a page where none is asked for.
+/// The default page size.
 pub const DEFAULT_SIZE: u32 = 50;
-/// The largest page.
+/// The maximum page size.
 pub const MAX_SIZE: u32 = 500;
 
-/// Says that a token was not made by [`encode`] for this list.
+/// The error of a page token that was not created by [`encode`] for this list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the page token is not one of this list; take it from `next_page_token` of the page before, or leave it out"
-)]
+#[error("invalid page token for this list; use `next_page_token` of the previous page, or omit it")]
 pub struct PageTokenError;
 
-/// Makes the token of a position in a list; `list` keeps tokens of different lists apart.
+/// Creates the token of a position; `list` distinguishes tokens of different lists.
 pub fn encode(list: &str, position: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("1\n{list}\n{position}"))
 }
 
-/// Reads a token back to its position.
+/// Returns the position of a token.
 pub fn decode(list: &str, token: &str) -> Result<String, PageTokenError> {
     if token.len() > 1024 {
         return Err(PageTokenError);
@@ -38,7 +36,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn foreign_tokens_are_refused() {
+    fn foreign_tokens_are_rejected() {
         for bad in ["", "x", "!!!", "MQ", &encode("calls", "7"), &"A".repeat(2000)] {
             assert_eq!(decode("tools", bad), Err(PageTokenError), "{bad}");
         }
@@ -46,12 +44,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_are_read_back(position in ".{0,100}") {
+        fn tokens_round_trip(position in ".{0,100}") {
             prop_assert_eq!(decode("tools", &encode("tools", &position)), Ok(position));
         }
 
         #[test]
-        fn any_text_is_refused_or_read(token in ".{0,200}") {
+        fn any_text_is_decoded_or_rejected(token in ".{0,200}") {
             let _ = decode("tools", &token);
         }
     }

@@ -1,36 +1,36 @@
-//! What is wrong with a definition: one entry per fault, each with its place and its remedy.
+//! Problems of definitions: each with its field, its position in the source text, and a message.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The code of what could not be looked at: a doubt, not a fault.
+/// The code of a check that could not run; it is a warning, not an error.
 pub const NOT_CHECKED: &str = "not_checked";
 
-/// One fault or doubt about a definition.
+/// One error or warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Where, as a dotted path such as `implementation.url`; empty for the whole document.
+    /// The dotted path of the field, such as `implementation.url`; empty for the whole document.
     pub field: String,
-    /// A stable name of the fault, such as `missing_field`.
+    /// A stable error code, such as `missing_field`.
     pub code: String,
-    /// What is wrong and what was expected, for a person.
+    /// What is wrong and what was expected.
     pub message: String,
-    /// The line of the source text, counted from 1, where it is known.
+    /// The line of the source text, counted from 1, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<u32>,
-    /// The column of the source text, counted from 1, where it is known.
+    /// The column of the source text, counted from 1, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub column: Option<u32>,
 }
 
 impl Problem {
-    /// Makes a problem without a place in a text.
+    /// Creates a problem without a source position.
     pub fn new(field: impl Into<String>, code: &str, message: impl Into<String>) -> Self {
         Self { field: field.into(), code: code.to_owned(), message: message.into(), line: None, column: None }
     }
 
-    /// Adds the line and column where the fault stands.
+    /// Sets the source position.
     #[must_use]
     pub fn at(mut self, line: u32, column: Option<u32>) -> Self {
         self.line = Some(line);
@@ -55,12 +55,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Joins several problems to one sentence for a log line or an error message.
+/// Joins several problems for a log line or an error message.
 pub fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns at most `limit` characters of a text, made harmless for one line of output.
+/// Returns at most `limit` characters of a text, with control characters replaced.
 pub fn excerpt(text: &str, limit: usize) -> String {
     let mut out: String =
         text.chars().take(limit).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
@@ -70,7 +70,7 @@ pub fn excerpt(text: &str, limit: usize) -> String {
     out
 }
 
-/// Returns the known word that a misspelt one was probably meant to be.
+/// Returns the known word that is most similar to a misspelled one, if any is similar enough.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 64 {
         return None;

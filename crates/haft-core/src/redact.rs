@@ -1,14 +1,14 @@
-//! Literal secrets in definitions: masked in every read, kept when the mask is written back.
+//! Literal secrets in definitions: masked when read, and preserved when the mask is written back.
 //!
-//! Whoever may write a definition may not have been shown its secrets. So a mask stands for the earlier value only
-//! while that value goes to the same server; with another address it has to be written anew.
+//! A user who can write a definition may not be allowed to see its secrets. A mask therefore means the stored
+//! value only as long as the value is sent to the same server; for another URL the secret has to be entered again.
 
 mod address;
 mod literals;
 mod server;
 
-pub use literals::literals;
-pub use server::{CredentialLiteral, RedactedServer, server};
+pub use literals::literal_secrets;
+pub use server::{CredentialLiteral, RedactedServer, redact_transport};
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ use crate::implementation::Implementation;
 use crate::secret::MASK;
 use crate::spec::ToolSpec;
 
-/// Parts of a key that mark its value as secret, with `-`, `_` and case left out.
+/// Parts of a key that mark its value as secret, ignoring `-`, `_` and case.
 const SENSITIVE: [&str; 9] = [
     "apikey",
     "token",
@@ -30,14 +30,15 @@ const SENSITIVE: [&str; 9] = [
     "credential",
     "privatekey",
 ];
-/// Ends of names that mark a header or a query parameter as secret, besides.
-const SENSITIVE_ENDS: [&str; 5] = ["key", "auth", "signature", "session", "sig"];
-/// Words before a credential that are no part of it.
+/// Additional suffixes that mark a header or query parameter as secret.
+const SENSITIVE_SUFFIXES: [&str; 5] = ["key", "auth", "signature", "session", "sig"];
+/// Authentication schemes that precede a credential.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 /// Keys whose values are URLs.
-const ADDRESSES: [&str; 3] = ["url", "token_url", "server_url"];
-/// Keys that only sound like it.
-const HARMLESS: [&str; 5] = ["tokenurl", "maxtokens", "credentialsref", "credentialref", "tokenendpoint"];
+const URL_KEYS: [&str; 3] = ["url", "token_url", "server_url"];
+/// Keys that look sensitive but are not.
+const NOT_SENSITIVE: [&str; 5] =
+    ["tokenurl", "maxtokens", "credentialsref", "credentialref", "tokenendpoint"];
 
 /// Returns the spec with every literal secret of its implementation masked.
 pub fn masked(spec: &ToolSpec) -> ToolSpec {
@@ -51,15 +52,15 @@ pub fn masked(spec: &ToolSpec) -> ToolSpec {
     copy
 }
 
-/// Tells whether a spec holds a literal secret, that is, whether [`masked`] would change it.
+/// Returns whether a spec contains a literal secret, that is, whether [`masked`] would change it.
 pub fn has_literal_secret(spec: &ToolSpec) -> bool {
     serde_json::to_value(&spec.implementation).is_ok_and(|mut value| mask(&mut value, Context::default()))
 }
 
-/// Puts back what was masked in a read: `***` at a place means the earlier value of that place, as long as it goes
-/// to the same server as before. Steps are matched by their names.
+/// Restores masked secrets: `***` in a field means the stored value of that field, as long as it is sent to the same
+/// server as before. Steps are matched by name.
 ///
-/// Returns the places where there is no such value.
+/// Returns the fields for which there is no such value.
 pub fn restore(spec: &mut ToolSpec, earlier: Option<&ToolSpec>) -> Vec<String> {
     let Ok(mut value) = serde_json::to_value(&spec.implementation) else { return Vec::new() };
     let before = earlier
@@ -88,7 +89,7 @@ pub fn restore(spec: &mut ToolSpec, earlier: Option<&ToolSpec>) -> Vec<String> {
 
 #[derive(Clone, Copy, Default)]
 struct Context {
-    /// Whether the value belongs to a key that marks it as secret.
+    /// Whether the key marks the value as secret.
     sensitive: bool,
     /// Whether the map is the `auth` of an HTTP tool, whose `value` and `key` are secret too.
     auth: bool,
@@ -116,7 +117,7 @@ fn mask(value: &mut Value, context: Context) -> bool {
 fn mask_map(map: &mut Map<String, Value>, context: Context) -> bool {
     let mut any = false;
     for (key, item) in map.iter_mut() {
-        if let (true, Value::String(text)) = (ADDRESSES.contains(&key.as_str()), &mut *item)
+        if let (true, Value::String(text)) = (URL_KEYS.contains(&key.as_str()), &mut *item)
             && let Some(masked) = address::masked(text)
         {
             *text = masked;
@@ -125,7 +126,7 @@ fn mask_map(map: &mut Map<String, Value>, context: Context) -> bool {
         }
         let sensitive = context.sensitive
             || is_sensitive(key)
-            || (context.parameters && names_a_secret(key))
+            || (context.parameters && is_sensitive_parameter(key))
             || (context.auth && matches!(key.as_str(), "value" | "key"));
         let parameters = matches!(key.as_str(), "headers" | "query");
         any |= mask(item, Context { sensitive, auth: key == "auth", parameters });
@@ -137,20 +138,20 @@ fn plain(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// Tells whether a key sounds as if its value was a secret, as `api_key` and `password` do.
+/// Returns whether a key suggests that its value is secret, such as `api_key` or `password`.
 pub fn is_sensitive(key: &str) -> bool {
     let plain = plain(key);
-    !HARMLESS.contains(&plain.as_str()) && SENSITIVE.iter().any(|part| plain.contains(part))
+    !NOT_SENSITIVE.contains(&plain.as_str()) && SENSITIVE.iter().any(|part| plain.contains(part))
 }
 
-/// Tells whether the header or parameter of that name carries a secret.
-fn names_a_secret(name: &str) -> bool {
+/// Returns whether a header or parameter of this name carries a secret.
+fn is_sensitive_parameter(name: &str) -> bool {
     let plain = plain(name);
-    is_sensitive(name) || SENSITIVE_ENDS.iter().any(|end| plain.ends_with(end))
+    is_sensitive(name) || SENSITIVE_SUFFIXES.iter().any(|end| plain.ends_with(end))
 }
 
-/// A text that is made of references to secrets, and of words that say how they are used, shows nothing; what
-/// else stands in it may be the secret itself.
+/// Returns whether a text may contain a literal secret. References such as `${TOKEN}` and authentication schemes such
+/// as `Bearer` are not secret.
 fn is_literal(text: &str) -> bool {
     let mut rest = text;
     loop {
@@ -158,7 +159,7 @@ fn is_literal(text: &str) -> bool {
         let Some((before, reference)) = start.and_then(|at| rest.split_at_checked(at)) else {
             return has_secret_word(rest);
         };
-        // `name=${VALUE}`, as in a cookie.
+        // `name=${VALUE}`, such as in a cookie.
         let named = before.strip_suffix('=').map(|before| {
             before.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
         });
@@ -176,13 +177,13 @@ fn has_secret_word(text: &str) -> bool {
     words.into_iter().any(|word| !SCHEMES.contains(&word.to_ascii_lowercase().as_str()))
 }
 
-/// Which earlier values still go where they went before.
+/// Which stored values are still sent to the same server.
 struct Trust {
-    /// What all requests share.
+    /// Values that all requests share.
     all: bool,
-    /// The proof of identity.
+    /// The authentication.
     auth: bool,
-    /// The URLs of the requests without one of their own, now and before.
+    /// The default URL of the steps, now and before.
     base: (String, String),
 }
 
@@ -192,7 +193,7 @@ impl Trust {
             return Self { all: false, auth: false, base: Default::default() };
         };
         let same = |key: &str| now.get(key).map(address) == before.get(key).map(address);
-        // The key of a function is for the service that it was said for.
+        // The key of a function is valid for one provider only.
         let called = |value: &Value| {
             let of_function = value.get("type").is_some_and(|kind| kind == "function");
             of_function.then(|| (value.get("function").cloned(), value.pointer("/config/provider").cloned()))
@@ -205,7 +206,7 @@ impl Trust {
         Self { all, auth: all && token(now) == token(before), base: (url(now), url(before)) }
     }
 
-    /// Tells whether a step still asks the server that it asked before.
+    /// Returns whether a step still sends its request to the same server.
     fn step(&self, now: &Value, before: &Value) -> bool {
         let own = |step: &Value, base: &str| match url(step) {
             own if own.is_empty() => address::origin(base),
@@ -223,7 +224,7 @@ fn url(request: &Value) -> String {
     request.get("url").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Returns whom the requests of a tool go to.
+/// Returns the origins that the requests of a tool are sent to.
 fn origins(tool: &Value) -> HashSet<String> {
     let base = url(tool);
     let steps = tool.get("steps").and_then(Value::as_array).filter(|steps| !steps.is_empty());
@@ -237,7 +238,7 @@ fn origins(tool: &Value) -> HashSet<String> {
     }
 }
 
-/// Puts earlier values in the place of masks.
+/// Replaces masks by stored values.
 #[derive(Default)]
 struct Unmask {
     changed: bool,
@@ -255,7 +256,7 @@ impl Unmask {
     }
 
     fn entry(&mut self, key: &str, item: &mut Value, earlier: Option<&Value>, place: &str) {
-        let (true, Value::String(text)) = (ADDRESSES.contains(&key), &mut *item) else {
+        let (true, Value::String(text)) = (URL_KEYS.contains(&key), &mut *item) else {
             return self.value(item, earlier, place);
         };
         match address::restored(text, earlier.and_then(Value::as_str)) {

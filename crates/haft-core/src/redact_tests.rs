@@ -33,7 +33,7 @@ fn literals_are_masked_and_references_shown() {
 }
 
 #[test]
-fn nothing_to_hide_is_unchanged() {
+fn specs_without_secrets_are_unchanged() {
     let before = spec(json!({
         "type": "http", "url": "https://x.example",
         "auth": {"type": "oauth2", "token_url": "https://x.example/token", "client_id": "me",

@@ -1,4 +1,4 @@
-//! How a request names a tool: by id, name, `bundle:name`, with or without `@version`.
+//! References to tools: by id, by name or by `bundle:name`, optionally with `@version`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use crate::id::ToolId;
 use crate::name::{BundleSlug, NameError, ToolName, Version};
 
-/// What a request says to name a tool.
+/// A reference to a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolRef {
     /// The id, with or without the prefix `tool-`.
     Id(ToolId),
-    /// A name, perhaps with its bundle and its version.
+    /// A name with an optional bundle and version.
     Name {
-        /// The bundle, where it is said.
+        /// The bundle, if given.
         bundle: Option<BundleSlug>,
         /// The name.
         name: ToolName,
-        /// The version, where it is said.
+        /// The version, if given.
         version: Option<Version>,
     },
 }
@@ -27,7 +27,7 @@ impl FromStr for ToolRef {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         let id = text.strip_prefix("tool-").unwrap_or(text);
-        // The error of a text that is no id is long, and nobody reads it.
+        // Skips creating an error that would be discarded.
         if id.len() == ToolId::LENGTH
             && let Ok(id) = id.parse()
         {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_read_and_written_back() {
+    fn references_round_trip() {
         for text in [
             "weather",
             "web:weather",

@@ -1,4 +1,4 @@
-//! The one rule that decides whether a tool may run.
+//! The rule that decides whether a tool may run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::outcome::{CallError, ErrorCode};
 use crate::spec::Policy;
 use crate::tool::Status;
 
-/// In which mode calls run.
+/// The mode in which calls run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -18,7 +18,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the spelling on the wire and in the configuration.
+    /// Returns the name used in JSON and in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Mode::Production => "production",
@@ -26,25 +26,25 @@ impl Mode {
         }
     }
 
-    /// Reads [`Mode::as_str`].
+    /// Parses the name that [`Mode::as_str`] returns.
     pub fn parse(text: &str) -> Option<Mode> {
         [Mode::Production, Mode::Debug].into_iter().find(|mode| mode.as_str() == text)
     }
 }
 
-/// Everything that the rule looks at.
+/// The input of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent input of the rule")]
 pub struct RunState {
-    /// Whether the bundle is switched on.
+    /// Whether the bundle is enabled.
     pub bundle_enabled: bool,
-    /// Whether the tool is switched on.
+    /// Whether the tool is enabled.
     pub tool_enabled: bool,
-    /// Whether the definition that would run can run.
+    /// Whether the definition is ready to run.
     pub ready: bool,
-    /// Where in its life the tool is.
+    /// The status of the tool.
     pub status: Status,
-    /// Who may call it.
+    /// The call policy.
     pub policy: Policy,
     /// Whether it has a published revision.
     pub published: bool,
@@ -54,13 +54,13 @@ pub struct RunState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotRunnable {
-    /// The bundle is switched off.
+    /// The bundle is disabled.
     BundleDisabled,
-    /// The tool is switched off.
+    /// The tool is disabled.
     ToolDisabled,
     /// The status is `disabled`.
     StatusDisabled,
-    /// The definition cannot run.
+    /// The definition is not ready to run.
     NotReady,
     /// The policy is `deny`.
     PolicyDenied,
@@ -69,26 +69,26 @@ pub enum NotRunnable {
 }
 
 impl NotRunnable {
-    /// Turns the refusal to the error that a caller gets.
+    /// Returns the error for the caller.
     pub fn to_error(self, tool: &str, fault: Option<&str>) -> CallError {
         let (code, message) = match self {
             NotRunnable::BundleDisabled => {
-                (ErrorCode::Disabled, format!("the bundle of `{tool}` is disabled"))
+                (ErrorCode::Disabled, format!("`{tool}` is unavailable: its bundle is disabled"))
             }
             NotRunnable::ToolDisabled => (ErrorCode::Disabled, format!("`{tool}` is disabled")),
             NotRunnable::StatusDisabled => {
-                (ErrorCode::Disabled, format!("the status of `{tool}` is `disabled`"))
+                (ErrorCode::Disabled, format!("`{tool}` has the status `disabled`"))
             }
             NotRunnable::PolicyDenied => {
-                (ErrorCode::PolicyDenied, format!("the policy of `{tool}` is `deny`"))
+                (ErrorCode::PolicyDenied, format!("calls of `{tool}` are denied by its policy"))
             }
             NotRunnable::NotPublished => (
                 ErrorCode::NotPublished,
-                format!("`{tool}` has no published revision; publish it, or call it in debug mode"),
+                format!("`{tool}` has no published revision; publish it or call it in debug mode"),
             ),
             NotRunnable::NotReady => {
-                let why = fault.unwrap_or("its definition cannot run");
-                return CallError::new(ErrorCode::NotReady, format!("`{tool}` is not ready: {why}"))
+                let reason = fault.unwrap_or("its definition is invalid");
+                return CallError::new(ErrorCode::NotReady, format!("`{tool}` is not ready: {reason}"))
                     .for_model(format!("`{tool}` is not ready"));
             }
         };
@@ -96,25 +96,25 @@ impl NotRunnable {
     }
 }
 
-/// Decides: bundle enabled, tool enabled, ready, status not disabled, policy not deny,
-/// and either debug mode or something published.
-pub const fn runnable(standing: RunState, mode: Mode) -> Result<(), NotRunnable> {
-    if !standing.bundle_enabled {
+/// Allows a call if the bundle and the tool are enabled, the tool is ready, its status is not `disabled`, its policy is
+/// not `deny`, and it has a published revision or the mode is debug.
+pub const fn runnable(state: RunState, mode: Mode) -> Result<(), NotRunnable> {
+    if !state.bundle_enabled {
         return Err(NotRunnable::BundleDisabled);
     }
-    if !standing.tool_enabled {
+    if !state.tool_enabled {
         return Err(NotRunnable::ToolDisabled);
     }
-    if matches!(standing.status, Status::Disabled) {
+    if matches!(state.status, Status::Disabled) {
         return Err(NotRunnable::StatusDisabled);
     }
-    if matches!(standing.policy, Policy::Deny) {
+    if matches!(state.policy, Policy::Deny) {
         return Err(NotRunnable::PolicyDenied);
     }
-    if matches!(mode, Mode::Production) && !standing.published {
+    if matches!(mode, Mode::Production) && !state.published {
         return Err(NotRunnable::NotPublished);
     }
-    if !standing.ready {
+    if !state.ready {
         return Err(NotRunnable::NotReady);
     }
     Ok(())
@@ -137,7 +137,7 @@ mod tests {
             for status in Status::ALL {
                 for policy in [Policy::Allow, Policy::Deny, Policy::Elevated] {
                     for mode in [Mode::Production, Mode::Debug] {
-                        let standing =
+                        let state =
                             RunState { bundle_enabled, tool_enabled, ready, status, policy, published };
                         let expected = bundle_enabled
                             && tool_enabled
@@ -145,7 +145,7 @@ mod tests {
                             && status != Status::Disabled
                             && policy != Policy::Deny
                             && (mode == Mode::Debug || published);
-                        assert_eq!(runnable(standing, mode).is_ok(), expected, "{standing:?} {mode:?}");
+                        assert_eq!(runnable(state, mode).is_ok(), expected, "{state:?} {mode:?}");
                         rows += 1;
                     }
                 }
@@ -155,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_is_the_one_a_person_can_act_on() {
-        let standing = RunState {
+    fn reasons_are_reported_in_order() {
+        let state = RunState {
             bundle_enabled: false,
             tool_enabled: false,
             ready: false,
@@ -164,7 +164,7 @@ mod tests {
             policy: Policy::Deny,
             published: false,
         };
-        assert_eq!(runnable(standing, Mode::Production), Err(NotRunnable::BundleDisabled));
+        assert_eq!(runnable(state, Mode::Production), Err(NotRunnable::BundleDisabled));
         assert_eq!(
             runnable(
                 RunState {
@@ -172,7 +172,7 @@ mod tests {
                     tool_enabled: true,
                     status: Status::Draft,
                     policy: Policy::Allow,
-                    ..standing
+                    ..state
                 },
                 Mode::Production
             ),

@@ -1,4 +1,4 @@
-//! Values that must never be seen.
+//! Secrets: values that must not appear in output, logs or records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use crate::BoxFuture;
 use crate::encode::{percent_encode, xml_escape};
 use crate::name::TenantId;
 
-/// What is shown in place of a secret; written back, it means "unchanged".
+/// The text that is shown in place of a secret; written back, it means "unchanged".
 pub const MASK: &str = "***";
 
-/// The shortest line of a longer secret that is kept secret by itself.
-const SHORTEST_LINE: usize = 8;
+/// The minimum length of a line of a multi-line secret that is redacted on its own.
+const MIN_LINE_LENGTH: usize = 8;
 
 /// A secret text. `Debug` and `Display` show [`MASK`], and it is not serialisable.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,21 +25,21 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// Returns the text itself. Call it only where the secret is put to use.
+    /// Returns the plain text. Call it only where the secret is used.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Returns the other forms that the text takes in a URL, in JSON and in XML: an echo may show any of them. Of a
-    /// text of several lines each is one, too: an output is often looked at line by line.
+    /// Returns the forms that the text takes in a URL, in JSON and in XML, because a response may echo any of them, and
+    /// each line of a multi-line text.
     pub fn escaped_forms(&self) -> impl Iterator<Item = Secret> + '_ {
         let text = self.expose();
         let quoted = serde_json::Value::String(text.to_owned()).to_string();
         let json =
             quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned();
-        // Some servers write only the characters as entities that have to be.
+        // Some servers escape only the characters that must be escaped.
         let xml = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let lines = text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE);
+        let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE_LENGTH);
         [percent_encode(text), json, xml, xml_escape(text)]
             .into_iter()
             .chain(lines.map(str::to_owned))
@@ -60,78 +60,77 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Says why a secret could not be read (not that it does not exist).
+/// An error of the secret store; a missing secret is not an error.
 #[derive(Debug, thiserror::Error)]
-#[error("read the secret `{name}`")]
+#[error("failed to read the secret `{name}`")]
 pub struct SecretError {
-    /// The name that was asked for.
+    /// The name of the secret.
     pub name: String,
-    /// What went wrong.
+    /// The cause.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Where `${NAME}` finds its value.
+/// The source of the values of `${NAME}`.
 pub trait SecretSource: Send + Sync {
-    /// Returns the secret of that name, or `None` where there is none.
+    /// Returns the secret with this name, or `None` if it does not exist.
     fn secret<'a>(
         &'a self,
         tenant: &'a TenantId,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
 
-    /// Returns where refresh tokens are kept; nothing means: no longer than the process lives.
+    /// Returns the store of refresh tokens; without one they are kept in memory.
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
         None
     }
 }
 
-/// What tokens are asked for with, told from all others.
+/// Identifies an OAuth grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantId {
-    /// For whom.
+    /// The tenant.
     pub tenant: TenantId,
-    /// A digest of everything that the definition and the credentials say.
+    /// A digest of the OAuth settings and credentials.
     pub key: String,
-    /// The credential that holds the first refresh token; empty where it is not just one.
+    /// The credential that holds the initial refresh token; empty if there is not exactly one.
     pub credential: String,
 }
 
-/// The turn of one process to use the refresh token of a grant.
+/// The lock of one process on the refresh token of a grant.
 #[derive(Debug, Clone)]
 pub struct RefreshLock {
-    /// The token that was kept last; without it, the configured one is the newest.
+    /// The stored token; if `None`, the configured token is the newest.
     pub token: Option<Secret>,
-    /// Tells this turn from others.
+    /// The number of this lock.
     pub number: i64,
 }
 
-/// Keeps the refresh tokens that servers give out in place of the configured ones, beyond the process. A token
-/// that was used once may be worth nothing: whoever uses one waits for its turn.
+/// Stores rotated refresh tokens across restarts. A used token may be invalid, so each use requires the lock.
 pub trait RefreshTokens: Send + Sync {
-    /// Returns the token that was kept last, without a turn to use it up.
+    /// Returns the stored token without acquiring the lock.
     fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>>;
-    /// Waits for the turn.
+    /// Acquires the lock.
     fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>>;
-    /// Keeps what is the newest token now, or forgets that there was one, and ends the turn.
+    /// Stores the newest token, or deletes it if `None`, and releases the lock.
     fn end<'a>(
         &'a self,
         grant: &'a GrantId,
-        turn: i64,
+        lock: i64,
         token: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<(), SecretError>>;
 }
 
-/// Replaces every occurrence of the given secrets in all strings (keys too) of a value.
+/// Replaces the given secrets in all strings and keys of a value.
 ///
-/// A server may echo what it was sent; the echo must not reach a model or a record.
+/// A server may echo what it received, which must not reach a model or a record.
 pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
     use serde_json::Value;
     match value {
         Value::String(text) => scrub_text(text, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| scrub(item, secrets)),
         Value::Object(map) => {
-            if map.keys().any(|key| secrets.iter().any(|s| visible(key, s))) {
+            if map.keys().any(|key| secrets.iter().any(|s| contains_secret(key, s))) {
                 *map = std::mem::take(map)
                     .into_iter()
                     .map(|(mut key, item)| {
@@ -142,10 +141,10 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
             }
             map.values_mut().for_each(|item| scrub(item, secrets));
         }
-        // A secret of digits may come back as a number.
+        // A numeric secret may come back as a number.
         Value::Number(number) => {
             let text = number.to_string();
-            if secrets.iter().any(|secret| visible(&text, secret)) {
+            if secrets.iter().any(|secret| contains_secret(&text, secret)) {
                 *value = Value::String(MASK.to_owned());
             }
         }
@@ -153,20 +152,20 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
     }
 }
 
-/// Replaces every occurrence of the given secrets in a text.
+/// Replaces the given secrets in a text.
 ///
-/// The longest goes first: of a secret that holds another one, the rest would stay to be read.
+/// Longer secrets are replaced first, so that no part of a secret remains that contains another one.
 pub fn scrub_text(text: &mut String, secrets: &[Secret]) {
-    let mut found: Vec<&Secret> = secrets.iter().filter(|secret| visible(text, secret)).collect();
+    let mut found: Vec<&Secret> = secrets.iter().filter(|secret| contains_secret(text, secret)).collect();
     found.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
     for secret in found {
         *text = text.replace(secret.expose(), MASK);
     }
 }
 
-/// Returns how many bytes at the end of a text may be the beginning of a secret. For texts that are cut there, once
-/// the whole secrets are replaced.
-pub fn halved_at_end(text: &str, secrets: &[Secret]) -> usize {
+/// Returns how many bytes at the end of a truncated text may be the beginning of a secret. Call it after complete
+/// secrets were replaced.
+pub fn partial_secret_at_end(text: &str, secrets: &[Secret]) -> usize {
     let parts = |secret: &str| {
         let ends = secret.char_indices().map(|(index, _)| index).rev();
         ends.filter_map(|end| secret.get(..end)).find(|part| text.ends_with(part)).map_or(0, str::len)
@@ -174,8 +173,8 @@ pub fn halved_at_end(text: &str, secrets: &[Secret]) -> usize {
     secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
 }
 
-/// Returns how many bytes at the start of a text may be the end of a secret.
-pub fn halved_at_start(text: &str, secrets: &[Secret]) -> usize {
+/// Returns how many bytes at the start of a truncated text may be the end of a secret.
+pub fn partial_secret_at_start(text: &str, secrets: &[Secret]) -> usize {
     let parts = |secret: &str| {
         let starts = secret.char_indices().map(|(index, _)| index).skip(1);
         starts.filter_map(|start| secret.get(start..)).find(|part| text.starts_with(part)).map_or(0, str::len)
@@ -183,8 +182,8 @@ pub fn halved_at_start(text: &str, secrets: &[Secret]) -> usize {
     secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
 }
 
-/// Very short secrets are left alone: masking them would mutilate unrelated text without hiding anything.
-fn visible(text: &str, secret: &Secret) -> bool {
+/// Very short secrets are not replaced: that would corrupt unrelated text without hiding anything.
+fn contains_secret(text: &str, secret: &Secret) -> bool {
     secret.expose().len() >= 4 && text.contains(secret.expose())
 }
 
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_escaped_form_is_known() {
+    fn escaped_forms_are_complete() {
         let forms = |text: &str| {
             let secret = Secret::new(text.to_owned());
             secret.escaped_forms().map(|form| form.expose().to_owned()).collect::<Vec<_>>()
@@ -229,11 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_secrets_are_found_at_both_ends() {
+    fn partial_secrets_are_found_at_both_ends() {
         let secrets = ["hunter2", "äöü"].map(|text| Secret::new(text.to_owned()));
         let check = |text: &str, start: usize, end: usize| {
             assert_eq!(
-                (halved_at_start(text, &secrets), halved_at_end(text, &secrets)),
+                (partial_secret_at_start(text, &secrets), partial_secret_at_end(text, &secrets)),
                 (start, end),
                 "{text}"
             );
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_within_another_leaves_no_rest() {
+    fn nested_secrets_are_fully_replaced() {
         let secrets = ["hunter2", "hunter2-prod-key"].map(|text| Secret::new(text.to_owned()));
         let mut text = "a hunter2-prod-key b hunter2".to_owned();
         scrub_text(&mut text, &secrets);

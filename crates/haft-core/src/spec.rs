@@ -1,4 +1,4 @@
-//! The one definition of a tool that every dialect is turned into.
+//! The canonical definition of a tool, which every dialect is converted to.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use crate::duration::{self, DurationError};
 use crate::implementation::Implementation;
 use crate::name::{ToolName, Version};
 
-/// What a tool is: the content of a revision. Two equal specs have the same hash.
+/// The definition of a tool, which is the content of a revision. Equal specs have equal hashes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The identifier within the bundle.
     pub name: ToolName,
     /// The version label.
     pub version: Version,
-    /// The name shown to people; empty where it is the same as `name`.
+    /// The display name; empty if it is the same as `name`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// What the tool does, for the model and for people.
+    /// What the tool does, for models and people.
     #[serde(default)]
     pub description: String,
-    /// A free grouping word.
+    /// A free-form category.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub category: String,
     /// Free labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// How it runs.
+    /// The implementation.
     pub implementation: Implementation,
     /// JSON Schema of the arguments.
     #[serde(default = "empty_schema")]
@@ -37,34 +37,34 @@ pub struct ToolSpec {
     /// JSON Schema of the value; `{}` accepts everything.
     #[serde(default = "empty_schema", skip_serializing_if = "is_empty_schema")]
     pub output_schema: Value,
-    /// How it is executed.
+    /// The execution settings.
     #[serde(default, skip_serializing_if = "Execution::is_default")]
     pub execution: Execution,
-    /// Who may call it.
+    /// The call policy.
     #[serde(default, skip_serializing_if = "Policy::is_default")]
     pub policy: Policy,
-    /// Whether a person has to agree to each call.
+    /// Whether each call needs the approval of a person.
     #[serde(default, skip_serializing_if = "is_false")]
     pub requires_confirmation: bool,
-    /// Whether its processes see nothing of the host.
+    /// Whether its processes are isolated from the host's files.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sandbox: bool,
     /// Whether its processes may use the network.
     #[serde(default, skip_serializing_if = "is_false")]
     pub network: bool,
-    /// The container image of its processes; `None` is the one of the configuration, or no container.
+    /// The container image of its processes; by default the configured image, or no container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// How its results are shown, highest priority first.
+    /// Renderers for its results, highest priority first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renderers: Vec<Renderer>,
-    /// What it was imported from; `None` for a tool that somebody wrote.
+    /// The operation that it was imported from, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
 impl ToolSpec {
-    /// Makes a spec with every setting at its default.
+    /// Creates a spec with default settings.
     pub fn new(name: ToolName, implementation: Implementation) -> Self {
         Self {
             name,
@@ -87,17 +87,17 @@ impl ToolSpec {
         }
     }
 
-    /// Returns the name for people.
+    /// Returns the display name, or the name if there is none.
     pub fn title(&self) -> &str {
         if self.display_name.is_empty() { self.name.as_str() } else { &self.display_name }
     }
 
-    /// Tells whether a call needs an approval, or a caller that is elevated.
+    /// Returns whether a call needs approval or an elevated caller.
     pub fn needs_approval(&self) -> bool {
         self.policy == Policy::Elevated || self.requires_confirmation
     }
 
-    /// Returns how long one call may take in all: what the definition says, or the default of its kind.
+    /// Returns the total time limit of one call: its own, or the default of its kind.
     pub fn deadline(&self) -> Duration {
         const CAP: Duration = Duration::from_mins(10);
         if let Some(millis) = self.execution.timeout_ms {
@@ -116,7 +116,7 @@ impl ToolSpec {
 
     /// Returns the names of the declared arguments.
     pub fn declared_arguments(&self) -> impl Iterator<Item = &str> {
-        crate::schema::declared(&self.input_schema).into_iter().map(|(name, _)| name)
+        crate::schema::declared_properties(&self.input_schema).into_iter().map(|(name, _)| name)
     }
 }
 
@@ -134,16 +134,16 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Who may call a tool.
+/// The call policy of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// Everyone who may call tools.
+    /// Every caller may call it.
     #[default]
     Allow,
-    /// Nobody.
+    /// Nobody may call it.
     Deny,
-    /// Elevated callers; others need an approval.
+    /// Elevated callers may call it; others need approval.
     Elevated,
 }
 
@@ -153,7 +153,7 @@ impl Policy {
         *self == Self::Allow
     }
 
-    /// Returns the spelling used in every dialect.
+    /// Returns the name used in every dialect.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -163,27 +163,27 @@ impl Policy {
     }
 }
 
-/// How a tool is executed.
+/// The execution settings of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Execution {
-    /// Whether the same arguments always give the same value, without side effects.
+    /// Whether the same arguments always give the same value and there are no side effects.
     pub is_pure: bool,
-    /// Calls of one group share `max_concurrency` within one agent run.
+    /// The group of calls that share `max_concurrency` within one agent run.
     pub concurrency_group: String,
     /// How many calls of the group run at once within one agent run.
     pub max_concurrency: u32,
-    /// How long one call may take in all.
+    /// The total time limit of one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// When and how often to try again; `None` means the safe default of the kind.
+    /// The retry settings; by default the safe ones of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How arguments are checked.
+    /// How arguments are validated.
     pub validation: Validation,
-    /// Bounds in bytes and in parallel calls.
+    /// Limits of size and parallelism.
     pub limits: Limits,
-    /// How many calls in which time.
+    /// The rate limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
 }
@@ -209,43 +209,43 @@ impl Execution {
     }
 }
 
-/// How often a failed attempt is repeated.
+/// The retry settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// How many further attempts follow the first one.
+    /// The number of retries after the first attempt.
     pub attempts: u32,
-    /// The wait before the first repetition; it doubles each time.
+    /// The delay before the first retry; it doubles each time.
     #[serde(default = "default_backoff")]
     pub backoff_ms: u64,
 }
 
-/// The wait before the first repetition where a definition names none.
+/// Returns the default delay before the first retry, in milliseconds.
 pub const fn default_backoff() -> u64 {
     200
 }
 
-/// How arguments are checked against the schema.
+/// How arguments are validated against the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Validation {
-    /// Exactly.
+    /// Strictly.
     #[default]
     Strict,
-    /// After one documented coercion pass.
+    /// After the coercions of [`crate::coerce`].
     Coerce,
     /// Not at all.
     None,
 }
 
-/// Bounds of one tool.
+/// The limits of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The most bytes that one request of the tool sends.
+    /// The maximum size of one request, in bytes.
     pub max_request_bytes: u64,
-    /// The most bytes that one answer may have.
+    /// The maximum size of one response, in bytes.
     pub max_response_bytes: u64,
-    /// The most calls that run at once across the server; `None` is unbounded.
+    /// The maximum number of concurrent calls on the server; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
 }
@@ -256,23 +256,23 @@ impl Default for Limits {
     }
 }
 
-/// How many calls in which time.
+/// A rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u32,
-    /// In which time, spelled as a duration such as `1m`.
+    /// The period, a duration such as `1m`.
     pub per: String,
 }
 
 impl RateLimit {
-    /// Returns in which time; a bare number counts seconds.
+    /// Returns the period; a bare number is in seconds.
     pub fn period(&self) -> Result<Duration, DurationError> {
         duration::parse(&self.per, Duration::from_secs(1))
     }
 }
 
-/// How a result may be shown.
+/// A renderer of results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Renderer {
     /// The kind of renderer, such as `code`.
@@ -280,24 +280,24 @@ pub struct Renderer {
     /// The highest priority wins.
     #[serde(default)]
     pub priority: i64,
-    /// What the renderer needs.
+    /// The settings of the renderer.
     #[serde(default)]
     pub config: Map<String, Value>,
 }
 
-/// The operation of an API description that a tool was imported from, by which a later import finds it again.
+/// The operation of an API description that a tool was imported from; a later import finds the tool by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The title of the document.
     pub document: String,
     /// The operation, such as `GET /pets/{id}`.
     pub operation: String,
-    /// Its own name in the document, where it has one.
+    /// The `operationId`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// Digests of what the document said of fields that people edit: what is different now was edited.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub said: BTreeMap<String, String>,
+    /// Digests of the imported values of editable fields; a field with another digest was edited.
+    #[serde(default, rename = "said", skip_serializing_if = "BTreeMap::is_empty")]
+    pub digests: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

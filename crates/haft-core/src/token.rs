@@ -1,4 +1,4 @@
-//! Who may call: tokens and roles.
+//! Access tokens and roles.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Timestamp;
 use crate::id::TokenId;
 use crate::name::TenantId;
 
-/// What a token may do; each role includes the ones before it.
+/// The role of a token; each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -23,10 +23,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role, the weakest first.
+    /// Every role, from the weakest to the strongest.
     pub const ALL: [Role; 4] = [Role::Viewer, Role::Caller, Role::Editor, Role::Admin];
 
-    /// Returns the spelling on the wire and in the store.
+    /// Returns the name used in JSON and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Role::Viewer => "viewer",
@@ -36,47 +36,47 @@ impl Role {
         }
     }
 
-    /// Reads [`Role::as_str`].
+    /// Parses the name that [`Role::as_str`] returns.
     pub fn parse(text: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.as_str() == text)
     }
 }
 
-/// Who calls a tool, as far as a call has to know.
+/// The caller of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token.
     pub name: Arc<str>,
-    /// Whether tools that need an approval run directly.
+    /// Whether tools that need approval run without it.
     pub elevated: bool,
-    /// What the token may do besides.
+    /// The role of the token.
     pub role: Role,
 }
 
 impl Caller {
-    /// Returns nobody in particular, who may do nothing but call.
-    pub fn nobody() -> Self {
+    /// Returns an anonymous caller with the role `caller`.
+    pub fn anonymous() -> Self {
         Self { name: Arc::default(), elevated: false, role: Role::Caller }
     }
 }
 
-/// A stored token: everything but the token itself.
+/// The record of a token, without the token itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
-    /// Its identity.
+    /// The id.
     pub id: TokenId,
-    /// Whose things it sees.
+    /// The tenant that it gives access to.
     pub tenant: TenantId,
-    /// What it is for.
+    /// The name.
     pub name: String,
     /// The SHA-256 of the token, in hexadecimal.
     pub hash: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
-    /// Whether tools that need an approval run directly.
+    /// Whether tools that need approval run without it.
     pub elevated: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! A stored tool: its definition and everything a definition cannot carry.
+//! Stored tools: a definition together with its status, revisions and usage.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::implementation::{Implementation, Kind};
 use crate::name::{BundleSlug, TenantId};
 use crate::spec::ToolSpec;
 
-/// Where in its life a tool is.
+/// The lifecycle status of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Being made; runs in debug mode only.
+    /// In development; runs in debug mode only.
     Draft,
-    /// Has a revision that production runs.
+    /// Has a published revision, which runs in production mode.
     Published,
     /// Still runs, with a warning.
     Deprecated,
@@ -28,7 +28,7 @@ impl Status {
     /// Every status.
     pub const ALL: [Status; 4] = [Status::Draft, Status::Published, Status::Deprecated, Status::Disabled];
 
-    /// Returns the spelling on the wire and in the store.
+    /// Returns the name used in JSON and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Status::Draft => "draft",
@@ -38,19 +38,19 @@ impl Status {
         }
     }
 
-    /// Reads [`Status::as_str`].
+    /// Parses the name that [`Status::as_str`] returns.
     pub fn parse(text: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
-/// Where a tool came from, in the order in which a bare name is looked up.
+/// The source of a tool, in the order in which a name without bundle is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// Compiled in.
     #[serde(rename = "built-in")]
     BuiltIn,
-    /// Made by a user, through a file or the API.
+    /// Created by a user, through a file or the API.
     #[serde(rename = "user")]
     User,
     /// Installed with a toolset.
@@ -62,10 +62,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// Every source, in the order of the look-up.
+    /// Every source, in resolution order.
     pub const ALL: [Source; 4] = [Source::BuiltIn, Source::User, Source::Toolset, Source::Mcp];
 
-    /// Returns the spelling on the wire and in the store.
+    /// Returns the name used in JSON and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Source::BuiltIn => "built-in",
@@ -75,13 +75,13 @@ impl Source {
         }
     }
 
-    /// Reads [`Source::as_str`].
+    /// Parses the name that [`Source::as_str`] returns.
     pub fn parse(text: &str) -> Option<Source> {
         Source::ALL.into_iter().find(|source| source.as_str() == text)
     }
 }
 
-/// The bucket in which people look for a tool: derived, never stored.
+/// The category of a tool in listings; derived, never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolType {
@@ -96,7 +96,7 @@ pub enum ToolType {
 }
 
 impl ToolType {
-    /// Returns the spelling on the wire.
+    /// Returns the name used in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             ToolType::BuiltIn => "built_in",
@@ -106,7 +106,7 @@ impl ToolType {
         }
     }
 
-    /// Reads [`ToolType::as_str`].
+    /// Parses the name that [`ToolType::as_str`] returns.
     pub fn parse(text: &str) -> Option<ToolType> {
         [ToolType::BuiltIn, ToolType::Mcp, ToolType::Artifact, ToolType::Custom]
             .into_iter()
@@ -114,56 +114,56 @@ impl ToolType {
     }
 }
 
-/// How often and when a tool was called.
+/// The usage of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// How many calls.
+    /// The number of calls.
     pub call_count: u64,
-    /// When the last one was.
+    /// The time of the last call.
     pub last_called_at: Option<Timestamp>,
 }
 
 /// A stored tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its identity.
+    /// The id.
     pub id: ToolId,
-    /// Who owns it.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Which bundle holds it.
+    /// The bundle that contains it.
     pub bundle_id: BundleId,
     /// The slug of that bundle.
     pub bundle: BundleSlug,
     /// The newest definition.
     pub spec: Arc<ToolSpec>,
-    /// The number of the newest revision, counted from 1.
+    /// The number of the newest revision, from 1.
     pub revision: u32,
-    /// The definition that production runs, with its revision number.
+    /// The published revision number and its definition.
     pub published: Option<(u32, Arc<ToolSpec>)>,
-    /// Where in its life it is.
+    /// The status.
     pub status: Status,
-    /// Its own switch.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// Whether it is compiled in: then only `enabled` changes.
+    /// Whether it is compiled in; only `enabled` can change then.
     pub built_in: bool,
-    /// Why it cannot run, where its file does not parse any more.
+    /// Why it cannot run, if its file became invalid.
     pub fault: Option<String>,
-    /// Where it came from.
+    /// The source.
     pub source: Source,
     /// Its file, relative to the home folder.
     pub path: Option<String>,
-    /// Its use at the time of reading.
+    /// The usage at the time of reading.
     pub usage: Usage,
-    /// When it was first stored.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When its definition last changed; switching does not move it.
+    /// When its definition last changed; changing `enabled` does not count.
     pub modified_at: Timestamp,
     /// When it was first published.
     pub published_at: Option<Timestamp>,
 }
 
 impl Tool {
-    /// Returns the bucket in which people look for it.
+    /// Returns its category in listings.
     pub fn tool_type(&self) -> ToolType {
         match self.spec.implementation {
             _ if self.built_in => ToolType::BuiltIn,
@@ -173,12 +173,12 @@ impl Tool {
         }
     }
 
-    /// Returns which executor runs it.
+    /// Returns the kind of its implementation.
     pub fn kind(&self) -> Kind {
         self.spec.implementation.kind()
     }
 
-    /// Returns the folder of its file, which is its bundle's, relative to the home folder.
+    /// Returns the folder of its file, relative to the home folder.
     pub fn folder(&self) -> Option<&str> {
         self.path.as_deref()?.rsplit_once('/').map(|(folder, _)| folder)
     }
@@ -189,14 +189,14 @@ impl Tool {
     }
 }
 
-/// One immutable state of a definition.
+/// One immutable revision of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Revision {
-    /// Its number, counted from 1.
+    /// The number, from 1.
     pub number: u32,
-    /// The hash of its content.
+    /// The content hash.
     pub hash: String,
-    /// Its content.
+    /// The definition.
     pub spec: Arc<ToolSpec>,
     /// When it was stored.
     pub created_at: Timestamp,

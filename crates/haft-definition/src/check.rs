@@ -1,7 +1,7 @@
-//! What makes a definition wrong or doubtful, whatever dialect it came from and whatever runs it.
+//! Checks of definitions that do not depend on the dialect or the executor.
 //!
-//! A dialect says whether a text has the right form; this says whether the definition makes sense.
-//! Templates, functions and servers are checked by those who know them.
+//! Dialects check the form of a text, this module checks the content of the definition. Functions and servers are
+//! checked by their executors.
 
 mod http;
 mod scripts;
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::http::names_user;
-pub use self::values::UNFITTING_VALUE;
+pub use self::http::has_userinfo;
+pub use self::values::INVALID_SCHEMA_VALUE;
 use haft_core::duration;
 use haft_core::implementation::{AgentCall, Implementation, Mcp, Notation};
 use haft_core::problem::{Problem, excerpt};
@@ -23,29 +23,29 @@ use haft_core::schema::Schema;
 use haft_core::spec::{RateLimit, ToolSpec};
 use haft_template::{Scope, Template, is_variable};
 
-/// The most bytes of a definition, as canonical JSON.
+/// The maximum size of a definition as canonical JSON, in bytes.
 pub const MAX_SPEC: usize = 1024 * 1024;
-/// The most bytes of a description.
+/// The maximum size of a description, in bytes.
 pub const MAX_DESCRIPTION: usize = 8 * 1024;
-/// The most characters of a display name, a category or a tag.
-pub const MAX_WORDS: usize = 128;
-/// The most tags or renderers.
+/// The maximum length of a display name, category or tag, in characters.
+pub const MAX_LABEL: usize = 128;
+/// The maximum number of tags, and of renderers.
 pub const MAX_ENTRIES: usize = 32;
-/// The most requests of one `http` tool.
+/// The maximum number of requests of one `http` tool.
 pub const MAX_STEPS: usize = 20;
-/// The longest time that one call may take.
+/// The maximum time limit of one call.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(1);
-/// The most bytes that one call may send or return: all of them are in memory, and in the record.
+/// The maximum size of a request or response, in bytes: it is held in memory and recorded.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// The most further attempts after a failed one.
+/// The maximum number of retries.
 pub const MAX_RETRIES: u32 = 10;
 
-/// What is wrong with a definition, and what is doubtful.
+/// The errors and warnings of a definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Why it cannot be stored.
+    /// Errors, with which it cannot be stored.
     pub errors: Vec<Problem>,
-    /// What its author may want to know.
+    /// Warnings for its author.
     pub warnings: Vec<Problem>,
 }
 
@@ -59,7 +59,7 @@ impl CheckReport {
     }
 }
 
-/// Checks everything about a definition that can be known from the definition alone.
+/// Checks a definition on its own, without its environment.
 pub fn definition(spec: &ToolSpec) -> CheckReport {
     let mut checked = CheckReport::default();
     size(spec, &mut checked);
@@ -73,8 +73,8 @@ pub fn definition(spec: &ToolSpec) -> CheckReport {
     checked
 }
 
-/// Says what is wrong with how a tool runs: a part of [`definition`], for those who compile it.
-pub fn faults_of_implementation(spec: &ToolSpec) -> Vec<Problem> {
+/// Returns the errors of the implementation only: the part of [`definition`] that executors need.
+pub fn implementation_errors(spec: &ToolSpec) -> Vec<Problem> {
     let mut checked = CheckReport::default();
     implementation(spec, &mut checked);
     checked.errors
@@ -83,11 +83,7 @@ pub fn faults_of_implementation(spec: &ToolSpec) -> Vec<Problem> {
 fn size(spec: &ToolSpec, checked: &mut CheckReport) {
     let bytes = serde_json::to_vec(spec).map_or(0, |text| text.len());
     if bytes > MAX_SPEC {
-        checked.error(
-            "",
-            "too_large",
-            format!("the definition has {bytes} bytes; at most {MAX_SPEC} are allowed"),
-        );
+        checked.error("", "too_large", format!("the definition has {bytes} bytes; the limit is {MAX_SPEC}"));
     }
 }
 
@@ -104,10 +100,10 @@ fn schemas(spec: &ToolSpec, checked: &mut CheckReport) {
         checked.error(
             "input_schema.type",
             "invalid_value",
-            "arguments are always a map; the schema's `type` is `object`",
+            "must be `object`, because arguments are always an object",
         );
     }
-    // Where a schema is composed, its properties may be declared elsewhere.
+    // The properties of a composed schema may be declared in its parts.
     let composed =
         ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].iter().any(|word| input.get(word).is_some());
     for name in required(input).filter(|_| !composed) {
@@ -129,34 +125,22 @@ fn execution(spec: &ToolSpec, checked: &mut CheckReport) {
     let execution = &spec.execution;
     timeout(execution.timeout_ms, "execution.timeout_ms", checked);
     if execution.max_concurrency == 0 {
-        checked.error(
-            "execution.max_concurrency",
-            "invalid_value",
-            "is 0, so no call could ever run; use 1 or more",
-        );
+        checked.error("execution.max_concurrency", "invalid_value", "must be at least 1");
     }
     if execution.limits.max_parallel == Some(0) {
-        checked.error(
-            "execution.limits.max_parallel",
-            "invalid_value",
-            "is 0, so no call could ever run; use 1 or more",
-        );
+        checked.error("execution.limits.max_parallel", "invalid_value", "must be at least 1");
     }
     for (field, bytes) in [
         ("execution.limits.max_request_bytes", execution.limits.max_request_bytes),
         ("execution.limits.max_response_bytes", execution.limits.max_response_bytes),
     ] {
         if bytes > MAX_BYTES {
-            checked.error(field, "invalid_value", format!("is {bytes}; at most {MAX_BYTES} are allowed"));
+            checked.error(field, "invalid_value", format!("is {bytes}; the limit is {MAX_BYTES}"));
         }
     }
     if let Some(retry) = &execution.retry {
         if retry.attempts > MAX_RETRIES {
-            checked.error(
-                "execution.retry.attempts",
-                "invalid_value",
-                format!("at most {MAX_RETRIES} are allowed"),
-            );
+            checked.error("execution.retry.attempts", "invalid_value", format!("the limit is {MAX_RETRIES}"));
         }
         timeout(Some(retry.backoff_ms.max(1)), "execution.retry.backoff_ms", checked);
     }
@@ -165,43 +149,39 @@ fn execution(spec: &ToolSpec, checked: &mut CheckReport) {
     }
 }
 
-/// Says what is wrong with a rate.
+/// Checks a rate limit.
 pub fn rate_limit(limit: &RateLimit) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut error = |field, message: String| problems.push(Problem::new(field, "invalid_value", message));
     if limit.calls == 0 {
-        error("execution.rate_limit.calls", "is 0, so no call could ever run; use 1 or more".to_owned());
+        error("execution.rate_limit.calls", "must be at least 1".to_owned());
     }
     match limit.period() {
         Ok(per) if per.is_zero() => {
-            error("execution.rate_limit.per", "is no time at all; write it like `1m`".to_owned());
+            error("execution.rate_limit.per", "must be longer than zero, such as `1m`".to_owned());
         }
         Ok(_) => {}
-        Err(fault) => error("execution.rate_limit.per", fault.to_string()),
+        Err(invalid) => error("execution.rate_limit.per", invalid.to_string()),
     }
     problems
 }
 
-/// An image is a word on the command line of a container engine: it must not look like an option.
+/// Checks the image, which is an argument on the command line of a container engine and must not look like an option.
 fn image(spec: &ToolSpec, checked: &mut CheckReport) {
     let Some(image) = &spec.image else { return };
-    if !is_image(image) {
+    if !is_image_name(image) {
         let shown = excerpt(image, 60);
         let message =
-            format!("`{shown}` is not the name of a container image; write it like `python:3.13-slim`");
+            format!("invalid container image `{shown}`; expected a name such as `python:3.13-slim`");
         checked.error("image", "invalid_value", message);
     }
     if !spec.sandbox {
-        checked.error(
-            "image",
-            "conflicting_fields",
-            "a tool in a container sees nothing of the host; set `sandbox: true`",
-        );
+        checked.error("image", "conflicting_fields", "requires `sandbox: true`");
     }
 }
 
-/// Tells whether a text can name a container image.
-pub fn is_image(text: &str) -> bool {
+/// Returns whether a text is a valid name of a container image.
+pub fn is_image_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     text.len() <= 256 && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
@@ -209,17 +189,17 @@ pub fn is_image(text: &str) -> bool {
 fn variables(env: &BTreeMap<String, String>, checked: &mut CheckReport) {
     for name in env.keys().filter(|name| !is_variable(name)) {
         let field = format!("implementation.env.{}", excerpt(name, 60));
-        checked.error(field, "invalid_value", "is not the name of an environment variable");
+        checked.error(field, "invalid_value", "invalid name of an environment variable");
     }
 }
 
 fn timeout(millis: Option<u64>, field: &str, checked: &mut CheckReport) {
     let Some(millis) = millis else { return };
     if millis == 0 {
-        checked.error(field, "invalid_value", "is no time at all; leave it out for the default");
+        checked.error(field, "invalid_value", "must be longer than zero; remove it to use the default");
     } else if Duration::from_millis(millis) > MAX_TIMEOUT {
-        let most = duration::format(MAX_TIMEOUT);
-        checked.error(field, "invalid_value", format!("at most {most} are allowed"));
+        let limit = duration::format(MAX_TIMEOUT);
+        checked.error(field, "invalid_value", format!("the limit is {limit}"));
     }
 }
 
@@ -240,12 +220,12 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
         Implementation::Wasm(wasm) => {
             if wasm.file.is_none() == wasm.base64.is_none() {
                 let both = if wasm.file.is_some() { ", not both" } else { "" };
-                let message = format!("give the module as `file` or as `base64`{both}");
+                let message = format!("set `file` or `base64`{both}");
                 checked.error("implementation.file", "missing_field", message);
             }
             variables(&wasm.env, checked);
             for (name, text) in &wasm.env {
-                let parsed = Template::parse(Notation::Braces, text, &Scope::of(&spec.input_schema));
+                let parsed = Template::parse(Notation::Braces, text, &Scope::from_schema(&spec.input_schema));
                 checked.errors.extend(
                     parsed
                         .err()
@@ -255,9 +235,8 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             go_templates(spec, checked);
         }
         Implementation::Exec(exec) => {
-            named(&exec.command, "command", checked);
             variables(&exec.env, checked);
-            scripts::command(spec, exec, checked);
+            scripts::exec(spec, exec, checked);
         }
         Implementation::FileRead(file) => {
             named(&file.path, "path", checked);
@@ -269,7 +248,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
                 checked.error(
                     "implementation.mode",
                     "invalid_value",
-                    "are no permission bits; write them like `0644`",
+                    "invalid permission bits; expected a value such as `0644`",
                 );
             }
             go_templates(spec, checked);
@@ -289,7 +268,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
                 checked.error(
                     "input_schema.required",
                     "missing_field",
-                    "a retrieval tool takes a required `query`",
+                    "a retrieval tool needs a required argument `query`",
                 );
             }
         }
@@ -309,10 +288,10 @@ fn mcp(mcp: &Mcp, checked: &mut CheckReport) {
         (None, None) => checked.error(
             "implementation.server_url",
             "missing_field",
-            "name the MCP server by `server_url`, or by the `server` of the configuration",
+            "set `server_url`, or `server` to the name of a configured MCP server",
         ),
-        (_, Some(url)) if !http::is_web(url) => {
-            checked.error("implementation.server_url", "invalid_url", http::NOT_WEB);
+        (_, Some(url)) if !http::is_http_url(url) => {
+            checked.error("implementation.server_url", "invalid_url", http::EXPECTED_URL);
         }
         _ => {}
     }
@@ -323,12 +302,12 @@ fn agent(call: &AgentCall, checked: &mut CheckReport) {
         checked.error(
             "implementation.target_agent_slug",
             "missing_field",
-            "name the agent by `target_agent_slug` or `target_agent_id`",
+            "set `target_agent_slug` or `target_agent_id`",
         );
     }
 }
 
-/// `{{.name}}` is how Go spells it; here the dot is wrong, and a common slip.
+/// Reports `{{.name}}`, the notation of Go templates, which is a common mistake.
 fn go_templates(spec: &ToolSpec, checked: &mut CheckReport) {
     fn walk(value: &Value, path: &str, checked: &mut CheckReport) {
         match value {

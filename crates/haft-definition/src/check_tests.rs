@@ -43,20 +43,20 @@ fn requests_are_checked() {
     }))), @r"
 ! implementation.url [invalid_url] expected a URL that starts with `http://` or `https://`
 ! implementation.method [invalid_value] is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS
-! implementation.headers.Host [invalid_header] is set by the connection itself; leave it out
-! implementation.headers.Ok [invalid_header] the value of a header is one line
-! implementation.headers.X Bad [invalid_header] is not the name of a header: letters, digits and `-`
-! implementation.headers.ok [duplicate_name] is given twice; case does not matter
-! implementation.success_codes[1] [invalid_value] 99 is no status code; they go from 100 to 599
-! implementation.success_codes[2] [invalid_value] 600 is no status code; they go from 100 to 599
-! implementation.steps[1].name [duplicate_name] `a` is the name of an earlier step
+! implementation.headers.Host [invalid_header] is set by the HTTP client; remove it
+! implementation.headers.Ok [invalid_header] the header value contains a line break
+! implementation.headers.X Bad [invalid_header] invalid header name; use letters, digits and `-`
+! implementation.headers.ok [duplicate_name] duplicate header; names are case-insensitive
+! implementation.success_codes[1] [invalid_value] invalid status code 99; expected 100 to 599
+! implementation.success_codes[2] [invalid_value] invalid status code 600; expected 100 to 599
+! implementation.steps[1].name [duplicate_name] duplicate step name `a`
 ! implementation.steps[1].url [invalid_url] expected a URL that starts with `http://` or `https://`
-! implementation.timeout_ms [invalid_value] is no time at all; leave it out for the default
+! implementation.timeout_ms [invalid_value] must be longer than zero; remove it to use the default
 ");
 }
 
 #[test]
-fn names_that_the_request_does_not_have_are_doubtful() {
+fn unused_names_are_warned_about() {
     assert_eq!(
         findings(http(json!({
             "url": "https://a.example/${path}",
@@ -67,13 +67,13 @@ fn names_that_the_request_does_not_have_are_doubtful() {
             "text_styles": { "ids": "comma", "path": "dot", "other": "comma" },
             "allow_reserved": ["q", "field", "r"],
         }))),
-        "? implementation.text_styles.other [without_use] neither the URL nor a header has an argument of this name\n\
-         ? implementation.allow_reserved[2] [without_use] neither `query` nor the form has the name `r`"
+        "? implementation.text_styles.other [without_use] has no effect: neither the URL nor a header uses this argument\n\
+         ? implementation.allow_reserved[2] [without_use] has no effect: neither `query` nor the form has a field `r`"
     );
 }
 
 #[test]
-fn a_required_text_that_is_null_is_one_fault() {
+fn a_required_string_that_is_null_is_one_error() {
     let definition = http(json!({ "url": "https://a.example", "auth": { "type": "bearer", "token": null } }));
     let faults = read_value(definition, &Defaults::default()).unwrap_err();
     let told: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
@@ -81,8 +81,8 @@ fn a_required_text_that_is_null_is_one_fault() {
 }
 
 #[test]
-fn a_url_names_no_user() {
-    let users = "! implementation.url [invalid_url] names a user before the host; use `auth` with `type: basic`, \
+fn urls_with_user_names_are_rejected() {
+    let users = "! implementation.url [invalid_url] contains a user name; use `auth` with `type: basic`, \
                  `username` and `password`";
     for (url, expected) in [
         ("http://u:p@example.com/", users),
@@ -115,12 +115,12 @@ fn auth_is_checked() {
         ),
         (
             json!({ "type": "oauth2", "token_url": "https://u:p@x.example", "client_id": "c" }),
-            "! implementation.auth.token_url [invalid_url] names a user before the host; use `client_id` and \
+            "! implementation.auth.token_url [invalid_url] contains a user name; use `client_id` and \
              `client_secret`",
         ),
         (
             json!({ "type": "api_key", "name": "a b", "value": "v" }),
-            "! implementation.auth.name [invalid_header] is not the name of a header: letters, digits and `-`",
+            "! implementation.auth.name [invalid_header] invalid header name; use letters, digits and `-`",
         ),
         (json!({ "type": "api_key", "name": "a b", "value": "v", "in": "query" }), ""),
         (
@@ -134,7 +134,7 @@ fn auth_is_checked() {
 }
 
 #[test]
-fn every_kind_names_what_it_lacks() {
+fn missing_fields_of_every_kind_are_reported() {
     for (implementation, expected) in [
         (json!({ "type": "function", "function": " " }), "implementation.function"),
         (json!({ "type": "script", "runtime": "bash", "body": "" }), "implementation.body"),
@@ -162,7 +162,7 @@ fn every_kind_names_what_it_lacks() {
 }
 
 #[test]
-fn vague_names_and_descriptions_are_questioned() {
+fn vague_names_and_descriptions_are_warned_about() {
     let check = |name: &str, description: &str| {
         let definition = json!({ "name": name, "description": description,
             "implementation": { "type": "function", "function": "f" } });
@@ -188,7 +188,7 @@ fn vague_names_and_descriptions_are_questioned() {
 }
 
 #[test]
-fn bounds_hold() {
+fn limits_are_enforced() {
     let mut spec =
         read_value(http(json!({ "url": "https://a.example" })), &Defaults::default()).unwrap().spec;
     spec.description = "d".repeat(MAX_DESCRIPTION + 1);
@@ -200,15 +200,15 @@ fn bounds_hold() {
     spec.execution.rate_limit = Some(haft_core::spec::RateLimit { calls: 0, per: "often".to_owned() });
     spec.execution.retry = Some(haft_core::spec::Retry { attempts: 11, backoff_ms: 0 });
     insta::assert_snapshot!(definition_findings(&spec).join("\n"), @r"
-! description [too_large] has 8193 bytes; at most 8192 are allowed
-! display_name [too_large] has 129 characters; at most 128 are allowed
-! category [invalid_value] contains a control character; it is one line of text
-! tags [too_large] has 33 entries; at most 32 are allowed
-! execution.timeout_ms [invalid_value] at most 1h are allowed
-! execution.max_concurrency [invalid_value] is 0, so no call could ever run; use 1 or more
-! execution.retry.attempts [invalid_value] at most 10 are allowed
-! execution.rate_limit.calls [invalid_value] is 0, so no call could ever run; use 1 or more
-! execution.rate_limit.per [invalid_value] `often` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
+! description [too_large] has 8193 bytes; the limit is 8192
+! display_name [too_large] has 129 characters; the limit is 128
+! category [invalid_value] contains a control character; expected a single line of text
+! tags [too_large] has 33 entries; the limit is 32
+! execution.timeout_ms [invalid_value] the limit is 1h
+! execution.max_concurrency [invalid_value] must be at least 1
+! execution.retry.attempts [invalid_value] the limit is 10
+! execution.rate_limit.calls [invalid_value] must be at least 1
+! execution.rate_limit.per [invalid_value] invalid duration `often`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
 ");
 
     let mut headers = BTreeMap::new();
@@ -225,11 +225,11 @@ fn required_arguments_are_declared() {
         json!({ "type": "object", "properties": { "a": {} }, "required": ["a", "b"] });
     insta::assert_snapshot!(findings(definition.clone()), @r"! input_schema.required [undeclared_argument] `b` is required but not declared in `properties`");
     definition["input_schema"] = json!({ "type": "array" });
-    insta::assert_snapshot!(findings(definition), @r"! input_schema.type [invalid_value] arguments are always a map; the schema's `type` is `object`");
+    insta::assert_snapshot!(findings(definition), @r"! input_schema.type [invalid_value] must be `object`, because arguments are always an object");
 }
 
 #[test]
-fn the_dot_of_go_is_noticed() {
+fn go_template_notation_is_reported() {
     let definition = json!({
         "name": "weather-report", "description": "Current weather for a city", "params": [],
         "implementation": { "type": "http", "method": "POST", "url": "https://a.example/{{.city}}",
@@ -253,18 +253,24 @@ fn commands_and_scripts_are_compiled() {
     };
     let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
     assert_eq!(exec("set -o pipefail; curl -s '{{city}}' | jq ."), "");
-    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` is not supported in a command template that has values; write a script");
+    insta::assert_snapshot!(exec("ls; eval {{city}}"), @r"! implementation.command [invalid_template] at character 5: `eval` may evaluate values as shell code; run the program directly, or use a script tool");
     insta::assert_snapshot!(exec("echo {{.city}}"), @r"! implementation.command [invalid_template] at character 6: write `{{city}}` instead of `{{.city}}`");
-    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] `${API_KEY}` stands in single quotes, where the shell does not fill it in; use double quotes");
+    insta::assert_snapshot!(exec("curl -H 'Key: ${API_KEY}' {{city}}"), @r"? implementation.command [secret_in_single_quotes] the shell does not expand `${API_KEY}` in single quotes; use double quotes");
+    let argv = |argv: serde_json::Value| check(json!({ "type": "exec", "argv": argv, "stdin": "{{city}}" }));
+    assert_eq!(argv(json!(["git", "log", "--", "{{city}}"])), "");
+    insta::assert_snapshot!(argv(json!(["{{city}}", "${API_KEY}"])), @r"
+! implementation.argv[0] [invalid_template] the program name has to be literal; make one tool per program
+! implementation.argv[1] [secret_in_argv] arguments are visible in the process list, so `${API_KEY}` is not allowed here; set it in `env`, or use `stdin`
+");
     let script = |body: &str| check(json!({ "type": "script", "runtime": "python", "body": body }));
     insta::assert_snapshot!(script("t = \"${city}\"; u = ${city}"), @r#"
 ! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"
-? input_schema.properties.PATH [reserved_argument] `PATH` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name
+? input_schema.properties.PATH [reserved_argument] `PATH` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it
 "#);
 }
 
 #[test]
-fn values_of_a_schema_have_to_fit_it() {
+fn default_and_enum_values_must_match_the_schema() {
     insta::assert_snapshot!(findings(json!({
         "name": "weather-report", "description": "Current weather for a city",
         "input_schema": {
@@ -280,8 +286,8 @@ fn values_of_a_schema_have_to_fit_it() {
         },
         "implementation": {"type": "function", "function": "weather"},
     })), @r#"
-    ? input_schema.properties.days.default [unfitting_value] the default does not fit the argument's own schema: 9 is greater than the maximum of 7
-    ? input_schema.properties.unit.default [unfitting_value] the default does not fit the argument's own schema: "K" is not one of "C" or "F"
-    ? input_schema.properties.size.enum [unfitting_value] a listed value does not fit the argument's own schema: "two" is not of type "integer"
+    ? input_schema.properties.days.default [unfitting_value] the default does not match the argument's schema: 9 is greater than the maximum of 7
+    ? input_schema.properties.unit.default [unfitting_value] the default does not match the argument's schema: "K" is not one of "C" or "F"
+    ? input_schema.properties.size.enum [unfitting_value] an `enum` value does not match the argument's schema: expected an integer, got "two"
     "#);
 }

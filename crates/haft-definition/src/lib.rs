@@ -1,10 +1,12 @@
 //! Reading and writing tool definitions.
 //!
 //! Every input form becomes one [`ToolSpec`](haft_core::spec::ToolSpec) here, and every output form is written from one. No
-//! I/O: callers pass text and receive values.
+//! I/O except in [`folder`], which reads and watches definition files: everywhere else callers pass text and receive
+//! values.
 
 pub mod check;
 pub mod dialect;
 pub mod export;
+pub mod folder;
 pub mod mcp_import;
 pub mod openapi;

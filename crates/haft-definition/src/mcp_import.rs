@@ -1,85 +1,84 @@
-//! Turns the tools that an MCP server lists into definitions.
-
-mod normalize_schema;
+//! Converts the tools of an MCP server to definitions.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use self::normalize_schema::normalize_schema;
 use crate::export::distinct_name;
 use haft_core::implementation::{Implementation, Mcp};
 use haft_core::mcp::{ListedTool, MAX_TOOLS, McpServer};
 use haft_core::name::ToolName;
 use haft_core::problem::{Problem, excerpt};
 use haft_core::schema::Schema;
+use haft_core::schema::normalize::normalize;
+use haft_core::schema::walk::includes_type;
 use haft_core::spec::{ToolSpec, empty_schema};
 
-/// The tag of tools of which their server says that they change nothing.
+/// The tag of tools that their server marks as read-only.
 pub const READ_ONLY: &str = "read-only";
-/// The most characters that are taken of a description.
+/// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 10_000;
 
-/// One tool that was taken.
+/// An imported tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedTool {
     /// The definition.
     pub spec: ToolSpec,
-    /// The digest of what the server listed.
+    /// The digest of the listed tool.
     pub digest: String,
 }
 
-/// What became of a list.
+/// The result of importing the tools of a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct McpImport {
-    /// What was taken, in the server's order.
+    /// The imported tools, in the order of the server.
     pub tools: Vec<ImportedTool>,
-    /// What was not, by the name that the server gave, and why.
+    /// The rejected tools, by name, with the reason.
     pub refused: Vec<(String, Problem)>,
 }
 
-/// Makes definitions of what a server lists. What is wrong with one of them does not keep the others out.
+/// Converts the tools of a server. An invalid tool does not affect the others.
 pub fn import(server: &McpServer, listed: &[ListedTool]) -> McpImport {
-    let mut made = McpImport::default();
-    let mut there: HashSet<&str> = HashSet::new();
+    let mut import = McpImport::default();
+    let mut seen: HashSet<&str> = HashSet::new();
     let mut names: HashSet<ToolName> = HashSet::new();
     for tool in listed {
         let mut refuse = |code: &str, message: String| {
-            made.refused.push((excerpt(&tool.name, 100), Problem::new("name", code, message)));
+            import.refused.push((excerpt(&tool.name, 100), Problem::new("name", code, message)));
         };
-        if made.tools.len() >= MAX_TOOLS {
-            refuse("too_many", format!("a server may have at most {MAX_TOOLS} tools"));
+        if import.tools.len() >= MAX_TOOLS {
+            refuse("too_many", format!("the server lists more than {MAX_TOOLS} tools, which is the limit"));
             break;
         }
-        if !there.insert(&tool.name) {
-            refuse("duplicate", "the server lists another tool of this name before it".to_owned());
+        if !seen.insert(&tool.name) {
+            refuse("duplicate", "duplicate name: the server lists another tool with this name".to_owned());
             continue;
         }
         let name = match name(&server.prefix, &tool.name, &names) {
             Ok(name) => name,
             Err(problem) => {
-                made.refused.push((excerpt(&tool.name, 100), problem));
+                import.refused.push((excerpt(&tool.name, 100), problem));
                 continue;
             }
         };
         match spec(server, tool, name.clone()) {
             Ok(spec) => {
                 names.insert(name);
-                made.tools.push(ImportedTool { spec, digest: tool.digest() });
+                import.tools.push(ImportedTool { spec, digest: tool.digest() });
             }
-            Err(problem) => made.refused.push((excerpt(&tool.name, 100), problem)),
+            Err(problem) => import.refused.push((excerpt(&tool.name, 100), problem)),
         }
     }
-    made
+    import
 }
 
-/// Makes a legal name: as the server spells it where that is one, else what can be kept of it and a hash.
+/// Returns a valid name: the name on the server if it is valid, otherwise a similar name with a hash.
 fn name(prefix: &str, listed: &str, taken: &HashSet<ToolName>) -> Result<ToolName, Problem> {
-    let wanted = if prefix.is_empty() { listed.to_owned() } else { format!("{prefix}_{listed}") };
-    let plain = ToolName::new(&wanted).ok().filter(|name| !taken.contains(name));
+    let full_name = if prefix.is_empty() { listed.to_owned() } else { format!("{prefix}_{listed}") };
+    let plain = ToolName::new(&full_name).ok().filter(|name| !taken.contains(name));
     match plain {
         Some(name) => Ok(name),
-        None => ToolName::new(&distinct_name(&wanted, listed))
+        None => ToolName::new(&distinct_name(&full_name, listed))
             .map_err(|error| Problem::new("name", "invalid_name", error.to_string())),
     }
 }
@@ -87,20 +86,17 @@ fn name(prefix: &str, listed: &str, taken: &HashSet<ToolName>) -> Result<ToolNam
 fn spec(server: &McpServer, tool: &ListedTool, name: ToolName) -> Result<ToolSpec, Problem> {
     let mcp = Mcp { server: Some(server.id.to_string()), tool_name: tool.name.clone(), ..Mcp::default() };
     let mut spec = ToolSpec::new(name, Implementation::Mcp(mcp));
-    spec.description = shown(&tool.description);
+    spec.description = sanitize(&tool.description);
     if let Some(title) = tool.title.as_deref().filter(|title| !title.trim().is_empty()) {
         spec.display_name = excerpt(title, 200);
     }
     spec.policy = server.policy;
     spec.input_schema = schema("input_schema", &tool.input_schema)?;
-    let is_map =
-        |kind: &Value| kind == "object" || kind.as_array().is_some_and(|all| all.contains(&"object".into()));
-    if !spec.input_schema.get("type").is_none_or(is_map) {
-        let message =
-            "arguments are always a map, so no call could fit; the schema's `type` has to be `object`";
+    let kind = spec.input_schema.get("type");
+    if kind.is_some() && !includes_type(kind, "object") {
+        let message = "must be `object`, because arguments are always an object";
         return Err(Problem::new("input_schema.type", "invalid_value", message));
     }
-    // A server may return what its own schema forbids; the arguments are ours to check, the value is checked too.
     if let Some(output) = &tool.output_schema {
         spec.output_schema = schema("output_schema", output)?;
     }
@@ -116,11 +112,11 @@ fn schema(field: &str, schema: &Value) -> Result<Value, Problem> {
         Value::Object(_) => match Schema::compile(field, schema) {
             Ok(_) => Ok(schema.clone()),
             Err(mut problems) => {
-                let softer = normalize_schema(schema);
-                if Schema::compile(field, &softer).is_ok() {
-                    return Ok(softer);
+                let normalized = normalize(schema);
+                if Schema::compile(field, &normalized).is_ok() {
+                    return Ok(normalized);
                 }
-                let unknown = || Problem::new(field, "invalid_schema", "it is not a JSON Schema");
+                let unknown = || Problem::new(field, "invalid_schema", "invalid JSON Schema");
                 Err(problems.pop().unwrap_or_else(unknown))
             }
         },
@@ -128,8 +124,8 @@ fn schema(field: &str, schema: &Value) -> Result<Value, Problem> {
     }
 }
 
-/// What a stranger wrote is shown as text: bounded, and without characters that hide or reorder others.
-fn shown(text: &str) -> String {
+/// Sanitizes a foreign text: truncates it and removes characters that hide or reorder others.
+fn sanitize(text: &str) -> String {
     let hides = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -168,7 +164,10 @@ mod tests {
             names("", &[listed("read_file"), listed("a/b"), listed("a b"), listed("read_file")]);
         assert_eq!(kept[0], "read_file");
         assert!(kept[1].starts_with("a_b_") && kept[2].starts_with("a_b_") && kept[1] != kept[2], "{kept:?}");
-        assert_eq!(refused, ["read_file: `name`: the server lists another tool of this name before it"]);
+        assert_eq!(
+            refused,
+            ["read_file: `name`: duplicate name: the server lists another tool with this name"]
+        );
         assert_eq!(names("fs", &[listed("read")]).0, ["fs_read"]);
         let long = "x".repeat(300);
         assert_eq!(names("", &[listed(&long)]).0[0].len(), 64);

@@ -1,4 +1,4 @@
-//! One argument of the model: a parameter, its doc comment, and its `#[arg(…)]`.
+//! An argument of the tool: a parameter with its doc comment and its `#[arg(…)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,18 +10,19 @@ use syn::{
 };
 
 use crate::docs;
-use crate::faults::Faults;
+use crate::errors::Errors;
 use crate::number::{self, Number};
 use crate::options::{key, literal};
 use crate::types;
 
-const KNOWN: &str = "known are: default = value, range = 1..=50, one_of(\"a\", \"b\"), rename = \"…\"";
+const OPTIONS: &str =
+    "expected one of: default = value, range = 1..=50, one_of(\"a\", \"b\"), rename = \"…\"";
 
-/// What a call says by name.
+/// An argument that a call passes by name.
 pub(crate) struct Argument {
     pub(crate) name: LitStr,
     ty: Type,
-    /// Whether the function borrows what was read.
+    /// Whether the function takes a reference to the deserialized value.
     pub(crate) is_borrowed: bool,
     description: String,
     default: Option<Expr>,
@@ -30,29 +31,29 @@ pub(crate) struct Argument {
 }
 
 impl Argument {
-    /// Reads it of the parameter's name, type and attributes.
-    pub(crate) fn read(name: LitStr, ty: Type, attributes: &[Attribute], faults: &mut Faults) -> Self {
+    /// Parses a parameter's type and attributes.
+    pub(crate) fn parse(name: LitStr, ty: Type, attributes: &[Attribute], errors: &mut Errors) -> Self {
         let (ty, is_borrowed) = types::owned(&ty).map_or((ty, false), |owned| (owned, true));
-        types::check(&ty, faults);
+        types::check(&ty, errors);
         let description = docs::paragraphs(attributes).join("\n\n");
         let mut argument =
             Self { name, ty, is_borrowed, description, default: None, range: None, one_of: Vec::new() };
         let mut seen: Vec<Ident> = Vec::new();
         for attribute in attributes.iter().filter(|attribute| is_arg(attribute)) {
             let items = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
-            for item in faults.take(items).into_iter().flatten() {
-                let Some(key) = key(&item, &mut seen, KNOWN, faults) else { continue };
-                let read = argument.read_one(&key, item);
-                faults.take(read);
+            for item in errors.ok(items).into_iter().flatten() {
+                let Some(key) = key(&item, &mut seen, OPTIONS, errors) else { continue };
+                let parsed = argument.parse_option(&key, item);
+                errors.ok(parsed);
             }
         }
-        argument.check(faults);
+        argument.check(errors);
         argument
     }
 
-    fn read_one(&mut self, key: &Ident, item: Meta) -> syn::Result<()> {
+    fn parse_option(&mut self, key: &Ident, item: Meta) -> syn::Result<()> {
         match (key.to_string().as_str(), item) {
-            ("rename", item) => self.name = literal(&item, "a text: `rename = \"…\"`")?,
+            ("rename", item) => self.name = literal(&item, "a string: `rename = \"…\"`")?,
             ("default", Meta::NameValue(MetaNameValue { value, .. })) => self.default = Some(value),
             ("range", Meta::NameValue(MetaNameValue { value: Expr::Range(range), .. })) => {
                 self.range = Some(range);
@@ -61,7 +62,10 @@ impl Argument {
                 let values = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens)?;
                 self.one_of = values.into_iter().collect();
                 if self.one_of.is_empty() {
-                    return Err(syn::Error::new_spanned(key, "expected the values: `one_of(\"a\", \"b\")`"));
+                    return Err(syn::Error::new_spanned(
+                        key,
+                        "expected at least one value: `one_of(\"a\", \"b\")`",
+                    ));
                 }
             }
             (known @ ("default" | "range" | "one_of"), item) => {
@@ -73,53 +77,51 @@ impl Argument {
                 return Err(syn::Error::new_spanned(item, format!("expected {form}")));
             }
             (unknown, _) => {
-                return Err(syn::Error::new_spanned(key, format!("unknown option `{unknown}`; {KNOWN}")));
+                return Err(syn::Error::new_spanned(key, format!("unknown option `{unknown}`; {OPTIONS}")));
             }
         }
         Ok(())
     }
 
-    /// Says what cannot be meant, as far as the letters tell.
-    fn check(&self, faults: &mut Faults) {
+    /// Reports contradictions that are visible in the tokens.
+    fn check(&self, errors: &mut Errors) {
         let kind = types::last_name(types::optional(&self.ty).unwrap_or(&self.ty));
         let kind = kind.as_deref().unwrap_or_default();
         if let Some(default) = &self.default
             && types::optional(&self.ty).is_some()
         {
-            faults.at(
-                default,
-                "an argument with a default can be left out already; take the type without `Option`",
-            );
+            errors
+                .at(default, "an argument with a default is already optional; remove `Option` from its type");
         }
         if let Some(range) = &self.range {
             if matches!(kind, "String" | "str" | "bool" | "char" | "Vec" | "PathBuf") {
-                faults.at(range, format!("a range is for numbers, and this is a `{kind}`"));
+                errors.at(range, format!("`range` applies to numbers only, and this argument is a `{kind}`"));
             }
-            self.check_range(range, faults);
+            self.check_range(range, errors);
         }
         if let (Some(first), "Vec") = (self.one_of.first(), kind) {
-            let message = "`one_of` is about the whole value; for the items of a list, make them an enum that \
+            let message = "`one_of` applies to the whole value; to restrict the items of a list, use an enum that \
                            derives `Deserialize` and `JsonSchema`";
-            faults.at(first, message);
+            errors.at(first, message);
         }
     }
 
-    fn check_range(&self, range: &ExprRange, faults: &mut Faults) {
-        let end = |end: &Option<Box<Expr>>| end.as_deref().and_then(Number::read).map(Number::real);
+    fn check_range(&self, range: &ExprRange, errors: &mut Errors) {
+        let end = |end: &Option<Box<Expr>>| end.as_deref().and_then(Number::parse).map(Number::to_f64);
         let (start, stop) = (end(&range.start), end(&range.end));
         if range.start.is_none() && range.end.is_none() {
-            faults.at(range, "the range has no end on either side; write it like `1..=50`");
+            errors.at(range, "a range needs at least one bound, such as `1..=50`");
         }
         if let (Some(start), Some(stop)) = (start, stop)
             && (start > stop || (start >= stop && matches!(range.limits, RangeLimits::HalfOpen(_))))
         {
-            faults.at(range, "no number is in this range; the smaller end comes first");
+            errors.at(range, "the range is empty; write the lower bound first, such as `1..=50`");
             return;
         }
         let Some((expression, value)) = self
             .default
             .as_ref()
-            .and_then(|default| Number::read(default).map(|number| (default, number.real())))
+            .and_then(|default| Number::parse(default).map(|number| (default, number.to_f64())))
         else {
             return;
         };
@@ -128,19 +130,19 @@ impl Argument {
             RangeLimits::Closed(_) => value > stop,
         });
         if above || start.is_some_and(|start| value < start) {
-            faults.at(expression, "the default is not in the range");
+            errors.at(expression, "the default is outside the range");
         }
     }
 
-    /// Returns the expression that reads it of what a call has given.
-    pub(crate) fn reading(&self, given: &Ident) -> TokenStream {
+    /// Returns the expression that deserializes the argument of a call.
+    pub(crate) fn getter(&self, args: &Ident) -> TokenStream {
         let Self { name, ty, .. } = self;
-        let reading = self.default_value().map(|default| quote!(get_or::<#ty>(#name, || #default)));
-        let reading = reading.unwrap_or_else(|| quote!(get::<#ty>(#name)));
-        quote_spanned!(inside(ty)=> #given.#reading?)
+        let getter = self.default_value().map(|default| quote!(get_or::<#ty>(#name, || #default)));
+        let getter = getter.unwrap_or_else(|| quote!(get::<#ty>(#name)));
+        quote_spanned!(inside(ty)=> #args.#getter?)
     }
 
-    /// Returns the statement that adds it to the properties of the schema.
+    /// Returns the statement that adds the argument to the properties of the schema.
     pub(crate) fn property(&self, properties: &Ident, private: &TokenStream) -> TokenStream {
         let Self { name, ty, description, .. } = self;
         let description = (!description.is_empty()).then(|| quote!(.keyword("description", #description)));
@@ -151,8 +153,8 @@ impl Argument {
         let range = self.range_keywords();
         let default = self.default_value().map(|default| {
             quote_spanned!(inside(ty)=> .default_value({
-                let sample = #private::Sample::<#ty>(#default);
-                (&sample).value()
+                let default = #private::DefaultValue::<#ty>(#default);
+                (&default).to_json()
             }))
         });
         quote_spanned! {inside(ty)=>
@@ -176,11 +178,11 @@ impl Argument {
         quote!(#minimum #maximum)
     }
 
-    /// Returns the default as a value of the parameter's type.
+    /// Returns the default as an expression of the parameter's type.
     fn default_value(&self) -> Option<TokenStream> {
         let default = self.default.as_ref()?;
         Some(match default {
-            // Whatever holds a text can be made of one; `&str` is its own.
+            // `Into` covers `String`, `&str` and other types that hold a string.
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
                 quote_spanned!(inside(text)=> ::core::convert::Into::into(#text))
             }
@@ -189,12 +191,12 @@ impl Argument {
     }
 }
 
-/// Tells whether an attribute is ours.
+/// Returns whether an attribute is `#[arg]`.
 pub(crate) fn is_arg(attribute: &Attribute) -> bool {
     attribute.path().is_ident("arg")
 }
 
-/// Returns the place of some tokens, for code that the macro writes: errors point there, lints know better.
+/// Returns the span of some tokens for generated code: errors point there, but lints treat it as macro code.
 pub(crate) fn inside(tokens: &impl Spanned) -> Span {
     tokens.span().resolved_at(Span::mixed_site())
 }

@@ -1,8 +1,8 @@
-//! Doc comments as text.
+//! Extracts the text of doc comments.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Returns the paragraphs of a doc comment, the lines of each joined.
+/// Returns the paragraphs of a doc comment, each joined into one line.
 pub(crate) fn paragraphs(attributes: &[Attribute]) -> Vec<String> {
     let mut paragraphs = Vec::new();
     let mut current = String::new();
@@ -20,7 +20,7 @@ pub(crate) fn paragraphs(attributes: &[Attribute]) -> Vec<String> {
     paragraphs
 }
 
-/// Tells whether an attribute is part of a doc comment.
+/// Returns whether an attribute is part of a doc comment.
 pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     text(attribute).is_some()
 }
@@ -36,14 +36,14 @@ fn text(attribute: &Attribute) -> Option<String> {
 }
 
 fn lines(text: &str) -> Vec<String> {
-    // A block comment is one text, with the stars of its lines still there.
+    // A block comment is one string in which each line may start with `*`.
     let is_block = text.contains('\n');
     let clean = |line: &str| {
         let line = line.trim();
         let line = if is_block { line.strip_prefix('*').unwrap_or(line).trim() } else { line };
         line.to_owned()
     };
-    // An empty line of a comment is an empty text, which has no lines of its own.
+    // `str::lines` returns nothing for the empty string, but an empty line separates paragraphs.
     if text.is_empty() { vec![String::new()] } else { text.lines().map(clean).collect() }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_joined_and_paragraphs_kept_apart() {
+    fn lines_are_joined_into_paragraphs() {
         let item: syn::ItemFn = parse_quote! {
             /// Finds pages
             /// on the web.
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn block_comments_are_read_too() {
+    fn block_comments() {
         let item: syn::ItemFn =
             syn::parse_str("/**\n * Finds pages\n * on the web.\n *\n * More.\n */ fn f() {}").unwrap();
         assert_eq!(paragraphs(&item.attrs), ["Finds pages on the web.", "More."]);
     }
 
     #[test]
-    fn nothing_to_read_is_no_paragraph() {
+    fn empty_comments_have_no_paragraphs() {
         let item: syn::ItemFn = parse_quote! {
             ///
             #[doc(hidden)]

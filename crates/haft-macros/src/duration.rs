@@ -1,16 +1,16 @@
-//! Durations in the spelling of definitions: `500ms`, `30s`, `1m30s`. They are read when the program is compiled.
+//! Parses durations at compile time, in the syntax of definitions: `500ms`, `30s`, `1m30s`.
 
 use std::time::Duration;
 
 use syn::{LitStr, Result};
 
-/// The longest time that a tool may take, as in definitions.
-const MAX_LENGTH: Duration = Duration::from_hours(1);
+/// The maximum timeout of a tool, as in definitions.
+const MAX_DURATION: Duration = Duration::from_hours(1);
 
-/// Reads a duration.
-pub(crate) fn read(literal: &LitStr) -> Result<Duration> {
+/// Parses a duration literal.
+pub(crate) fn from_literal(literal: &LitStr) -> Result<Duration> {
     parse(&literal.value()).ok_or_else(|| {
-        let message = "not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`, up to `1h`";
+        let message = "invalid duration; use a form such as `500ms`, `30s`, `5m` or `1m30s`, at most `1h`";
         syn::Error::new_spanned(literal, message)
     })
 }
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Option<Duration> {
             _ => return None,
         };
         let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
-        total = total.checked_add(part).filter(|sum| *sum <= MAX_LENGTH)?;
+        total = total.checked_add(part).filter(|sum| *sum <= MAX_DURATION)?;
         rest = next;
     }
     Some(total)

@@ -1,13 +1,13 @@
-//! The attribute `#[tool]` of haft: reads a function's signature and writes the tool beside it.
+//! The attribute `#[tool]` of haft, which generates a tool from the signature of a function.
 //!
-//! The crate knows nothing of haft but the paths of what the written code calls (`haft::__private`). Its guide is at
-//! `haft::tool`.
+//! This crate does not depend on haft; it only knows the paths that the generated code uses (`haft::__private`). The
+//! guide is at `haft::tool`.
 
 mod argument;
 mod docs;
 mod duration;
+mod errors;
 mod expand;
-mod faults;
 mod name;
 mod number;
 mod options;
@@ -16,7 +16,7 @@ mod types;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a function. See `haft::tool`.
+/// Turns a function into a tool. See `haft::tool`.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(options.into(), &item.into()).into()

@@ -10,18 +10,18 @@ use syn::spanned::Spanned as _;
 use syn::{Expr, ExprLit, Lit, LitInt, LitStr, Meta, MetaList, MetaNameValue, Path, Token};
 
 use crate::duration;
-use crate::faults::Faults;
+use crate::errors::Errors;
 
-const KNOWN: &str = "known are: name = \"…\", description = \"…\", pure, timeout = \"30s\", \
-                     retry(attempts = 3, backoff = \"1s\"), max_parallel = 4, elevated, crate = path";
+const OPTIONS: &str = "expected one of: name = \"…\", description = \"…\", pure, timeout = \"30s\", \
+                       retry(attempts = 3, backoff = \"1s\"), max_parallel = 4, elevated, crate = path";
 
-/// The first wait before a repetition where none is said, as in definitions.
+/// The default delay before the first retry, as in definitions.
 const DEFAULT_BACKOFF: Duration = Duration::from_millis(200);
 
-/// The most further attempts after a failed one, as in definitions.
+/// The maximum number of retries, as in definitions.
 const MAX_RETRIES: u32 = 10;
 
-/// What was said besides the function.
+/// The parsed options.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
@@ -35,55 +35,55 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads what stands in the parentheses.
-    pub(crate) fn read(tokens: TokenStream, faults: &mut Faults) -> Self {
+    /// Parses the tokens in the parentheses.
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut options = Self::default();
         let items = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens);
         let mut seen: Vec<Ident> = Vec::new();
-        for item in faults.take(items).into_iter().flatten() {
-            let Some(key) = key(&item, &mut seen, KNOWN, faults) else { continue };
-            let read = options.read_one(&key, &item);
-            faults.take(read);
+        for item in errors.ok(items).into_iter().flatten() {
+            let Some(key) = key(&item, &mut seen, OPTIONS, errors) else { continue };
+            let parsed = options.parse_option(&key, &item);
+            errors.ok(parsed);
         }
         options
     }
 
-    fn read_one(&mut self, key: &Ident, item: &Meta) -> syn::Result<()> {
+    fn parse_option(&mut self, key: &Ident, item: &Meta) -> syn::Result<()> {
         match key.to_string().as_str() {
-            "name" => self.name = Some(literal(item, "a text: `name = \"…\"`")?),
-            "description" => self.description = Some(said(item)?),
+            "name" => self.name = Some(literal(item, "a string: `name = \"…\"`")?),
+            "description" => self.description = Some(description(item)?),
             "pure" => self.is_pure = flag(item)?,
             "elevated" => self.is_elevated = flag(item)?,
             "timeout" => {
                 let text: LitStr = literal(item, "a duration: `timeout = \"30s\"`")?;
-                let time = duration::read(&text)?;
+                let time = duration::from_literal(&text)?;
                 if time.is_zero() {
                     return Err(syn::Error::new_spanned(
                         text,
-                        "is no time at all; leave it out for the default",
+                        "the timeout must be greater than zero; omit it for the default",
                     ));
                 }
                 self.timeout = Some(time);
             }
             "retry" => self.retry = Some(retry(item)?),
             "max_parallel" => {
-                let most: LitInt = literal(item, "a number: `max_parallel = 4`")?;
-                self.max_parallel = Some(above_zero(&most)?);
+                let max: LitInt = literal(item, "a number: `max_parallel = 4`")?;
+                self.max_parallel = Some(positive(&max)?);
             }
             "crate" => self.path = Some(path(item)?),
             unknown => {
-                return Err(syn::Error::new_spanned(key, format!("unknown option `{unknown}`; {KNOWN}")));
+                return Err(syn::Error::new_spanned(key, format!("unknown option `{unknown}`; {OPTIONS}")));
             }
         }
         Ok(())
     }
 
-    /// Returns where the written code finds haft.
+    /// Returns the path of haft in the generated code.
     pub(crate) fn haft(&self) -> TokenStream {
         self.path.as_ref().map_or_else(|| quote!(::haft), |path| quote_spanned!(path.span()=> #path))
     }
 
-    /// Returns the calls on the definition that say the rest.
+    /// Returns the calls of `ToolDef` methods that set the options.
     pub(crate) fn setters(&self) -> TokenStream {
         let pure = self.is_pure.then(|| quote!(.pure()));
         let elevated = self.is_elevated.then(|| quote!(.elevated()));
@@ -95,36 +95,36 @@ impl Options {
             let backoff = millis(backoff);
             quote!(.retry(#attempts, #backoff))
         });
-        let max_parallel = self.max_parallel.map(|most| quote!(.max_parallel(#most)));
+        let max_parallel = self.max_parallel.map(|max| quote!(.max_parallel(#max)));
         quote!(#pure #elevated #timeout #retry #max_parallel)
     }
 }
 
-/// Returns the name of an option that was not there before.
-pub(crate) fn key(item: &Meta, seen: &mut Vec<Ident>, known: &str, faults: &mut Faults) -> Option<Ident> {
+/// Returns the name of an option; reports duplicates.
+pub(crate) fn key(item: &Meta, seen: &mut Vec<Ident>, expected: &str, errors: &mut Errors) -> Option<Ident> {
     let Some(key) = item.path().get_ident() else {
-        faults.at(item.path(), format!("unknown option; {known}"));
+        errors.at(item.path(), format!("unknown option; {expected}"));
         return None;
     };
     if seen.contains(key) {
-        faults.at(key, format!("`{key}` is said twice"));
+        errors.at(key, format!("duplicate option `{key}`"));
         return None;
     }
     seen.push(key.clone());
     Some(key.clone())
 }
 
-/// Reads the literal behind `=`.
+/// Parses the literal after `=`.
 pub(crate) fn literal<L: Parse>(item: &Meta, expected: &str) -> syn::Result<L> {
     let wrong = |tokens: TokenStream| syn::Error::new_spanned(tokens, format!("expected {expected}"));
     let Meta::NameValue(MetaNameValue { value, .. }) = item else { return Err(wrong(quote!(#item))) };
     syn::parse2(quote!(#value)).map_err(|_| wrong(quote!(#value)))
 }
 
-fn said(item: &Meta) -> syn::Result<LitStr> {
-    let text: LitStr = literal(item, "a text: `description = \"…\"`")?;
+fn description(item: &Meta) -> syn::Result<LitStr> {
+    let text: LitStr = literal(item, "a string: `description = \"…\"`")?;
     if text.value().trim().is_empty() {
-        return Err(syn::Error::new_spanned(text, "the description is empty; say what the tool does"));
+        return Err(syn::Error::new_spanned(text, "the description is empty; describe what the tool does"));
     }
     Ok(text)
 }
@@ -136,7 +136,7 @@ fn flag(item: &Meta) -> syn::Result<bool> {
             value: Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }), ..
         }) => Ok(value.value),
         Meta::List(_) | Meta::NameValue(_) => {
-            Err(syn::Error::new_spanned(item, "this option has no value: its name says all"))
+            Err(syn::Error::new_spanned(item, "expected a flag without a value"))
         }
     }
 }
@@ -144,13 +144,13 @@ fn flag(item: &Meta) -> syn::Result<bool> {
 fn path(item: &Meta) -> syn::Result<Path> {
     match item {
         Meta::NameValue(MetaNameValue { value: Expr::Path(path), .. }) => Ok(path.path.clone()),
-        _ => Err(syn::Error::new_spanned(item, "expected where haft is found: `crate = my_name_of_haft`")),
+        _ => Err(syn::Error::new_spanned(item, "expected the path of haft: `crate = renamed_haft`")),
     }
 }
 
-fn above_zero(number: &LitInt) -> syn::Result<u32> {
+fn positive(number: &LitInt) -> syn::Result<u32> {
     match number.base10_parse() {
-        Ok(0) => Err(syn::Error::new_spanned(number, "expected 1 or more: with 0, no call would ever run")),
+        Ok(0) => Err(syn::Error::new_spanned(number, "`max_parallel` must be at least 1")),
         Ok(value) => Ok(value),
         Err(_) => Err(syn::Error::new_spanned(number, format!("expected a number from 1 to {}", u32::MAX))),
     }
@@ -166,11 +166,11 @@ fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
     for item in items.map_err(|_| syn::Error::new_spanned(tokens, expected))? {
         if item.path().is_ident("attempts") {
             let number: LitInt = literal(&item, "a number: `attempts = 3`")?;
-            let most = format!("at most {MAX_RETRIES} are allowed");
+            let message = format!("`attempts` must be at most {MAX_RETRIES}");
             let allowed = number.base10_parse().ok().filter(|attempts| *attempts <= MAX_RETRIES);
-            attempts = Some(allowed.ok_or_else(|| syn::Error::new_spanned(&number, most))?);
+            attempts = Some(allowed.ok_or_else(|| syn::Error::new_spanned(&number, message))?);
         } else if item.path().is_ident("backoff") {
-            backoff = duration::read(&literal(&item, "a duration: `backoff = \"1s\"`")?)?;
+            backoff = duration::from_literal(&literal(&item, "a duration: `backoff = \"1s\"`")?)?;
         } else {
             return Err(syn::Error::new_spanned(item.path(), expected));
         }
@@ -180,7 +180,7 @@ fn retry(item: &Meta) -> syn::Result<(u32, Duration)> {
 }
 
 fn millis(time: Duration) -> TokenStream {
-    // Not above an hour, so it fits.
+    // At most an hour, so the conversion cannot fail.
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     quote!(::core::time::Duration::from_millis(#millis))
 }

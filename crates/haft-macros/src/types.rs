@@ -1,4 +1,4 @@
-//! What kind of parameter a type says, and which types cannot be one.
+//! Classifies parameter types and rejects unsupported ones.
 
 use syn::spanned::Spanned as _;
 use syn::visit_mut::VisitMut;
@@ -7,16 +7,16 @@ use syn::{
     TypeSlice, parse_quote_spanned,
 };
 
-use crate::faults::Faults;
+use crate::errors::Errors;
 
-/// How the context of the call is taken.
+/// How a function takes the context of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextBy {
     Value,
     Reference,
 }
 
-/// Returns how a type takes the context, where it is the context.
+/// Returns how a parameter of this type takes the context; `None` if it is not the context.
 pub(crate) fn context(ty: &Type) -> Option<ContextBy> {
     match ty {
         Type::Reference(reference) if context(&reference.elem) == Some(ContextBy::Value) => {
@@ -41,7 +41,7 @@ pub(crate) fn optional(ty: &Type) -> Option<&Type> {
     within(ty, "Option")
 }
 
-/// Returns the last name of a type's path, such as `Vec`.
+/// Returns the last segment of a type's path, such as `Vec`.
 pub(crate) fn last_name(ty: &Type) -> Option<String> {
     match ty {
         Type::Path(path) => last(path).map(|segment| segment.ident.to_string()),
@@ -70,13 +70,13 @@ fn last(path: &TypePath) -> Option<&PathSegment> {
     path.path.segments.last()
 }
 
-/// Returns what is read of a call for a parameter of this type, where the function borrows it.
+/// Returns the owned type that is deserialized for a parameter that the function borrows.
 pub(crate) fn owned(ty: &Type) -> Option<Type> {
     let Type::Reference(TypeReference { lifetime: None, mutability: None, elem, .. }) = ty else {
         return None;
     };
     match &**elem {
-        // It is part of the call already.
+        // Borrowed from the arguments of the call.
         Type::Path(path) if path.path.is_ident("str") => None,
         Type::Slice(TypeSlice { elem, .. }) => {
             Some(parse_quote_spanned!(elem.span()=> ::std::vec::Vec<#elem>))
@@ -89,13 +89,13 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     }
 }
 
-/// Says what keeps a type from being a parameter, as far as its letters tell.
-pub(crate) fn check(ty: &Type, faults: &mut Faults) {
-    // The visitor is made for changes; the copy is thrown away.
-    Check(faults).visit_type_mut(&mut ty.clone());
+/// Reports parts of a parameter type that are not supported.
+pub(crate) fn check(ty: &Type, errors: &mut Errors) {
+    // Only the mutable visitor is enabled in syn; the copy is discarded.
+    Check(errors).visit_type_mut(&mut ty.clone());
 }
 
-struct Check<'a>(&'a mut Faults);
+struct Check<'a>(&'a mut Errors);
 
 impl VisitMut for Check<'_> {
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
@@ -108,24 +108,27 @@ impl VisitMut for Check<'_> {
             },
         };
         if reference.mutability.is_some() {
-            self.0.at(&*reference, format!("an argument is not there to be changed; {owned}"));
+            self.0.at(&*reference, format!("an argument cannot be a mutable reference; {owned}"));
         } else if matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str")) {
             syn::visit_mut::visit_type_reference_mut(self, reference);
         } else {
-            self.0.at(&*reference, format!("only a `&str` can stand inside of an argument's type; {owned}"));
+            self.0.at(
+                &*reference,
+                format!("only `&str` references are supported inside an argument type; {owned}"),
+            );
         }
     }
 
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
         if lifetime.ident != "_" {
-            let message = "an argument lives as long as its call; leave the lifetime out, or take an owned type \
-                           such as `String`";
+            let message =
+                "an argument type cannot name a lifetime; omit it, or use an owned type such as `String`";
             self.0.at(&*lifetime, message);
         }
     }
 
     fn visit_type_impl_trait_mut(&mut self, many: &mut TypeImplTrait) {
-        let message = "the schema is made of one type, and `impl …` stands for many; name the type";
+        let message = "an argument type cannot be `impl Trait`, because the schema needs a concrete type";
         self.0.at(&*many, message);
     }
 }
@@ -137,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_context_is_known_by_its_name() {
+    fn the_context_is_recognized_by_its_name() {
         for (ty, by) in [
             (parse_quote!(Context), Some(ContextBy::Value)),
             (parse_quote!(&Context), Some(ContextBy::Reference)),
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_borrowed_is_owned_by_the_call() {
+    fn references_are_deserialized_as_owned_types() {
         for (ty, read) in [
             (parse_quote!(&[u8]), Some(parse_quote!(::std::vec::Vec<u8>))),
             (parse_quote!(&Path), Some(parse_quote!(::std::path::PathBuf))),
@@ -167,24 +170,24 @@ mod tests {
 
     #[test]
     fn types_that_cannot_be_arguments() {
-        let fault = |ty: Type| {
-            let mut faults = Faults::default();
-            check(&ty, &mut faults);
-            faults.report().map(|report| report.to_string())
+        let error = |ty: Type| {
+            let mut errors = Errors::default();
+            check(&ty, &mut errors);
+            errors.report().map(|report| report.to_string())
         };
         for fine in [parse_quote!(String), parse_quote!(&str), parse_quote!(Option<Vec<&str>>)] {
-            assert_eq!(fault(fine), None);
+            assert_eq!(error(fine), None);
         }
         for (ty, part) in [
             (parse_quote!(Option<&[u8]>), "take a `Vec<…>`"),
             (parse_quote!(Option<&Path>), "take a `PathBuf`"),
             (parse_quote!(Vec<&Filter>), "take a `Filter` by value"),
-            (parse_quote!(&mut Filter), "not there to be changed"),
-            (parse_quote!(Option<&'static str>), "lives as long as its call"),
-            (parse_quote!(Vec<impl Into<String>>), "stands for many"),
+            (parse_quote!(&mut Filter), "cannot be a mutable reference"),
+            (parse_quote!(Option<&'static str>), "cannot name a lifetime"),
+            (parse_quote!(Vec<impl Into<String>>), "needs a concrete type"),
         ] {
-            let found = fault(ty).unwrap();
-            assert!(found.contains(part), "{found}");
+            let message = error(ty).unwrap();
+            assert!(message.contains(part), "{message}");
         }
     }
 }

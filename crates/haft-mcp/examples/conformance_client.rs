@@ -1,11 +1,11 @@
-//! The client that the public conformance suite of MCP starts against its own servers (`tools/conformance`).
+//! The client that the public MCP conformance suites run against their servers (`tools/conformance`).
 //!
-//! It is haft's client and nothing else: a configured server, its list, and its tools by the `mcp` executor. What is
-//! here is what a person would do: log in, and call every tool once.
+//! It uses haft's client as haft does: a configured server, its list of tools, and the `mcp` executor. The program acts
+//! as the person: it logs in and calls every tool once.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "the suite says by the environment what it wants, and shows what is printed"
+    reason = "the suite passes the scenario in the environment and shows the output"
 )]
 
 use std::collections::HashMap;
@@ -30,24 +30,24 @@ use http::{HeaderMap, Method};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-type Fault = Box<dyn Error + Send + Sync>;
+type AnyError = Box<dyn Error + Send + Sync>;
 
-/// Where people are sent back to; nobody listens there.
+/// The redirect URL; nothing listens there.
 const REDIRECT: &str = "http://127.0.0.1:18789/api/mcp-servers/oauth/callback";
-/// How often somebody would agree to the same login before they gave up.
+/// How many logins a scenario may require.
 const MAX_LOGINS: usize = 3;
 
-/// The one secret that a scenario may give, and the logins.
+/// The secret of a scenario, and the logins.
 #[derive(Default)]
-struct Memory {
+struct MemorySecrets {
     client_secret: Option<Secret>,
-    kept: Arc<Kept>,
+    logins: Arc<MemoryLogins>,
 }
 
 #[derive(Default)]
-struct Kept(Mutex<HashMap<String, Secret>>);
+struct MemoryLogins(Mutex<HashMap<String, Secret>>);
 
-impl SecretSource for Memory {
+impl SecretSource for MemorySecrets {
     fn secret<'a>(
         &'a self,
         _tenant: &'a TenantId,
@@ -57,11 +57,11 @@ impl SecretSource for Memory {
     }
 
     fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
-        Some(Arc::clone(&self.kept) as _)
+        Some(Arc::clone(&self.logins) as _)
     }
 }
 
-impl RefreshTokens for Kept {
+impl RefreshTokens for MemoryLogins {
     fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
         Box::pin(std::future::ready(Ok(found)))
@@ -77,20 +77,20 @@ impl RefreshTokens for Kept {
         _turn: i64,
         token: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<(), SecretError>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match token {
-            Some(token) => drop(kept.insert(grant.key.clone(), token.clone())),
-            None => drop(kept.remove(&grant.key)),
+            Some(token) => drop(logins.insert(grant.key.clone(), token.clone())),
+            None => drop(logins.remove(&grant.key)),
         }
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// The tools as haft takes them.
+/// The imported tools.
 #[derive(Default)]
-struct Home(Mutex<Vec<ToolSpec>>);
+struct ImportedTools(Mutex<Vec<ToolSpec>>);
 
-impl McpServerStore for Home {
+impl McpServerStore for ImportedTools {
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
@@ -100,8 +100,8 @@ impl McpServerStore for Home {
         server: &'a McpServer,
         tools: Vec<ListedTool>,
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        let taken = import(server, &tools).tools.into_iter().map(|tool| tool.spec).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+        let imported = import(server, &tools).tools.into_iter().map(|tool| tool.spec).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = imported;
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 }
@@ -111,15 +111,15 @@ struct Person {
     id: BundleSlug,
     egress: Egress,
     clients: Arc<McpClients>,
-    home: Arc<Home>,
+    tools: Arc<ImportedTools>,
     logins: usize,
 }
 
 impl Person {
-    /// Waits until the server answers, and logs in where it wants that.
-    async fn connected(&mut self) -> Result<(), Fault> {
+    /// Waits for the connection, and logs in if the server requires it.
+    async fn connected(&mut self) -> Result<(), AnyError> {
         loop {
-            let state = self.clients.state(&self.tenant, &self.id).ok_or("there is no server")?;
+            let state = self.clients.state(&self.tenant, &self.id).ok_or("server not found")?;
             match state.phase {
                 Phase::Connected => return Ok(()),
                 Phase::NeedsAuth => self.log_in().await?,
@@ -131,11 +131,11 @@ impl Person {
         }
     }
 
-    /// Opens the address, agrees, and comes back.
-    async fn log_in(&mut self) -> Result<(), Fault> {
+    /// Opens the authorization URL and follows its redirect.
+    async fn log_in(&mut self) -> Result<(), AnyError> {
         self.logins += 1;
         if self.logins > MAX_LOGINS {
-            return Err("the server wants one login after another".into());
+            return Err("too many logins".into());
         }
         let url = self.clients.begin_login(&self.tenant, &self.id, "a person", REDIRECT).await?;
         let request = OutgoingRequest {
@@ -143,10 +143,10 @@ impl Person {
             url,
             headers: HeaderMap::new(),
             body: None,
-            wanted: vec![301, 302, 303, 307],
+            accepted_statuses: vec![301, 302, 303, 307],
         };
         let page = self.egress.send(request).await.map_err(|error| format!("{error:?}"))?;
-        let back = page.headers().get("location").ok_or("the page leads nowhere")?.to_str()?;
+        let back = page.headers().get("location").ok_or("no redirect")?.to_str()?;
         let back = Url::parse(back)?;
         let get = |name: &str| {
             back.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
@@ -161,13 +161,17 @@ impl Person {
         Ok(())
     }
 
-    /// Calls a tool; a login that it wants is made, and then it is called again.
+    /// Calls a tool; if it requires a login, logs in and calls it again.
     async fn call(&mut self, tool: &ToolSpec, args: &Map<String, Value>) -> Outcome {
         loop {
             let outcome = self.call_once(tool, args).await;
             let state = self.clients.state(&self.tenant, &self.id).map(|state| state.phase);
-            let wants_more = matches!(&outcome, Err(error) if error.message.contains("log in to it again"));
-            let done = outcome.is_ok() || !(wants_more || state == Some(Phase::NeedsAuth));
+            let needs_scope = outcome
+                .as_ref()
+                .err()
+                .and_then(|error| error.details.as_deref())
+                .is_some_and(|details| details.get("required_scope").is_some());
+            let done = outcome.is_ok() || !(needs_scope || state == Some(Phase::NeedsAuth));
             if done || self.log_in().await.is_err() || self.connected().await.is_err() {
                 return outcome;
             }
@@ -181,13 +185,13 @@ impl Person {
             haft_core::outcome::CallError::internal(haft_core::problem::join(&problems))
         })?;
         let deadline = Instant::now() + Duration::from_secs(20);
-        let secrets: Arc<dyn SecretSource> = Arc::new(Memory::default());
+        let secrets: Arc<dyn SecretSource> = Arc::new(MemorySecrets::default());
         let call = CallContext::new(CallId(uuid::Uuid::now_v7()), self.tenant.clone(), deadline, secrets);
         prepared.run(&call, args).await
     }
 }
 
-/// Arguments that a schema takes.
+/// Returns arguments that match a schema.
 fn arguments(schema: &Value) -> Map<String, Value> {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let value = |schema: &Value| match schema.get("type").and_then(Value::as_str) {
@@ -201,7 +205,7 @@ fn arguments(schema: &Value) -> Map<String, Value> {
     properties.map(|(name, schema)| (name.clone(), value(schema))).collect()
 }
 
-fn server(url: &str, scenario: &str, context: &Value) -> Result<McpServer, Fault> {
+fn server(url: &str, scenario: &str, context: &Value) -> Result<McpServer, AnyError> {
     let text = |name: &str| context.get(name).and_then(Value::as_str).map(str::to_owned);
     let client_id = match scenario {
         "auth/basic-cimd" => Some("https://conformance-test.local/client-metadata.json".to_owned()),
@@ -227,8 +231,8 @@ fn server(url: &str, scenario: &str, context: &Value) -> Result<McpServer, Fault
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Fault> {
-    let url = std::env::args().next_back().ok_or("say the address of the server")?;
+async fn main() -> Result<(), AnyError> {
+    let url = std::env::args().next_back().ok_or("usage: conformance_client URL")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let context: Value = match std::env::var("MCP_CONFORMANCE_CONTEXT") {
         Ok(text) => serde_json::from_str(&text)?,
@@ -245,39 +249,41 @@ async fn main() -> Result<(), Fault> {
         read_only: Vec::new(),
         image: None,
     })?;
-    let home = Arc::<Home>::default();
+    let imported = Arc::<ImportedTools>::default();
     let client_secret =
         ["client_secret", "private_key_pem"].into_iter().find_map(|name| context.get(name)?.as_str());
-    let secrets =
-        Memory { client_secret: client_secret.map(|text| Secret::new(text.to_owned())), ..Memory::default() };
+    let secrets = MemorySecrets {
+        client_secret: client_secret.map(|text| Secret::new(text.to_owned())),
+        ..MemorySecrets::default()
+    };
     let clients = Arc::new(McpClients::new(ClientParts {
         sandbox,
         egress: egress.clone(),
         secrets: Arc::new(secrets),
-        home: Arc::clone(&home) as _,
+        store: Arc::clone(&imported) as _,
     }));
     let server = server(&url, &scenario, &context)?;
     let (tenant, id) = (server.tenant.clone(), server.id.clone());
     clients.set(server);
-    let mut person = Person { tenant, id, egress, clients, home, logins: 0 };
+    let mut person = Person { tenant, id, egress, clients, tools: imported, logins: 0 };
     person.connected().await?;
-    let tools = person.home.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let wanted = context.get("toolCalls").and_then(Value::as_array);
+    let tools = person.tools.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let requested = context.get("toolCalls").and_then(Value::as_array);
     for tool in &tools {
-        let asked = wanted.iter().copied().flatten();
-        let mut asked: Vec<_> = asked
+        let calls = requested.iter().copied().flatten();
+        let mut calls: Vec<_> = calls
             .filter(|call| call.get("name").and_then(Value::as_str) == Some(tool.name.as_str()))
             .filter_map(|call| call.get("arguments")?.as_object().cloned())
             .collect();
         if tool.name.as_str() == "json_schema_echo" {
-            // It wants the schema of the other tool, as it was taken.
+            // Expects the schema of the other tool as imported.
             let other = tools.iter().find(|other| other.name != tool.name);
             let schema = other.map(|other| other.input_schema.clone());
-            asked.push(Map::from_iter([("schema".to_owned(), schema.unwrap_or_default())]));
-        } else if wanted.is_none() {
-            asked.push(arguments(&tool.input_schema));
+            calls.push(Map::from_iter([("schema".to_owned(), schema.unwrap_or_default())]));
+        } else if requested.is_none() {
+            calls.push(arguments(&tool.input_schema));
         }
-        for args in asked {
+        for args in calls {
             let outcome = person.call(tool, &args).await;
             eprintln!("{}: {outcome:?}", tool.name);
         }

@@ -1,10 +1,9 @@
-//! Values that are made of MCP's content blocks: what haft serves as blocks, and what it must not take for them.
+//! Recognizes values that are MCP content blocks.
 
 use rmcp::model::ContentBlock;
 use serde_json::Value;
 
-/// Reads a value that is made of content blocks: one, or a list of nothing else. So a tool returns an image or a
-/// file as MCP spells it: `{"type": "image", "data": "…", "mimeType": "image/png"}`.
+/// Reads a value that is a content block or a list of content blocks. A tool returns an image or a file like this: `{"type": "image", "data": "…", "mimeType": "image/png"}`.
 pub(crate) fn blocks(value: &Value) -> Option<Vec<ContentBlock>> {
     let one = std::slice::from_ref(value);
     let items = match value {
@@ -16,17 +15,17 @@ pub(crate) fn blocks(value: &Value) -> Option<Vec<ContentBlock>> {
 }
 
 fn block(value: &Value) -> Option<ContentBlock> {
-    // A word in `type` alone is no reason: many values have one.
+    // A `type` alone is not enough: many values have one.
     let has = |key: &str| value.get(key).is_some_and(Value::is_string);
-    let whole = match value.get("type")?.as_str()? {
-        "text" => has("text") && value.as_object()?.keys().all(|key| KEYS.contains(&key.as_str())),
+    let is_block = match value.get("type")?.as_str()? {
+        "text" => has("text") && value.as_object()?.keys().all(|key| TEXT_KEYS.contains(&key.as_str())),
         "image" | "audio" => has("data") && has("mimeType"),
         "resource" => value.get("resource").and_then(|r| r.get("uri")).is_some_and(Value::is_string),
         "resource_link" => has("uri") && has("name"),
         _ => false,
     };
-    if whole { serde_json::from_value(value.clone()).ok() } else { None }
+    if is_block { serde_json::from_value(value.clone()).ok() } else { None }
 }
 
-/// What a text block may have.
-const KEYS: [&str; 4] = ["type", "text", "annotations", "_meta"];
+/// The keys of a text block.
+const TEXT_KEYS: [&str; 4] = ["type", "text", "annotations", "_meta"];

@@ -1,6 +1,6 @@
-//! MCP for haft: its tools served to any MCP client, and the tools of any MCP server called by it.
+//! MCP for haft: serves haft's tools to MCP clients, and calls the tools of MCP servers.
 //!
-//! The only crate that knows rmcp. Every call runs through the one pipeline of haft-runtime.
+//! The only crate that depends on rmcp. Every call runs through the pipeline of haft-runtime.
 
 mod blocks;
 pub mod client;

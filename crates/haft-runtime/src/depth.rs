@@ -1,47 +1,48 @@
-//! How many calls stand within one another on a thread: a tool that calls itself must not use up the stack, which would
-//! end the whole program.
+//! The depth of nested calls on a thread. Without a limit, a tool that calls itself would overflow the stack and abort
+//! the whole program.
 
 use std::cell::Cell;
 
 use haft_core::outcome::{CallError, ErrorCode};
 
-/// How many calls may stand within one another. In a build that is not optimised a level takes 48 KB of stack, and 61 KB
-/// with seven layers around it: together half of the 2 MiB that threads have, which leaves the other half to the tools.
+/// The maximum depth of nested calls. An unoptimised build uses 48 KB of stack per level, and 61 KB with seven layers:
+/// together half of the 2 MiB that threads have, which leaves the other half to the tools.
 pub(crate) const MAX_DEPTH: u32 = 16;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Returns how many calls are at work around this place.
+/// Returns the depth of the call that runs on this thread.
 pub(crate) fn current() -> u32 {
     DEPTH.get()
 }
 
-/// Refuses a call of what has this name where too many are at work around it.
-pub(crate) fn check(name: &str) -> Result<(), CallError> {
+/// Rejects a call of this tool if the depth limit is reached.
+pub(crate) fn check(tool: &str) -> Result<(), CallError> {
     if current() < MAX_DEPTH {
         return Ok(());
     }
     let message = format!(
-        "`{name}` was not run: {MAX_DEPTH} calls stand within one another already, which is the most; a tool that calls \
-         itself, directly or by way of others, has to come to an end"
+        "call depth limit ({MAX_DEPTH}) exceeded: `{tool}` was not run; check whether the tools call each other in a loop"
     );
     Err(CallError::new(ErrorCode::TooDeep, message))
 }
 
-/// Says how deep the work is that is done until the guard is dropped. Only while it is polled: between two polls the
-/// thread does other things.
-#[must_use = "it holds until it is dropped"]
-pub(crate) fn at(depth: u32) -> At {
-    At(DEPTH.replace(depth))
+/// Sets the depth of this thread until the guard is dropped. It holds for one poll only: between two polls the thread
+/// runs other tasks.
+#[must_use = "the depth holds until the guard is dropped"]
+pub(crate) fn enter(depth: u32) -> DepthGuard {
+    DepthGuard { outer: DEPTH.replace(depth) }
 }
 
-/// Brings back the earlier depth when it is dropped.
-pub(crate) struct At(u32);
+/// Restores the outer depth when dropped.
+pub(crate) struct DepthGuard {
+    outer: u32,
+}
 
-impl Drop for At {
+impl Drop for DepthGuard {
     fn drop(&mut self) {
-        DEPTH.set(self.0);
+        DEPTH.set(self.outer);
     }
 }

@@ -1,29 +1,34 @@
-//! The `exec` executor: command templates, confined.
+//! The `exec` executor: runs a program with arguments, or a bash command, in the sandbox.
 //!
-//! No value is ever part of the text that the shell reads: values travel as variables.
+//! No value is part of the text that a shell reads: in a command, values travel in environment variables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use haft_core::BoxFuture;
 use haft_core::executor::{CallContext, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::outcome::{CallError, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
-use haft_template::{CommandTemplate, Scope, Values};
+use haft_sandbox::Input;
+use haft_template::{ExecInvocation, ExecTemplate, Scope, Values};
 use serde_json::{Map, Value};
 
-use crate::process::{Environment, Job, Processes, Reading, STOPS_WITHIN, check_size, required};
+use crate::process::{BashSource, Environment, Job, Processes, STOP_GRACE, check_size, required};
 
-/// Runs command templates.
+/// The maximum number of texts of a command with conditions whose syntax is checked.
+const MAX_CHECKED_SCRIPTS: usize = 8;
+
+/// Runs `exec` tools.
 pub struct ExecExecutor {
     processes: Processes,
 }
 
 impl ExecExecutor {
-    /// Makes the executor of commands.
+    /// Makes an executor that starts its programs as `processes`.
     pub fn new(processes: Processes) -> Self {
         Self { processes }
     }
@@ -36,15 +41,20 @@ impl Executor for ExecExecutor {
 
     fn examine<'a>(&'a self, spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(async move {
-            match &spec.implementation {
-                // What a template becomes is looked at where it is compiled.
-                Implementation::Exec(exec) if !exec.command.contains("{{") => {
-                    let (text, field) = (exec.command.as_str(), "implementation.command");
-                    let reading = Reading { text, field, what: "command", image: None };
-                    self.processes.examine_bash(&reading).await
+            let Implementation::Exec(exec) = &spec.implementation else { return Vec::new() };
+            // Errors of the templates are reported where the definition is checked.
+            let Ok(template) = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema)) else {
+                return Vec::new();
+            };
+            for text in template.scripts().take(MAX_CHECKED_SCRIPTS) {
+                let source =
+                    BashSource { text, field: "implementation.command", what: "command", image: None };
+                let problems = self.processes.examine_bash(&source).await;
+                if !problems.is_empty() {
+                    return problems;
                 }
-                _ => Vec::new(),
             }
+            Vec::new()
         })
     }
 
@@ -56,18 +66,18 @@ impl Executor for ExecExecutor {
         let Implementation::Exec(exec) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `exec`")]);
         };
-        let template = CommandTemplate::compile(&exec.command, &exec.env, &Scope::of(&spec.input_schema))?;
-        Ok(Arc::new(Ready { spec: Arc::clone(spec), template, processes: self.processes.clone() }))
+        let template = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema))?;
+        Ok(Arc::new(PreparedExec { spec: Arc::clone(spec), template, processes: self.processes.clone() }))
     }
 }
 
-struct Ready {
+struct PreparedExec {
     spec: Arc<ToolSpec>,
-    template: CommandTemplate,
+    template: ExecTemplate,
     processes: Processes,
 }
 
-impl Ready {
+impl PreparedExec {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let mut secrets = BTreeMap::new();
         for secret in self.template.secrets() {
@@ -77,21 +87,32 @@ impl Ready {
         }
         let values =
             Values { args, steps: &Map::new(), secrets: &secrets, version: self.spec.version.as_str() };
-        let command = self.template.render(&values).map_err(CallError::from)?;
+        let ExecInvocation { argv, env, stdin } = self.template.render(&values).map_err(CallError::from)?;
         let place = self.processes.place(&self.spec)?;
         let mut environment = Environment::new(&self.processes.settings().path, &place);
-        check_size(&self.spec, command.env.iter().map(|(_, value)| value.expose().len()).sum())?;
-        for (name, value) in &command.env {
+        let texts = env.iter().map(|(_, value)| value).chain(&stdin);
+        let arguments = if self.template.is_argv() { argv.iter().map(String::len).sum() } else { 0 };
+        check_size(&self.spec, texts.map(|text| text.expose().len()).sum::<usize>() + arguments)?;
+        for (name, value) in &env {
             environment.add(name, value.expose())?;
         }
-        let command_line = ["bash", "--noprofile", "--norc", "-c", command.script].map(Into::into).to_vec();
-        let env = environment.variables;
-        let job = Job { spec: &self.spec, place, command_line, env, files: Vec::new(), missing: Vec::new() };
-        self.processes.run(call, job).await
+        let input = match stdin {
+            Some(text) => Input::Bytes(Bytes::from(text.expose().to_owned())),
+            None => Input::Empty,
+        };
+        let job = Job {
+            spec: &self.spec,
+            place,
+            command_line: argv.into_iter().map(Into::into).collect(),
+            env: environment.variables,
+            files: Vec::new(),
+            missing: Vec::new(),
+        };
+        self.processes.run_with_input(call, job, input).await
     }
 }
 
-impl Prepared for Ready {
+impl Prepared for PreparedExec {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
@@ -101,6 +122,6 @@ impl Prepared for Ready {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }

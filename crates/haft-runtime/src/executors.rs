@@ -1,4 +1,4 @@
-//! Which executors this program has.
+//! The executors of a program.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ impl Executors {
         self
     }
 
-    /// Tells, cheaply, whether a tool could run: its kind is known, and what it names is there.
+    /// Checks, without compiling, that the kind of a tool is supported and that what it names exists.
     pub fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
         self.executor(spec)?.available(spec)
     }
 
-    /// Looks at what takes more than a moment; a kind without an executor has nothing to say.
+    /// Makes the checks that take longer, such as the syntax of scripts.
     pub async fn examine(&self, spec: &ToolSpec) -> Vec<Problem> {
         match self.executor(spec) {
             Ok(executor) => executor.examine(spec).await,
@@ -35,7 +35,7 @@ impl Executors {
         }
     }
 
-    /// Compiles a tool whose bundle has this folder, relative to the home folder.
+    /// Compiles a tool; `folder` is that of its bundle, relative to the home folder.
     pub fn prepare(
         &self,
         spec: &Arc<ToolSpec>,
@@ -49,8 +49,11 @@ impl Executors {
         self.by_kind.get(&kind).ok_or_else(|| {
             let mut known: Vec<_> = self.by_kind.keys().map(|kind| format!("`{}`", kind.as_str())).collect();
             known.sort();
-            let message =
-                format!("this program has no executor for `{}`; it runs {}", kind.as_str(), known.join(", "));
+            let message = format!(
+                "no executor for `{}` in this program; supported: {}",
+                kind.as_str(),
+                known.join(", ")
+            );
             Problem::new("implementation.type", "no_executor", message)
         })
     }

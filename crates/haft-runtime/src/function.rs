@@ -20,11 +20,11 @@ use crate::depth;
 /// The arguments of a call.
 pub type Args = Map<String, Value>;
 
-/// How many blocking functions run at once. One that hangs keeps its place, so that it cannot use up the
-/// threads that everything else in the program needs.
-static PLACES: Semaphore = Semaphore::const_new(64);
+/// Limits how many blocking functions run at once. One that hangs keeps its permit, so hanging functions cannot use up
+/// the threads that the rest of the program needs.
+static BLOCKING_PERMITS: Semaphore = Semaphore::const_new(64);
 
-/// The functions that definitions may name. Only what is registered can run. Clones share what is registered.
+/// The functions that definitions may name; only registered functions can run. Clones share the same set.
 #[derive(Clone, Default)]
 pub struct Functions {
     by_name: Arc<RwLock<HashMap<String, Arc<dyn Prepared>>>>,
@@ -38,11 +38,11 @@ impl Functions {
         F: Fn(Args) -> R + Send + Sync + 'static,
         R: Future<Output = Outcome> + Send + 'static,
     {
-        self.insert(name, Arc::new(Plain(function)));
+        self.insert(name, Arc::new(AsyncFunction(function)));
         self
     }
 
-    /// Registers a function that may block; it runs on threads of its own.
+    /// Registers a function that may block; it runs on the blocking threads.
     #[must_use]
     pub fn with_blocking<F>(self, name: &str, function: F) -> Self
     where
@@ -52,17 +52,17 @@ impl Functions {
         self
     }
 
-    /// Registers what runs by itself; returns what had the name before.
+    /// Registers a prepared function; returns the one that had the name before.
     pub fn insert(&self, name: &str, function: Arc<dyn Prepared>) -> Option<Arc<dyn Prepared>> {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), function)
     }
 
-    /// Returns what a name runs.
+    /// Returns the function with this name.
     pub fn get(&self, name: &str) -> Option<Arc<dyn Prepared>> {
         self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Registers everything of another set whose name is free here: what a program brings wins.
+    /// Registers the functions of another set whose names are free here.
     pub fn fill_from(&self, other: &Functions) {
         let other = other.by_name.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut own = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +71,7 @@ impl Functions {
         }
     }
 
-    /// Forgets a function. A tool that is compiled already keeps it.
+    /// Removes a function. Tools that are already compiled keep it.
     pub fn remove(&self, name: &str) {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
@@ -81,13 +81,13 @@ impl Functions {
             return Err(Problem::new("implementation.type", "wrong_type", "expected `function`"));
         };
         self.get(&function.function).ok_or_else(|| {
-            let message = format!("no function `{}` is registered in this program", function.function);
+            let message = format!("function `{}` is not registered in this program", function.function);
             Problem::new("implementation.function", "unknown_function", message)
         })
     }
 }
 
-/// Makes something that runs of a function that may block.
+/// Prepares a function that may block.
 pub fn blocking<F>(function: F) -> Arc<dyn Prepared>
 where
     F: Fn(&CallContext, Args) -> Outcome + Send + Sync + 'static,
@@ -101,7 +101,7 @@ pub struct FunctionExecutor {
 }
 
 impl FunctionExecutor {
-    /// Makes the executor of these functions.
+    /// Creates the executor of these functions.
     pub fn new(functions: Functions) -> Self {
         Self { functions }
     }
@@ -135,16 +135,16 @@ impl Executor for FunctionExecutor {
     }
 }
 
-/// Returns what the schema says an argument is where a call does not have it.
+/// Returns the default values that the schema declares for arguments.
 pub fn defaults(spec: &ToolSpec) -> Args {
     let with_default = |(name, property): (&str, &Value)| {
         let value = property.get("default").filter(|value| !value.is_null())?;
         Some((name.to_owned(), value.clone()))
     };
-    schema::declared(&spec.input_schema).into_iter().filter_map(with_default).collect()
+    schema::declared_properties(&spec.input_schema).into_iter().filter_map(with_default).collect()
 }
 
-/// A function whose missing arguments are what the schema says.
+/// A function whose missing arguments get the defaults of the schema.
 struct WithDefaults {
     function: Arc<dyn Prepared>,
     defaults: Args,
@@ -163,10 +163,10 @@ impl Prepared for WithDefaults {
     }
 }
 
-/// An async function that knows nothing of its call.
-struct Plain<F>(F);
+/// An async function without access to its call.
+struct AsyncFunction<F>(F);
 
-impl<F, R> Prepared for Plain<F>
+impl<F, R> Prepared for AsyncFunction<F>
 where
     F: Fn(Args) -> R + Send + Sync,
     R: Future<Output = Outcome> + Send + 'static,
@@ -190,32 +190,28 @@ where
 }
 
 async fn run_blocking(work: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
-    let place = PLACES.acquire().await.map_err(|error| CallError::internal(error.to_string()))?;
+    let permit = BLOCKING_PERMITS.acquire().await.map_err(|error| CallError::internal(error.to_string()))?;
     let depth = depth::current();
     let work = move || {
-        let _place = place;
-        // A function that waits here for another call is as deep as its own.
-        let _at = depth::at(depth);
+        let _permit = permit;
+        // Calls that the function makes on this thread are nested in its own call.
+        let _depth = depth::enter(depth);
         work()
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
-        Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
+        Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is shutting down")),
     }
 }
 
-/// Polls what may panic: that is an outcome.
-pub(crate) fn guarded(poll: impl FnOnce() -> Poll<Outcome>) -> Poll<Outcome> {
-    let mut polled = Poll::Pending;
-    // Entered from within: what comes back through `catch_unwind` is moved about.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| polled = poll())) {
-        polled = Poll::Ready(Err(panicked(payload.as_ref())));
-    }
-    polled
+/// Polls a future; a panic becomes an outcome.
+pub(crate) fn catch_panic(poll: impl FnOnce() -> Poll<Outcome>) -> Poll<Outcome> {
+    catch_unwind(AssertUnwindSafe(poll))
+        .unwrap_or_else(|payload| Poll::Ready(Err(panicked(payload.as_ref()))))
 }
 
-/// Turns a panic to an outcome: the operator reads its message, the model only that it happened.
+/// Turns a panic into an error: the operator sees its message, the model only that it happened.
 pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> CallError {
     let text = payload
         .downcast_ref::<&str>()

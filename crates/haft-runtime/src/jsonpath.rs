@@ -1,8 +1,8 @@
-//! `JSONPath` (RFC 9535) with a bound on its work.
+//! `JSONPath` (RFC 9535) with a limit on its work.
 //!
-//! The library parses and applies single selectors. The walk itself is done here, because the library keeps the
-//! whole way to every match as text: a hostile answer with long keys would make that many gigabytes. For the
-//! same reason, what filters may contain is restricted.
+//! The library parses paths and applies single selectors. The walk itself is done here, because the library stores the
+//! path to every match as text: a hostile response with long keys would take gigabytes. For the same reason, filters
+//! are restricted.
 
 use haft_core::problem::excerpt;
 use jsonpath_rust::parser::model::{
@@ -12,23 +12,23 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// How often a path may search all depths.
+/// The maximum number of `..` in a path.
 const MAX_DESCENTS: usize = 2;
 
-/// How many values one search may touch.
+/// The maximum number of values that one search visits.
 const BUDGET: usize = 2_000_000;
 
-/// How many bytes of text count as one value more.
+/// How many bytes of text count as one more value.
 const BYTES_PER_VALUE: usize = 64;
 
-/// How much more a filter costs than a look at a value.
+/// The cost of a filter per value.
 const FILTER_COST: usize = 20;
 
-/// The longest path; the parser is recursive.
-const MAX_LENGTH: usize = 1000;
+/// The maximum length of a path in bytes, because the parser is recursive.
+const MAX_PATH_BYTES: usize = 1000;
 
-/// What the parser says, without the names of its rules.
-fn in_words(error: &impl ToString) -> String {
+/// Returns the message of the parser without the names of its rules.
+fn parser_message(error: &impl ToString) -> String {
     one_line(&error.to_string()).replace("EOI", "the end").replace("segment", "`.name` or `[…]`")
 }
 
@@ -42,7 +42,7 @@ pub struct JsonPath {
 struct Step {
     /// Whether it starts from all depths.
     descend: bool,
-    /// Its selectors, each a query of its own, with what a look at one child costs.
+    /// The selectors as separate queries, each with its cost per child.
     selectors: Vec<(JpQuery, usize)>,
 }
 
@@ -51,19 +51,20 @@ struct Step {
 pub struct PathBudgetExceeded;
 
 impl JsonPath {
-    /// Compiles a path; says in words what is wrong with it.
+    /// Compiles a path; the error is a message for people.
     pub fn compile(text: &str) -> Result<Self, String> {
-        if text.len() > MAX_LENGTH {
-            return Err(format!("the path is longer than {MAX_LENGTH} bytes"));
+        if text.len() > MAX_PATH_BYTES {
+            return Err(format!("the path exceeds the limit of {MAX_PATH_BYTES} bytes"));
         }
         if !text.starts_with('$') {
-            return Err("not a JSONPath: it begins with `$`, as in `$.items[0].id`".to_owned());
+            return Err("invalid JSONPath: must start with `$`, as in `$.items[0].id`".to_owned());
         }
-        let query = parse_json_path(text).map_err(|error| format!("not a JSONPath: {}", in_words(&error)))?;
+        let query =
+            parse_json_path(text).map_err(|error| format!("invalid JSONPath: {}", parser_message(&error)))?;
         let descents =
             query.segments.iter().filter(|segment| matches!(segment, Segment::Descendant(_))).count();
         if descents > MAX_DESCENTS {
-            return Err(format!("more than {MAX_DESCENTS} times `..` in one JSONPath"));
+            return Err(format!("a JSONPath may contain `..` at most {MAX_DESCENTS} times"));
         }
         if !query.segments.iter().flat_map(selectors).all(is_bounded) {
             return Err(
@@ -94,7 +95,7 @@ impl JsonPath {
             }
             nodes = walk.select(&step.selectors, &nodes)?;
         }
-        // Matches may lie inside one another; what the caller copies has to be bounded as well.
+        // Matches may be nested; what the caller copies must be limited as well.
         if nodes.len() > 1 {
             nodes.iter().try_for_each(|node| walk.weigh(node))?;
         }
@@ -138,7 +139,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Collects a container and all containers inside it; the parser of answers bounds the depth.
+    /// Collects a container and all containers inside it; the JSON parser limits the depth.
     fn descend<'v>(&mut self, node: &'v Value, out: &mut Vec<&'v Value>) -> Result<(), PathBudgetExceeded> {
         self.spend(1)?;
         match node {
@@ -189,7 +190,7 @@ impl Walk {
     }
 }
 
-/// Tells whether the work of a selector grows only with the children that it looks at.
+/// Returns whether the cost of a selector depends only on the children that it visits.
 fn is_bounded(selector: &Selector) -> bool {
     match selector {
         Selector::Filter(filter) => filter_is_bounded(filter),
@@ -217,7 +218,7 @@ fn filter_is_bounded(filter: &Filter) -> bool {
 fn test_is_bounded(test: &Test) -> bool {
     match test {
         Test::RelQuery(segments) => wildcards(segments).is_some_and(|count| count <= 1),
-        // Selectors are applied to one value at a time, which is then not the root of the answer.
+        // Selectors are applied to one value at a time, which is not the root of the document.
         Test::AbsQuery(_) => false,
         Test::Function(function) => function_is_bounded(function),
     }
@@ -239,7 +240,7 @@ fn function_is_bounded(function: &TestFunction) -> bool {
     }
 }
 
-/// Counts the segments that may match more than once; `None` where one is not supported in a filter.
+/// Counts the segments that may match more than once; `None` if one is not supported in a filter.
 fn wildcards(segments: &[Segment]) -> Option<usize> {
     segments.iter().try_fold(0, |count, segment| match segment {
         Segment::Selector(Selector::Name(_) | Selector::Index(_)) => Some(count),
@@ -248,14 +249,14 @@ fn wildcards(segments: &[Segment]) -> Option<usize> {
     })
 }
 
-/// Takes position and reason out of the parser's drawing of several lines.
-fn one_line(drawing: &str) -> String {
-    let column = drawing.split_once("--> 1:").and_then(|(_, rest)| rest.lines().next());
-    match (column, drawing.rsplit_once("= ")) {
+/// Returns position and reason from the multi-line message of the parser.
+fn one_line(message: &str) -> String {
+    let column = message.split_once("--> 1:").and_then(|(_, rest)| rest.lines().next());
+    match (column, message.rsplit_once("= ")) {
         (Some(column), Some((_, reason))) => {
             format!("at character {column}: {}", excerpt(reason.trim(), 200))
         }
-        _ => excerpt(drawing, 200),
+        _ => excerpt(message, 200),
     }
 }
 
@@ -268,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_the_library_finds() {
+    fn matches_equal_those_of_the_library() {
         let store = json!({"store": {
             "book": [
                 {"category": "reference", "author": "Rees", "title": "Sayings", "price": 8.95},
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_bounded() {
+    fn expensive_paths_are_rejected() {
         for path in [
             "$..a..b..c",
             "$[?@..a]",

@@ -1,9 +1,9 @@
 //! The call pipeline of haft: the registry, the stages, and one executor per module.
 //!
-//! Every call, from whatever surface, runs through [`pipeline::Pipeline`]. Nothing here knows HTTP servers
-//! or SQL.
+//! Every call, from every surface, runs through [`pipeline::Pipeline`]. This crate knows no HTTP server and no SQL.
 
 pub mod clock;
+mod concurrency;
 mod depth;
 pub mod egress;
 pub mod events;
@@ -13,7 +13,6 @@ pub mod files;
 pub mod function;
 pub mod http;
 pub mod jsonpath;
-mod limits;
 pub mod pipeline;
 pub mod process;
 pub mod python;

@@ -1,18 +1,27 @@
-//! How many calls in which time, and the count of them.
+//! Rate limits: a maximum number of calls per period.
 //!
-//! A [`Window`] holds in *every* stretch of time of the length of the rate, wherever it begins; a bucket of tokens
-//! would let through nearly twice as many. It remembers calls in a few batches instead of one by one, so its size does
-//! not grow with the rate.
+//! A [`RateWindow`] holds for *every* interval of the length of the period, wherever it begins; a token bucket would
+//! let through nearly twice as many calls. It counts calls in a few batches, so its size does not grow with the rate.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In how many parts a window is remembered. Rates of up to so many calls are exact; with more, a call may count for
-/// up to one part of the time longer than it has to.
-const PARTS: u32 = 16;
+use haft_core::duration;
+use haft_core::outcome::{CallError, ErrorCode};
+use serde_json::json;
 
-/// How many calls in which time.
+use crate::clock;
+use crate::concurrency::ConcurrencyLimit;
+
+/// The number of batches in a window. Rates up to this number of calls are counted exactly; above it, a call may
+/// count for up to one batch longer than the period.
+const BATCHES: u32 = 16;
+
+/// The shortest time between two searches for unused keys: each one visits all keys.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A number of calls per period.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,103 +35,124 @@ const PARTS: u32 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     calls: u32,
-    per: Duration,
+    period: Duration,
 }
 
-/// Why a rate lets no call through, or all of them.
+/// An invalid [`Rate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// No call at all.
-    #[error("a rate of 0 calls would let no call through; use 1 or more, or leave the tool out of the set")]
-    NoCalls,
-    /// No time at all.
-    #[error(
-        "a rate per 0 seconds bounds nothing; name a time such as `Duration::from_secs(1)`, or leave it out"
-    )]
-    NoTime,
+    /// The number of calls is 0.
+    #[error("a rate of 0 calls rejects every call; use 1 or more, or leave the tool out of the set")]
+    ZeroCalls,
+    /// The period is 0.
+    #[error("the period of a rate is 0; use a duration such as `Duration::from_secs(1)`")]
+    ZeroPeriod,
 }
 
 impl Rate {
-    /// So many calls in every stretch of this time.
-    pub const fn new(calls: u32, per: Duration) -> Self {
-        Self { calls, per }
+    /// Allows this many calls in every interval of this length.
+    pub const fn new(calls: u32, period: Duration) -> Self {
+        Self { calls, period }
     }
 
-    /// So many calls in a second.
+    /// Allows this many calls per second.
     pub const fn per_second(calls: u32) -> Self {
         Self::new(calls, Duration::from_secs(1))
     }
 
-    /// So many calls in a minute.
+    /// Allows this many calls per minute.
     pub const fn per_minute(calls: u32) -> Self {
         Self::new(calls, Duration::from_mins(1))
     }
 
-    /// So many calls in an hour.
+    /// Allows this many calls per hour.
     pub const fn per_hour(calls: u32) -> Self {
         Self::new(calls, Duration::from_hours(1))
     }
 
-    /// One call, and the next one when this time has passed.
-    pub const fn every(time: Duration) -> Self {
-        Self::new(1, time)
+    /// Allows one call per period.
+    pub const fn every(period: Duration) -> Self {
+        Self::new(1, period)
     }
 
-    /// The same rate, with at most so many calls at once: so many in every stretch of the time that the rate gives them.
-    /// All calls of the rate may be spent at once where this is not said.
+    /// Limits bursts to this many calls, at the same average rate. Without it, all calls of a period may come at
+    /// once.
     #[must_use]
     pub fn burst(self, calls: u32) -> Self {
-        let Some(one) = self.per.checked_div(self.calls) else { return self };
+        let Some(one) = self.period.checked_div(self.calls) else { return self };
         Self::new(calls, one.saturating_mul(calls))
     }
 
-    /// Returns how many calls.
+    /// Returns the number of calls.
     pub const fn calls(self) -> u32 {
         self.calls
     }
 
-    /// Returns in which time.
+    /// Returns the period.
     pub const fn period(self) -> Duration {
-        self.per
+        self.period
     }
 
-    /// Returns the rate, if it is one.
+    /// Returns the rate if it is valid.
     pub fn checked(self) -> Result<Self, RateError> {
         match self {
-            Self { calls: 0, .. } => Err(RateError::NoCalls),
-            Self { per: Duration::ZERO, .. } => Err(RateError::NoTime),
+            Self { calls: 0, .. } => Err(RateError::ZeroCalls),
+            Self { period: Duration::ZERO, .. } => Err(RateError::ZeroPeriod),
             rate => Ok(rate),
         }
     }
+
+    /// Returns the error of a call that exceeds this rate. `subject` names what is limited.
+    pub(crate) fn exceeded(self, subject: &str, wait: Duration) -> CallError {
+        let (calls, period) = (self.calls, duration::format(self.period));
+        let unit = if calls == 1 { "call" } else { "calls" };
+        // Rounded up to whole milliseconds: an earlier retry is rejected again.
+        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let wait = Duration::from_millis(millis);
+        let shown = if wait > Duration::from_secs(10) {
+            Duration::from_secs(wait.as_nanos().div_ceil(1_000_000_000).try_into().unwrap_or(u64::MAX))
+        } else {
+            wait
+        };
+        let shown = duration::format(shown);
+        let message =
+            format!("rate limit exceeded for {subject}: {calls} {unit} per {period}; retry in {shown}");
+        let details = json!({"calls": calls, "per": period, "retry_after_ms": millis});
+        let mut error = CallError::new(ErrorCode::RateLimited, message).with_details(details);
+        error.retry_after = Some(wait);
+        error
+    }
 }
 
-/// The calls of late. It is not bound to one rate: where that changes, what was counted stays counted.
+/// The recent calls. It is not bound to one rate: when that changes, counted calls stay counted.
 #[derive(Debug, Default)]
-pub(crate) struct Window(Mutex<VecDeque<Batch>>);
+pub(crate) struct RateWindow(Mutex<VecDeque<Batch>>);
 
-/// Some calls that followed each other closely.
+/// Calls that followed each other closely.
 #[derive(Debug)]
 struct Batch {
     first: Instant,
-    /// The whole batch counts until its last call does not any more.
+    /// The whole batch expires with its last call.
     last: Instant,
     calls: u32,
 }
 
-impl Window {
-    /// Counts a call, or says how long to wait until there is room for one.
+impl RateWindow {
+    /// Counts a call, or returns how long to wait until the rate allows one.
     pub(crate) fn take(&self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut batches = self.lock();
-        forget(&mut batches, rate, now);
+        remove_expired(&mut batches, rate, now);
         let calls = batches.iter().fold(0u32, |sum, batch| sum.saturating_add(batch.calls));
         if calls >= rate.calls {
-            // Where a rate was lowered, the first batch to go may not be enough: the next attempt will tell.
+            // After a rate was lowered, one batch may not be enough; the next attempt returns the rest of the wait.
             let first = batches.front().map_or(now, |batch| batch.last);
-            return Err((first + rate.per).saturating_duration_since(now));
+            return Err((first + rate.period).saturating_duration_since(now));
         }
-        let (most, longest) = (rate.calls.div_ceil(PARTS), rate.per / PARTS);
+        let (max_calls, max_length) = (rate.calls.div_ceil(BATCHES), rate.period / BATCHES);
         match batches.back_mut() {
-            Some(batch) if batch.calls < most && now.saturating_duration_since(batch.first) < longest => {
+            Some(batch)
+                if batch.calls < max_calls && now.saturating_duration_since(batch.first) < max_length =>
+            {
                 batch.calls += 1;
                 batch.last = batch.last.max(now);
             }
@@ -131,10 +161,10 @@ impl Window {
         Ok(())
     }
 
-    /// Tells whether nothing is counted any more.
-    pub(crate) fn is_empty(&self, rate: Rate, now: Instant) -> bool {
+    /// Returns whether all calls have expired.
+    fn is_empty(&self, rate: Rate, now: Instant) -> bool {
         let mut batches = self.lock();
-        forget(&mut batches, rate, now);
+        remove_expired(&mut batches, rate, now);
         batches.is_empty()
     }
 
@@ -143,9 +173,115 @@ impl Window {
     }
 }
 
-fn forget(batches: &mut VecDeque<Batch>, rate: Rate, now: Instant) {
-    while batches.front().is_some_and(|batch| now.saturating_duration_since(batch.last) >= rate.per) {
+fn remove_expired(batches: &mut VecDeque<Batch>, rate: Rate, now: Instant) {
+    while batches.front().is_some_and(|batch| now.saturating_duration_since(batch.last) >= rate.period) {
         batches.pop_front();
+    }
+}
+
+/// A rate limit for each key, with an optional bounded queue of calls that wait.
+pub(crate) struct KeyedRateLimit {
+    /// How many calls of one key may wait; with 0, excess calls are rejected at once.
+    pub(crate) max_queued: usize,
+    /// How many keys are counted at a time. A further one is rejected: removing a key that still counts calls would
+    /// exceed its rate.
+    pub(crate) max_keys: usize,
+    keys: Mutex<Keys>,
+}
+
+#[derive(Default)]
+struct Keys {
+    counters: HashMap<String, Arc<RateCounter>>,
+    last_sweep: Option<Instant>,
+}
+
+struct RateCounter {
+    rate: Rate,
+    window: RateWindow,
+    /// The first of the queue waits for the window, the others for their turn.
+    queue: ConcurrencyLimit,
+}
+
+/// Why a keyed rate limit rejected a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateRejection {
+    /// The rate is exceeded; a retry after this time may succeed.
+    Exceeded(Duration),
+    /// As many keys as allowed are in use.
+    TooManyKeys,
+}
+
+impl KeyedRateLimit {
+    pub(crate) fn new(max_keys: usize) -> Self {
+        Self { max_queued: 0, max_keys, keys: Mutex::default() }
+    }
+
+    /// Counts a call of a key; waits for the rate to allow it if there is a queue, but not beyond the deadline.
+    pub(crate) async fn acquire(
+        &self,
+        key: String,
+        rate: Rate,
+        deadline: Instant,
+    ) -> Result<(), RateRejection> {
+        // Counted or queued under the lock, so that no sweep removes the counter in between.
+        let (counter, mut ticket) = {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let counter = keys.counter(key, rate, self)?;
+            // A call does not overtake those in the queue.
+            if counter.queue.in_use() == 0 {
+                match counter.window.take(rate, clock::now()) {
+                    Ok(()) => return Ok(()),
+                    Err(wait) if self.max_queued == 0 => return Err(RateRejection::Exceeded(wait)),
+                    Err(_) => {}
+                }
+            }
+            let ticket = counter.queue.enqueue().ok_or(RateRejection::Exceeded(rate.period))?;
+            (counter, ticket)
+        };
+        let turn = tokio::time::timeout_at(deadline.into(), ticket.acquire()).await;
+        turn.map_err(|_| RateRejection::Exceeded(rate.period))?;
+        while let Err(wait) = counter.window.take(rate, clock::now()) {
+            // Waiting past the deadline would end in a timeout, which says less than this error.
+            if clock::now() + wait >= deadline {
+                return Err(RateRejection::Exceeded(wait));
+            }
+            tokio::time::sleep(wait).await;
+        }
+        Ok(())
+    }
+}
+
+impl Keys {
+    fn counter(
+        &mut self,
+        key: String,
+        rate: Rate,
+        limit: &KeyedRateLimit,
+    ) -> Result<Arc<RateCounter>, RateRejection> {
+        if let Some(counter) = self.counters.get(&key) {
+            return Ok(Arc::clone(counter));
+        }
+        if self.counters.len() >= limit.max_keys {
+            self.sweep();
+        }
+        if self.counters.len() >= limit.max_keys {
+            return Err(RateRejection::TooManyKeys);
+        }
+        let queue = ConcurrencyLimit::new(1, limit.max_queued.saturating_sub(1));
+        let counter = Arc::new(RateCounter { rate, window: RateWindow::default(), queue });
+        self.counters.insert(key, Arc::clone(&counter));
+        Ok(counter)
+    }
+
+    /// Removes the keys that count no call.
+    fn sweep(&mut self) {
+        let now = clock::now();
+        if self.last_sweep.is_some_and(|last| now.saturating_duration_since(last) < SWEEP_INTERVAL) {
+            return;
+        }
+        self.last_sweep = Some(now);
+        self.counters
+            .retain(|_, counter| counter.queue.in_use() > 0 || !counter.window.is_empty(counter.rate, now));
     }
 }
 
@@ -155,10 +291,10 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_window_is_exact_for_small_rates() {
+    fn small_rates_are_counted_exactly() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        let (window, rate) = (Window::default(), Rate::new(2, Duration::from_secs(1)));
+        let (window, rate) = (RateWindow::default(), Rate::new(2, Duration::from_secs(1)));
         let taken: Vec<_> =
             [0, 600, 700, 999, 1000, 1001, 1600, 1600].map(|millis| window.take(rate, at(millis))).into();
         let wait = |millis| Err(Duration::from_millis(millis));
@@ -168,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_stays_counted_where_the_rate_changes() {
+    fn counted_calls_stay_counted_when_the_rate_changes() {
         let now = Instant::now();
-        let window = Window::default();
+        let window = RateWindow::default();
         for _ in 0..10 {
             window.take(Rate::per_second(10), now).unwrap();
         }
@@ -179,12 +315,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_none() {
+    fn invalid_rates_are_rejected() {
         for (rate, expected) in [
-            (Rate::per_second(0), Err(RateError::NoCalls)),
-            (Rate::every(Duration::ZERO), Err(RateError::NoTime)),
-            (Rate::per_minute(3).burst(0), Err(RateError::NoCalls)),
-            (Rate::per_hour(0).burst(3), Err(RateError::NoCalls)),
+            (Rate::per_second(0), Err(RateError::ZeroCalls)),
+            (Rate::every(Duration::ZERO), Err(RateError::ZeroPeriod)),
+            (Rate::per_minute(3).burst(0), Err(RateError::ZeroCalls)),
+            (Rate::per_hour(0).burst(3), Err(RateError::ZeroCalls)),
             (Rate::per_second(5), Ok(Rate::per_second(5))),
         ] {
             assert_eq!(rate.checked(), expected, "{rate:?}");
@@ -193,12 +329,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stretch_of_the_time_of_a_rate_has_more_calls_than_it(
+        fn no_interval_exceeds_the_rate(
             calls in 1u32..200,
             gaps in prop::collection::vec((0u64..400, 1usize..60), 1..60),
         ) {
             let rate = Rate::new(calls, Duration::from_secs(1));
-            let window = Window::default();
+            let window = RateWindow::default();
             let mut now = Instant::now();
             let mut taken: Vec<Instant> = Vec::new();
             for (gap, tries) in gaps {
@@ -213,16 +349,16 @@ mod tests {
                 let within = taken[index..].iter().take_while(|at| **at - *first < rate.period()).count();
                 prop_assert!(within <= calls as usize, "{within} of {calls}");
             }
-            prop_assert!(window.lock().len() <= 2 * PARTS as usize + 2);
+            prop_assert!(window.lock().len() <= 2 * BATCHES as usize + 2);
         }
 
         #[test]
-        fn whoever_waits_as_long_as_told_gets_through(
+        fn a_call_succeeds_after_the_returned_wait(
             calls in 1u32..100,
             gaps in prop::collection::vec(0u64..200, 1..300),
         ) {
             let rate = Rate::new(calls, Duration::from_secs(1));
-            let window = Window::default();
+            let window = RateWindow::default();
             let mut now = Instant::now();
             for gap in gaps {
                 now += Duration::from_millis(gap);

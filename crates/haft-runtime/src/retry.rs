@@ -1,4 +1,4 @@
-//! When to try again, and how long to wait before.
+//! Whether and when a failed call is retried.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use haft_core::implementation::Kind;
 use haft_core::outcome::CallError;
 use haft_core::spec::{Retry, ToolSpec, default_backoff};
 
-/// How often a safe request is tried again where the definition says nothing.
+/// The default number of retries of a safe request.
 const DEFAULT_ATTEMPTS: u32 = 2;
-/// The longest wait between two attempts.
+/// The maximum wait between two attempts.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// Returns how a tool is repeated.
+/// Returns the retry policy of a tool.
 pub(crate) fn policy(spec: &ToolSpec) -> Retry {
     spec.execution
         .retry
@@ -19,27 +19,27 @@ pub(crate) fn policy(spec: &ToolSpec) -> Retry {
         .unwrap_or(Retry { attempts: DEFAULT_ATTEMPTS, backoff_ms: default_backoff() })
 }
 
-/// Tells whether a retryable error of this tool may be repeated at all.
+/// Returns whether a call that failed with this error may be repeated.
 ///
-/// Without a word in the definition, only the `http` executor knows which of its errors are safe; of other
-/// tools only what they mark so against the rule of its code is repeated.
-pub(crate) fn may_repeat(spec: &ToolSpec, error: &CallError) -> bool {
+/// Without a `retry` in the definition, only the `http` executor knows which of its errors are safe to retry; errors of
+/// other tools are retried only if the tool marked them as retryable although their code is not.
+pub(crate) fn may_retry(spec: &ToolSpec, error: &CallError) -> bool {
     spec.execution.retry.is_some()
         || spec.implementation.kind() == Kind::Http
         || (error.retryable && !error.code.retryable())
 }
 
-/// Returns how long to wait before the next attempt, or `None` to give up.
+/// Returns how long to wait before the next attempt, or `None` if there is none.
 ///
-/// `random` is a number in `0.0..1.0`; it spreads the waits of many callers between half and the whole of
-/// the doubling delay.
+/// `random` is a number in `0.0..1.0`; it spreads the waits of many callers between half and all of the exponential
+/// backoff.
 pub(crate) fn wait(retry: &Retry, error: &CallError, attempt: u32, random: f64) -> Option<Duration> {
     if !error.retryable || attempt >= retry.attempts {
         return None;
     }
     let doubled = Duration::from_millis(retry.backoff_ms).saturating_mul(1 << attempt.min(16)).min(MAX_WAIT);
     let jittered = doubled.mul_f64(0.5 + random / 2.0);
-    Some(error.retry_after.map_or(jittered, |asked| asked.max(jittered)))
+    Some(error.retry_after.map_or(jittered, |requested| requested.max(jittered)))
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     use haft_core::outcome::ErrorCode;
 
     #[test]
-    fn waits_double_and_end() {
+    fn waits_double_until_the_attempts_are_used_up() {
         let retry = Retry { attempts: 3, backoff_ms: 100 };
         let error = CallError::new(ErrorCode::Network, "x");
         let waits: Vec<_> = (0..4).map(|attempt| wait(&retry, &error, attempt, 1.0)).collect();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_retryable_is_repeated_and_the_other_side_decides_the_wait() {
+    fn only_retryable_errors_are_retried_after_the_requested_wait() {
         let retry = Retry { attempts: 3, backoff_ms: 100 };
         assert_eq!(wait(&retry, &CallError::new(ErrorCode::InvalidArguments, "x"), 0, 0.5), None);
         let mut error = CallError::new(ErrorCode::HttpStatus, "429").retryable(true);

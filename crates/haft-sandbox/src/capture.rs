@@ -1,4 +1,4 @@
-//! What a process writes: streamed to who watches, kept within bounds.
+//! Captures the output of a process: streams it to a watcher and keeps a limited part.
 
 use std::borrow::Cow;
 use std::io;
@@ -6,58 +6,58 @@ use std::os::fd::AsFd;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// How much a process may write beyond what is kept before it is stopped: reading and dropping costs, too.
-const PATIENCE: u64 = 64 << 20;
+/// How many bytes beyond the limit a process may write before it is stopped.
+const FLOOD_BYTES: u64 = 64 << 20;
 
-/// One of the two streams that a process writes.
+/// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Its standard output.
+    /// Standard output.
     Stdout,
-    /// Its standard error.
+    /// Standard error.
     Stderr,
 }
 
-/// What is kept of a stream.
+/// The captured part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// How many bytes were left out.
+    /// How many bytes were dropped.
     pub left_out: u64,
 }
 
 impl CapturedOutput {
-    /// Returns the bytes as text; what is not UTF-8 is replaced. A cut is not marked.
+    /// Returns the bytes as text; invalid UTF-8 is replaced. A cut is not marked.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 
-    /// Takes bytes at the end, keeping the first ones.
-    fn keep_first(&mut self, chunk: &[u8], most: usize) {
-        let room = most.saturating_sub(self.bytes.len()).min(chunk.len());
+    /// Appends bytes, keeping the first ones.
+    fn keep_first(&mut self, chunk: &[u8], limit: usize) {
+        let room = limit.saturating_sub(self.bytes.len()).min(chunk.len());
         let (kept, dropped) = chunk.split_at(room);
         self.bytes.extend_from_slice(kept);
         self.left_out += dropped.len() as u64;
     }
 
-    /// Takes bytes at the end, keeping the last ones.
-    fn keep_last(&mut self, chunk: &[u8], most: usize) {
+    /// Appends bytes, keeping the last ones.
+    fn keep_last(&mut self, chunk: &[u8], limit: usize) {
         self.bytes.extend_from_slice(chunk);
-        // Shifting at twice the size makes the cost per byte constant.
-        if self.bytes.len() > most.saturating_mul(2) {
-            self.cut_front(most);
+        // Cutting at twice the limit makes the cost per byte constant.
+        if self.bytes.len() > limit.saturating_mul(2) {
+            self.cut_front(limit);
         }
     }
 
-    fn cut_front(&mut self, most: usize) {
-        let surplus = self.bytes.len().saturating_sub(most);
+    fn cut_front(&mut self, limit: usize) {
+        let surplus = self.bytes.len().saturating_sub(limit);
         self.bytes.drain(..surplus);
         self.left_out += surplus as u64;
     }
 
-    /// Removes a character that a cut has halved, so that no replacement character stands at the cut.
-    fn mend_end(&mut self) {
+    /// Removes a character that was cut in half.
+    fn trim_partial_char(&mut self) {
         if self.left_out == 0 {
             return;
         }
@@ -71,33 +71,33 @@ impl CapturedOutput {
     }
 }
 
-/// How reading ended.
+/// Why the capture ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CaptureEnd {
-    /// Both streams were closed, or had nothing more.
+    /// Both streams were closed or are empty.
     Closed,
-    /// The process wrote far more than is kept.
+    /// The process wrote far more than the limit.
     Flooded,
 }
 
-/// Reads two streams to their ends. The first bytes of the standard output and the last ones of the standard
-/// error are kept: a result begins at its start, and the reason of a failure stands at the end.
+/// Captures both output streams. Keeps the beginning of standard output, where a result starts, and the end of standard
+/// error, where the reason of a failure is.
 pub struct Capture {
-    /// The beginning of the standard output.
+    /// The beginning of standard output.
     pub stdout: CapturedOutput,
-    /// The end of the standard error.
+    /// The end of standard error.
     pub stderr: CapturedOutput,
-    most: usize,
+    limit: usize,
     total: u64,
 }
 
 impl Capture {
-    /// Keeps at most so many bytes of each stream.
-    pub fn new(most: usize) -> Self {
-        Self { stdout: CapturedOutput::default(), stderr: CapturedOutput::default(), most, total: 0 }
+    /// Creates a capture that keeps at most `limit` bytes of each stream.
+    pub fn new(limit: usize) -> Self {
+        Self { stdout: CapturedOutput::default(), stderr: CapturedOutput::default(), limit, total: 0 }
     }
 
-    /// Reads until both streams are closed, or the process floods them.
+    /// Reads until both streams are closed or the process exceeds the flood limit.
     pub async fn read(
         &mut self,
         mut stdout: impl AsyncRead + Unpin,
@@ -126,7 +126,7 @@ impl Capture {
         Ok(CaptureEnd::Closed)
     }
 
-    /// Takes what two pipes hold at this moment, without waiting for more. Their ends here must not block.
+    /// Reads what two non-blocking pipes contain now, without waiting for more.
     pub fn drain(
         &mut self,
         stdout: impl AsFd,
@@ -146,24 +146,24 @@ impl Capture {
     }
 
     fn is_flooded(&self) -> bool {
-        self.total > (self.most as u64).saturating_add(PATIENCE)
+        self.total > (self.limit as u64).saturating_add(FLOOD_BYTES)
     }
 
     fn take(&mut self, stream: Stream, chunk: &[u8], watch: &mut (dyn FnMut(Stream, &[u8]) + Send)) {
         self.total += chunk.len() as u64;
         match stream {
-            Stream::Stdout => self.stdout.keep_first(chunk, self.most),
-            Stream::Stderr => self.stderr.keep_last(chunk, self.most),
+            Stream::Stdout => self.stdout.keep_first(chunk, self.limit),
+            Stream::Stderr => self.stderr.keep_last(chunk, self.limit),
         }
         if !chunk.is_empty() {
             watch(stream, chunk);
         }
     }
 
-    /// Puts what was read in order; also after an interruption.
+    /// Trims what was read; also needed after an interruption.
     pub fn finish(&mut self) {
-        self.stdout.mend_end();
-        self.stderr.cut_front(self.most);
+        self.stdout.trim_partial_char();
+        self.stderr.cut_front(self.limit);
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_beginning_of_the_output_and_the_end_of_the_errors_are_kept() {
+    async fn keeps_the_beginning_of_stdout_and_the_end_of_stderr() {
         assert_eq!(capture(b"abc", b"xyz", 5).await, (captured(b"abc", 0), captured(b"xyz", 0)));
         assert_eq!(capture(b"abcdef", b"uvwxyz", 5).await, (captured(b"abcde", 1), captured(b"vwxyz", 1)));
         let long = vec![b'x'; 100_000];
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pipes_hold_is_taken_without_waiting() {
+    fn drains_pipes_without_waiting() {
         use std::io::Write as _;
         let pipe = || {
             let (read, write) = std::io::pipe().unwrap();
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_does_not_halve_a_character() {
+    async fn a_cut_does_not_split_a_character() {
         let text = "aä".as_bytes();
         assert_eq!(capture(text, b"", 2).await.0, captured(b"a", 2));
-        // What the process itself halved stays as it is.
+        // A partial character written by the process stays.
         let halved = text.get(..2).unwrap();
         assert_eq!(capture(halved, b"", 9).await.0, captured(halved, 0));
     }

@@ -1,7 +1,7 @@
-//! Limits on all processes of a sandbox together, by control groups.
+//! Limits all processes of a sandbox together, with control groups.
 //!
-//! Version 2 where this process may divide its own group, version 1 where that is what there is; where neither
-//! can be had, the caller falls back to limits on each process.
+//! Uses version 2 if this process can create subgroups, otherwise version 1. Without either, the caller falls back to
+//! limits of each process.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -16,15 +16,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::command::Limits;
 use crate::owner;
 
-/// Where groups are made on this machine; found out when the first one is needed.
+/// The control groups of this machine; located on first use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Control {
-    places: Arc<OnceLock<Places>>,
+    roots: Arc<OnceLock<CgroupRoots>>,
 }
 
-/// The folders in which groups are made, for each thing that is limited.
+/// The parent folders of groups, by controller.
 #[derive(Debug, Default)]
-struct Places {
+struct CgroupRoots {
     memory: Option<PathBuf>,
     pids: Option<PathBuf>,
     cpu: Option<PathBuf>,
@@ -32,42 +32,42 @@ struct Places {
 }
 
 impl Control {
-    fn places(&self) -> &Places {
-        self.places.get_or_init(probe)
+    fn roots(&self) -> &CgroupRoots {
+        self.roots.get_or_init(probe)
     }
 
-    /// Tells whether memory and processes of a whole sandbox can be limited.
+    /// Returns whether the memory of a whole sandbox can be limited.
     pub(crate) fn limits_memory(&self) -> bool {
-        self.places().memory.is_some()
+        self.roots().memory.is_some()
     }
 
-    /// Tells whether the number of processes of a whole sandbox can be limited.
+    /// Returns whether the number of processes of a whole sandbox can be limited.
     pub(crate) fn limits_processes(&self) -> bool {
-        self.places().pids.is_some()
+        self.roots().pids.is_some()
     }
 
-    /// Says in words what limits sandboxes here.
+    /// Returns what limits sandboxes on this machine.
     pub(crate) fn describe(&self) -> &'static str {
-        let places = self.places();
-        match (&places.memory, &places.pids, places.unified) {
+        let roots = self.roots();
+        match (&roots.memory, &roots.pids, roots.unified) {
             (Some(_), Some(_), true) => "cgroup v2",
             (Some(_), Some(_), false) => "cgroup v1",
             (None, None, _) => "rlimits",
-            _ => "cgroup v1 in part, and rlimits",
+            _ => "cgroup v1 and rlimits",
         }
     }
 
-    /// Makes a group with these limits.
+    /// Creates a group with these limits.
     pub(crate) fn group(&self, limits: &Limits) -> io::Result<Group> {
-        // A program may have several sandboxes, and their groups lie side by side.
+        // A program may have several sandboxes.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", owner::own());
-        let places = self.places();
-        let at = |place: &Option<PathBuf>| place.as_ref().map(|place| place.join(&name));
-        let mut group = Group { memory: at(&places.memory), pids: at(&places.pids), cpu: at(&places.cpu) };
-        let set = if places.unified { set_unified } else { set_separate };
-        if let Err(error) = group.make().and_then(|()| set(&group, limits)) {
+        let roots = self.roots();
+        let at = |root: &Option<PathBuf>| root.as_ref().map(|root| root.join(&name));
+        let mut group = Group { memory: at(&roots.memory), pids: at(&roots.pids), cpu: at(&roots.cpu) };
+        let set = if roots.unified { set_unified } else { set_separate };
+        if let Err(error) = group.create().and_then(|()| set(&group, limits)) {
             group.remove();
             return Err(error);
         }
@@ -75,21 +75,21 @@ impl Control {
     }
 }
 
-/// Looks where groups can be made, by making one, and removes what a server that was killed left behind.
-fn probe() -> Places {
+/// Finds out where groups can be created, by creating one, and removes groups left by a killed server.
+fn probe() -> CgroupRoots {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let places = unified(&groups, &mounts).unwrap_or_else(|| separate(&groups, &mounts));
-    for place in places.folders() {
-        sweep(place);
+    let roots = unified(&groups, &mounts).unwrap_or_else(|| separate(&groups, &mounts));
+    for root in roots.folders() {
+        sweep(root);
     }
-    places
+    roots
 }
 
-/// How the folder of a group begins; then come the process that made it, and a number.
+/// The prefix of group folders, followed by the server and a number.
 const PREFIX: &str = "haft-sandbox-";
 
-impl Places {
+impl CgroupRoots {
     fn folders(&self) -> Vec<&Path> {
         distinct([&self.memory, &self.pids, &self.cpu])
     }
@@ -105,7 +105,7 @@ fn distinct(folders: [&Option<PathBuf>; 3]) -> Vec<&Path> {
     distinct
 }
 
-/// The groups of one sandbox; removed when it is dropped, by then without processes.
+/// The groups of one sandbox; removed on drop, when they have no processes.
 #[derive(Debug)]
 pub(crate) struct Group {
     memory: Option<PathBuf>,
@@ -118,24 +118,24 @@ impl Group {
         distinct([&self.memory, &self.pids, &self.cpu])
     }
 
-    fn make(&self) -> io::Result<()> {
+    fn create(&self) -> io::Result<()> {
         self.folders().into_iter().try_for_each(fs::create_dir)
     }
 
-    /// Puts a process, and all that it will start, in the group.
+    /// Adds a process and its future children to the group.
     pub(crate) fn add(&self, pid: u32) -> io::Result<()> {
         self.folders()
             .into_iter()
             .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
     }
 
-    /// Opens the files through which a process puts itself in the group, by writing `0`.
-    pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
+    /// Opens the files with which a process joins the group, by writing `0`.
+    pub(crate) fn join_files(&self) -> io::Result<Vec<OwnedFd>> {
         let open = |folder: &Path| OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
         self.folders().into_iter().map(|folder| open(folder).map(OwnedFd::from)).collect()
     }
 
-    /// Tells whether the kernel has stopped a process of the group for its memory.
+    /// Returns whether the kernel killed a process of the group for its memory.
     pub(crate) fn memory_met(&self) -> bool {
         let Some(folder) = &self.memory else { return false };
         counter(&folder.join("memory.events"), "oom_kill")
@@ -143,7 +143,7 @@ impl Group {
             .is_some_and(|times| times > 0)
     }
 
-    /// Tells whether the group has met its limit of processes.
+    /// Returns whether the group reached its process limit.
     pub(crate) fn processes_met(&self) -> bool {
         let Some(folder) = &self.pids else { return false };
         counter(&folder.join("pids.events"), "max").is_some_and(|times| times > 0)
@@ -154,21 +154,20 @@ impl Group {
     }
 }
 
-/// Removes the folder of a group, and ends what is still in it. The kernel lets go of ended processes a moment
-/// after they were waited for.
+/// Removes the folder of a group and kills remaining processes. The kernel releases ended processes with a delay.
 fn remove(folder: &Path) {
     const ATTEMPTS: u32 = 200;
     for attempt in 1..=ATTEMPTS {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && attempt < ATTEMPTS => {
-                // By now it is not the kernel's slowness, but a process that nothing else has ended.
+                // After this delay, a process must still be running.
                 if attempt % 20 == 0 {
-                    end_all(folder);
+                    kill_all(folder);
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(folder = %folder.display(), %error, "a control group is left behind");
+                tracing::warn!(folder = %folder.display(), %error, "failed to remove a control group");
                 return;
             }
             _ => return,
@@ -176,13 +175,13 @@ fn remove(folder: &Path) {
     }
 }
 
-fn end_all(folder: &Path) {
+fn kill_all(folder: &Path) {
     if fs::write(folder.join("cgroup.kill"), "1").is_ok() {
         return;
     }
     let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     for process in processes.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
-        // It may have ended meanwhile.
+        // It may have ended already.
         drop(kill_process(process, Signal::KILL).map_err(io::Error::from));
     }
 }
@@ -201,7 +200,7 @@ fn counter(file: &Path, name: &str) -> Option<u64> {
 fn set_unified(group: &Group, limits: &Limits) -> io::Result<()> {
     let Some(folder) = &group.memory else { return Ok(()) };
     fs::write(folder.join("memory.max"), limits.memory.to_string())?;
-    // There is no such file where the kernel knows no swap.
+    // Missing if the kernel has no swap.
     drop(fs::write(folder.join("memory.swap.max"), "0"));
     fs::write(folder.join("pids.max"), limits.processes.to_string())?;
     if group.cpu.is_some() {
@@ -213,7 +212,7 @@ fn set_unified(group: &Group, limits: &Limits) -> io::Result<()> {
 fn set_separate(group: &Group, limits: &Limits) -> io::Result<()> {
     if let Some(folder) = &group.memory {
         fs::write(folder.join("memory.limit_in_bytes"), limits.memory.to_string())?;
-        // There is no such file where swap is not accounted.
+        // Missing if swap is not accounted.
         drop(fs::write(folder.join("memory.memsw.limit_in_bytes"), limits.memory.to_string()));
     }
     if let Some(folder) = &group.pids {
@@ -225,7 +224,7 @@ fn set_separate(group: &Group, limits: &Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Microseconds in which a quota of processor time is counted: the kernel's own default.
+/// The period of the CPU quota, in microseconds: the default of the kernel.
 const PERIOD: u32 = 100_000;
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
@@ -233,67 +232,67 @@ fn quota(limits: &Limits) -> u32 {
     (limits.cpus * f64::from(PERIOD)).clamp(1_000.0, f64::from(PERIOD) * 1024.0) as u32
 }
 
-/// Version 2: this process moves to a group of its own below its present one, which can then be divided.
-fn unified(groups: &str, mounts: &str) -> Option<Places> {
+/// Version 2: moves this process to a subgroup, so that its present group can have further subgroups.
+fn unified(groups: &str, mounts: &str) -> Option<CgroupRoots> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mount = mount_of(mounts, "cgroup2", None)?;
     let base = mount.join(own.trim_start_matches('/'));
-    // A group that was divided by an earlier start of the same service.
+    // Set up by an earlier start of the same service.
     let base = if base.ends_with(SERVER) { base.parent()?.to_owned() } else { base };
     let offered = fs::read_to_string(base.join("cgroup.controllers")).ok()?;
     if !["memory", "pids"].iter().all(|need| offered.split_whitespace().any(|name| name == *need)) {
         return None;
     }
     let server = base.join(SERVER);
-    fs::create_dir(&server).or_else(|error| ok_if_there(&error)).ok()?;
+    fs::create_dir(&server).or_else(|error| ok_if_exists(&error)).ok()?;
     fs::write(server.join("cgroup.procs"), std::process::id().to_string()).ok()?;
-    // Refused while other processes are in the group: then it is not ours to divide.
+    // Fails while other processes are in the group.
     if fs::write(base.join("cgroup.subtree_control"), "+memory +pids").is_err() {
         drop(fs::write(base.join("cgroup.procs"), std::process::id().to_string()));
         drop(fs::remove_dir(&server));
         return None;
     }
     let cpu = fs::write(base.join("cgroup.subtree_control"), "+cpu").is_ok().then(|| base.clone());
-    Some(Places { memory: Some(base.clone()), pids: Some(base), cpu, unified: true })
+    Some(CgroupRoots { memory: Some(base.clone()), pids: Some(base), cpu, unified: true })
 }
 
-/// The group, below the one that was handed over, in which the server itself stays.
+/// The subgroup of the server itself.
 const SERVER: &str = "haft-server";
 
-fn ok_if_there(error: &io::Error) -> io::Result<()> {
+fn ok_if_exists(error: &io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(io::Error::from(error.kind())) }
 }
 
-/// Version 1: each controller has a tree of its own.
-fn separate(groups: &str, mounts: &str) -> Places {
-    let place = |controller: &str| {
+/// Version 1: each controller has its own tree.
+fn separate(groups: &str, mounts: &str) -> CgroupRoots {
+    let root = |controller: &str| {
         let own = groups.lines().find_map(|line| {
             let (_, rest) = line.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
             controllers.split(',').any(|name| name == controller).then_some(path)
         })?;
         let base = mount_of(mounts, "cgroup", Some(controller))?.join(own.trim_start_matches('/'));
-        // Making a group is the only question whose answer counts.
+        // Only creating a group shows whether it is possible.
         let probe = base.join(format!("{PREFIX}{}-probe", owner::own()));
         fs::create_dir(&probe).ok()?;
         fs::remove_dir(&probe).ok()?;
         Some(base)
     };
-    Places { memory: place("memory"), pids: place("pids"), cpu: place("cpu"), unified: false }
+    CgroupRoots { memory: root("memory"), pids: root("pids"), cpu: root("cpu"), unified: false }
 }
 
 fn mount_of(mounts: &str, kind: &str, option: Option<&str>) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
         let (path, this_kind, options) = (words.next()?, words.next()?, words.next()?);
-        let fits = option.is_none_or(|wanted| options.split(',').any(|option| option == wanted));
+        let fits = option.is_none_or(|expected| options.split(',').any(|option| option == expected));
         (this_kind == kind && fits).then(|| PathBuf::from(path))
     })
 }
 
-/// Removes groups of servers that are no longer there.
-fn sweep(place: &Path) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+/// Removes groups of servers that have ended.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         if owner::is_gone(rest) {

@@ -32,13 +32,13 @@ pub struct Command {
     pub limits: Limits,
     /// The image, for the engines that have images.
     pub image: Option<String>,
-    /// Whether it is itself the first process of a process namespace: then nothing stands beside it that what it
-    /// starts could reach, and none of those can end it. Only where [`SandboxLayout::has_own_processes`].
+    /// Whether it is the first process of its PID namespace, which its descendants cannot kill. Requires
+    /// [`SandboxLayout::has_own_processes`].
     pub first_process: bool,
 }
 
 impl Command {
-    /// Makes a command without network, with an empty environment and the usual limits.
+    /// Creates a command without network, with an empty environment and the default limits.
     pub fn new(place: SandboxLayout, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self {
             place,
@@ -72,7 +72,7 @@ impl Command {
     }
 }
 
-/// Values of variables, arguments and files may be secret: only their names and sizes are shown.
+/// Values of variables, arguments and files may be secret, so only names are shown.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
@@ -86,37 +86,37 @@ impl fmt::Debug for Command {
     }
 }
 
-/// What a process reads from its standard input.
+/// The standard input of a process.
 #[derive(Clone)]
 pub enum Input {
     /// Nothing.
     Empty,
-    /// These bytes, then the end.
+    /// These bytes.
     Bytes(Bytes),
-    /// A pipe that the caller writes.
+    /// A pipe written by the caller.
     Pipe,
-    /// A Unix socket that the caller holds the other end of.
+    /// A Unix socket connected to the caller.
     Socket,
 }
 
-/// Where a process runs: the engine, and its private folders as it sees them.
+/// The engine of a process, and the paths of its private folders as the process sees them.
 #[derive(Debug)]
 pub struct SandboxLayout {
     pub(crate) engine: EngineName,
     pub(crate) level: Level,
     pub(crate) work: PathBuf,
     pub(crate) files: PathBuf,
-    /// The folders on disk, where the engine needs some; they vanish with the process.
+    /// The folders on disk, if the engine needs any; removed with the process.
     pub(crate) folder: Option<Folder>,
 }
 
 impl SandboxLayout {
-    /// Returns the private folder in which the process works.
+    /// Returns the private working folder.
     pub fn work(&self) -> &Path {
         &self.work
     }
 
-    /// Returns the folder in which it finds its small files.
+    /// Returns the folder of [`Command::files`].
     pub fn files(&self) -> &Path {
         &self.files
     }
@@ -126,12 +126,12 @@ impl SandboxLayout {
         self.engine
     }
 
-    /// Tells whether the process has a process namespace of its own, in which it can end all others.
+    /// Returns whether the process has its own PID namespace, in which it can kill all others.
     pub fn has_own_processes(&self) -> bool {
         self.engine == EngineName::Bubblewrap
     }
 
-    /// Returns where the process finds a folder of the machine.
+    /// Returns the path of a bound folder as the process sees it.
     pub fn seen_at<'a>(&self, bind: &'a Bind) -> &'a Path {
         match (self.engine, self.level) {
             (EngineName::Landlock, _) | (_, Level::Host) => &bind.host,
@@ -143,64 +143,64 @@ impl SandboxLayout {
 /// How much of the machine a process sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// The machine's files as the server's user may see them, without the server's own folder.
+    /// The machine's files with the rights of the server's user, except the server's own folder.
     Host,
-    /// An empty root with read-only system folders, and private folders that vanish.
+    /// An empty root with read-only system folders, and temporary private folders.
     Isolated,
 }
 
-/// A folder of the machine that a process gets.
+/// A folder of the machine that a process can access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// Where it lies.
+    /// Its path on the machine.
     pub host: PathBuf,
-    /// Where the process finds it, where the engine can move it: see [`SandboxLayout::seen_at`].
+    /// Its path in the sandbox, if the engine supports another path: see [`SandboxLayout::seen_at`].
     pub guest: PathBuf,
-    /// Whether the process may write there.
+    /// Whether the process can write to it.
     pub writable: bool,
 }
 
 impl Bind {
-    /// Makes a folder visible for reading.
+    /// Binds a folder read-only.
     pub fn read_only(host: impl AsRef<Path>, guest: impl AsRef<Path>) -> Self {
         Self { host: host.as_ref().into(), guest: guest.as_ref().into(), writable: false }
     }
 
-    /// Makes a folder visible for reading and writing.
+    /// Binds a folder for reading and writing.
     pub fn writable(host: impl AsRef<Path>, guest: impl AsRef<Path>) -> Self {
         Self { host: host.as_ref().into(), guest: guest.as_ref().into(), writable: true }
     }
 }
 
-/// A small read-only file that a process finds.
+/// A small read-only file for a process.
 #[derive(Clone)]
 pub struct File {
     /// Its name, without a slash.
     pub name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub content: Bytes,
 }
 
-/// What a process and all its children may use.
+/// The resource limits of a process and its descendants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Time on the clock.
+    /// Wall time.
     pub wall: Duration,
-    /// Time on a processor, for each process.
+    /// CPU time of each process.
     pub cpu: Duration,
-    /// Processors at once, where the machine has control groups.
+    /// Number of CPUs; needs control groups.
     pub cpus: f64,
-    /// Bytes of memory: of all processes where the machine has control groups, else of each.
+    /// Bytes of memory: of all processes together with control groups, otherwise of each.
     pub memory: u64,
-    /// Processes and threads at once.
+    /// Number of processes and threads.
     pub processes: u32,
-    /// Bytes of each file that it writes.
+    /// Bytes of each written file.
     pub file_size: u64,
-    /// Bytes in each of its private folders, where the engine keeps them in memory.
+    /// Bytes in each private folder, if the engine keeps them in memory.
     pub work: u64,
     /// Open files of each process.
     pub open_files: u64,
-    /// Bytes of output that are kept of each stream.
+    /// Captured bytes of each output stream.
     pub output: usize,
 }
 

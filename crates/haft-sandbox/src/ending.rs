@@ -7,16 +7,16 @@ use crate::capture::CapturedOutput;
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signalled(i32),
-    /// It was stopped at a limit.
+    /// It exceeded a limit.
     Stopped(Limit),
 }
 
 impl ExitReason {
-    /// Reads the code that a supervisor passes on: a signal is 128 and its number, as shells have it.
+    /// Converts the exit code of a supervisor, which is 128 plus the number of a signal.
     pub fn from_code(code: i32) -> Self {
         match code {
             129..=192 => Self::from_signal(code - 128),
@@ -24,7 +24,7 @@ impl ExitReason {
         }
     }
 
-    /// Reads a signal: a processor's time and a file's size are limits that the kernel tells by one.
+    /// Converts a signal; the kernel reports exceeded CPU time and file size with signals.
     pub fn from_signal(signal: i32) -> Self {
         match signal {
             libc::SIGXCPU => ExitReason::Stopped(Limit::Cpu),
@@ -34,18 +34,18 @@ impl ExitReason {
     }
 }
 
-/// What stopped a process.
+/// A limit that stopped a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The clock.
+    /// Wall time.
     Wall,
-    /// The processor's time.
+    /// CPU time.
     Cpu,
     /// Memory.
     Memory,
-    /// The size of a file.
+    /// File size.
     FileSize,
-    /// Far more output than is kept.
+    /// Output far above the limit.
     Output,
 }
 
@@ -62,17 +62,17 @@ impl Limit {
     }
 }
 
-/// What came of a process.
+/// The result of a process.
 #[derive(Debug, Clone)]
 pub struct ProcessResult {
     /// How it ended.
     pub ending: ExitReason,
-    /// The beginning of what it wrote to its standard output.
+    /// The beginning of standard output.
     pub stdout: CapturedOutput,
-    /// The end of what it wrote to its standard error.
+    /// The end of standard error.
     pub stderr: CapturedOutput,
-    /// How long it took.
+    /// Its run time.
     pub took: Duration,
-    /// Whether it met the limit of processes on its way.
+    /// Whether it reached the process limit.
     pub processes_met: bool,
 }

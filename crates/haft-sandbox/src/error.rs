@@ -1,4 +1,4 @@
-//! What keeps a process from being run at all.
+//! Errors that prevent a process from running.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,65 +6,64 @@ use std::path::PathBuf;
 use crate::engine;
 use crate::settings::EngineName;
 
-/// What keeps a process from being run at all. A process that ran and failed is no error here.
+/// Why a process did not run. A process that ran and failed is not an error here.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The engine is not on this machine.
-    #[error("the sandbox engine `{engine}` is not available: {reason}")]
+    /// The engine is unavailable on this machine.
+    #[error("sandbox engine `{engine}` is unavailable: {reason}")]
     Unavailable {
-        /// Which engine.
+        /// The engine.
         engine: EngineName,
-        /// Why, and what would help.
+        /// The reason and the fix.
         reason: String,
     },
-    /// The program is not there.
-    #[error("the program `{0}` was not found in the sandbox")]
+    /// The program does not exist.
+    #[error("program `{0}` not found in the sandbox")]
     MissingProgram(String),
-    /// What is asked for cannot be had from this engine.
-    #[error("the sandbox engine `{engine}` cannot {what}")]
+    /// The engine does not support the request.
+    #[error("sandbox engine `{engine}` cannot {what}")]
     Unsupported {
-        /// Which engine.
+        /// The engine.
         engine: EngineName,
-        /// What it cannot.
+        /// The unsupported operation.
         what: &'static str,
     },
-    /// A variable or an argument that no process can be given.
+    /// A variable or an argument is invalid.
     #[error("{what} {why}")]
     Argument {
-        /// Which one.
+        /// The variable or argument.
         what: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: &'static str,
     },
-    /// The engine refused to set the sandbox up.
-    #[error("the sandbox engine `{engine}` failed: {message}")]
+    /// The engine failed to set up the sandbox.
+    #[error("sandbox engine `{engine}` failed: {message}")]
     Engine {
-        /// Which engine.
+        /// The engine.
         engine: EngineName,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// A folder of the sandbox could not be made.
+    /// A folder of the sandbox could not be created.
     #[error("failed to prepare `{path}`")]
     Prepare {
-        /// Which folder.
+        /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("failed to {doing}")]
     System {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl SandboxError {
-    /// Completes an engine's failure, as [`crate::Running::wait`] returns it, with what was written to the
-    /// standard error.
+    /// Adds standard error to an engine failure without a message, as [`crate::Running::wait`] returns it.
     #[must_use]
     pub fn explained(self, stderr: &str) -> Self {
         match self {
@@ -78,7 +77,7 @@ impl SandboxError {
         }
     }
 
-    /// Says what was being done when the system refused.
+    /// Returns a constructor for [`SandboxError::System`].
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> SandboxError {
         move |source| SandboxError::System { doing, source }
     }

@@ -21,31 +21,31 @@ pub(crate) fn file_of(name: &CStr, content: &[u8]) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Makes a pipe: the end that is read, the end that is written.
+/// Creates a pipe: read end, write end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Lets a child inherit the descriptor. Only a spawner does this, just before it starts a child and closes its own
-/// copy: no other child can inherit it, because none is started meanwhile.
+/// Lets a child inherit a descriptor. Only the spawner does this, immediately before it starts a child, so no other child
+/// can inherit it.
 pub(crate) fn inherit(fd: &OwnedFd) -> io::Result<()> {
     Ok(fcntl_setfd(fd, FdFlags::empty())?)
 }
 
-/// Watches a descriptor for something to read.
+/// Watches a descriptor for input.
 #[expect(unsafe_code, reason = "the runtime cannot know that a descriptor stays the same")]
 pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, and the same descriptor, for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// Returns the number by which a child knows the descriptor.
+/// Returns the number of a descriptor.
 pub(crate) fn number(fd: &OwnedFd) -> String {
     fd.as_raw_fd().to_string()
 }
 
-/// Marks every descriptor beyond the standard ones as closed on exec. What the server was started with (a shell's
-/// open files, a supervisor's pipes), or what a library opened without care, must not reach a sandbox.
+/// Marks all descriptors except the standard ones as close-on-exec, so that descriptors which the server inherited or a
+/// library opened do not reach a sandbox.
 #[expect(unsafe_code, reason = "descriptors are known by number only; setting a flag on one is harmless")]
 pub(crate) fn close_others_on_exec() {
     const FIRST: u32 = 3;

@@ -1,10 +1,9 @@
-//! Runs one process confined: in a namespace of its own, without network, with limits, and gone at the end.
+//! Runs one process in a sandbox: in its own namespaces, without network, with resource limits.
 //!
-//! The only crate that starts processes. It knows nothing of tools: a
-//! [`Command`] says what runs and how it is confined, [`Sandbox::run`] tells what happened.
+//! The only crate that starts processes. It knows nothing about tools: a [`Command`] describes the process and its
+//! confinement, and [`Sandbox::run`] returns the result.
 //!
-//! What it does not do: choose the confinement (its caller does), or run anything unconfined. Where an engine
-//! cannot give what was asked for, the answer is an error.
+//! The caller chooses the confinement. If an engine cannot provide it, the call fails; nothing runs unconfined.
 
 mod capture;
 mod cgroup;
@@ -14,13 +13,13 @@ mod engine;
 mod error;
 mod fds;
 mod owner;
+mod probe_cache;
 mod running;
 mod sandbox;
 mod seccomp;
 mod self_test;
 mod settings;
 mod spawner;
-mod verdicts;
 
 pub use capture::{Capture, CaptureEnd, CapturedOutput, Stream};
 pub use command::{Bind, Command, File, Input, Level, Limits, SandboxLayout};

@@ -1,7 +1,6 @@
-//! By which server something was left behind.
+//! Identifies the server that left something behind.
 //!
-//! The number of a process alone does not tell: in a container, every server is process 1, and would take what
-//! its predecessor left for its own. The moment of its start does.
+//! A pid alone is not enough: in a container every server is process 1. The start time makes it unique.
 
 use std::fs;
 use std::io;
@@ -9,7 +8,7 @@ use std::sync::LazyLock;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Returns the name of this server, unlike that of any earlier one.
+/// Returns the unique name of this server.
 pub(crate) fn own() -> &'static str {
     static OWN: LazyLock<String> = LazyLock::new(|| {
         let pid = std::process::id();
@@ -18,11 +17,11 @@ pub(crate) fn own() -> &'static str {
     &OWN
 }
 
-/// Tells whether the server whose name something begins with is no longer there.
+/// Returns whether the server whose name something begins with has ended.
 pub(crate) fn is_gone(name: &str) -> bool {
     let mut parts = name.split('-');
     let (pid, start) = (parts.next().unwrap_or_default(), parts.next().and_then(|start| start.parse().ok()));
-    // Whoever has no process of this number there, or one that started at another moment, is gone.
+    // It has ended if there is no process with this pid, or one with another start time.
     pid.bytes().all(|byte| byte.is_ascii_digit()) && (start.is_none() || started(pid) != start)
 }
 
@@ -63,10 +62,10 @@ fn is_left(variable: &[u8]) -> bool {
     namespace_of == namespace() && is_gone(server)
 }
 
-/// Returns when a process started, in the kernel's ticks since the machine did.
+/// Returns the start time of a process, in kernel ticks since boot.
 fn started(pid: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses, and may hold anything.
+    // The name of the program is in parentheses and may contain anything.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 

@@ -1,4 +1,4 @@
-//! A process that runs confined, and the power to end it.
+//! A running process, and how its whole tree is killed.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,64 +15,63 @@ use tokio::runtime::Handle;
 
 use crate::cgroup::Group;
 use crate::ending::{ExitReason, Limit};
-use crate::engine::{Folder, Removal};
+use crate::engine::{ContainerKill, Folder};
 use crate::error::SandboxError;
 use crate::settings::EngineName;
 
-/// How long a process that was killed may take to end: one that waits for a disk that is gone cannot be killed, and
-/// its caller shall not wait with it.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long to wait for a killed process. One that is blocked on a disk cannot be killed, and its caller must not wait
+/// with it.
+const KILL_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the caller holds of a process's standard input.
+/// The caller's end of standard input.
 #[derive(Debug)]
 pub enum StdinHandle {
-    /// The end of a pipe that is written.
+    /// The write end of a pipe.
     Pipe(ChildStdin),
     /// The other end of a socket.
     Socket(UnixStream),
 }
 
-/// A process that runs confined. Dropping it ends the process and all that it started.
+/// A running process. Dropping it kills the process and its descendants.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard input, where the command asked for a pipe or a socket.
+    /// Standard input, if the command uses a pipe or a socket.
     pub stdin: Option<StdinHandle>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Option<ChildStdout>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Option<ChildStderr>,
     pub(crate) started: Instant,
     pub(crate) engine: EngineName,
-    /// Taken when the process has ended and was waited for.
-    pub(crate) rest: Option<Rest>,
+    /// Taken after the process has ended and was waited for.
+    pub(crate) tree: Option<RunningTree>,
 }
 
-/// What is cleaned up after a process.
+/// A process tree, and what has to be cleaned up after it.
 #[derive(Debug)]
-pub(crate) struct Rest {
+pub(crate) struct RunningTree {
     pub(crate) child: Child,
-    pub(crate) hold: Hold,
-    /// Whether it was told to end.
+    pub(crate) handle: TreeHandle,
+    /// Whether it was killed.
     pub(crate) killed: bool,
-    /// Dropped after the process has ended, in this order.
+    /// Removed after the process has ended, in this order.
     pub(crate) group: Option<Group>,
     #[expect(dead_code, reason = "removed from disk when dropped")]
     pub(crate) folder: Option<Folder>,
 }
 
-impl Rest {
-    /// Waits until the program, and all that it started, has ended.
+impl RunningTree {
+    /// Waits until the program and its descendants have ended.
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
-        // Bubblewrap passes the program's code on and leaves the rest to the kernel, which takes a moment: the
-        // first process of the namespace ends when all others are gone.
-        if matches!(self.hold, Hold::Namespace { .. }) {
-            self.hold.kill();
+        // bubblewrap exits with the program and leaves its descendants to the kernel, which kills them together
+        // with the first process of the namespace.
+        if matches!(self.handle, TreeHandle::Namespace { .. }) {
+            self.handle.kill();
         }
-        if let Hold::Namespace { init, .. } = &self.hold {
+        if let TreeHandle::Namespace { init, .. } = &self.handle {
             drop(init.readable().await?);
-            // By now it has another parent. Where that is this server, as in a container without an init, no one
-            // else waits for it; elsewhere this is refused.
+            // Reaps it if this server is its new parent, as in a container without an init; otherwise this fails.
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
             drop(waitid(WaitId::PidFd(init.get_ref().as_fd()), ended).map_err(io::Error::from));
         }
@@ -80,30 +79,30 @@ impl Rest {
     }
 }
 
-/// How a whole tree of processes is ended, and its end is told.
+/// How a process tree is killed.
 #[derive(Debug)]
-pub(crate) enum Hold {
-    /// The first process of the tree's own namespace: the kernel ends the others with it. The pipe tells whether
-    /// the program was started at all.
+pub(crate) enum TreeHandle {
+    /// The first process of the PID namespace: the kernel kills the others with it. The pipe reports whether the
+    /// program was started.
     Namespace { init: AsyncFd<OwnedFd>, status: pipe::Receiver },
-    /// A supervisor beside the tree ends it when this pipe is closed.
+    /// A supervisor kills the tree when this pipe is closed.
     Supervisor { lifeline: Option<OwnedFd> },
-    /// A container is removed by its name.
-    Container(Removal),
+    /// A container is killed by its name.
+    Container(ContainerKill),
 }
 
-impl Hold {
+impl TreeHandle {
     fn kill(&mut self) {
         match self {
-            // It has ended already where this fails.
-            Hold::Namespace { init, .. } => drop(pidfd_send_signal(init.get_ref(), Signal::KILL)),
-            Hold::Supervisor { lifeline } => drop(lifeline.take()),
-            Hold::Container(removal) => removal.start(),
+            // An error means that it has ended already.
+            TreeHandle::Namespace { init, .. } => drop(pidfd_send_signal(init.get_ref(), Signal::KILL)),
+            TreeHandle::Supervisor { lifeline } => drop(lifeline.take()),
+            TreeHandle::Container(removal) => removal.start(),
         }
     }
 }
 
-/// The end of a process.
+/// The result of waiting for a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
     pub(crate) ending: ExitReason,
@@ -111,55 +110,55 @@ pub(crate) struct End {
 }
 
 impl Running {
-    /// Ends the process and all that it started; [`Running::wait`] then tells when they are gone.
+    /// Kills the process and its descendants; [`Running::wait`] returns when they have ended.
     pub fn kill(&mut self) {
-        if let Some(rest) = &mut self.rest {
-            rest.hold.kill();
-            rest.killed = true;
+        if let Some(tree) = &mut self.tree {
+            tree.handle.kill();
+            tree.killed = true;
         }
     }
 
-    /// Waits until the process has ended. By then everything that it started is gone, too.
+    /// Waits until the process and its descendants have ended.
     pub async fn wait(&mut self) -> Result<ExitReason, SandboxError> {
         self.end().await.map(|end| end.ending)
     }
 
-    /// Waits until the process has ended, and cleans nothing up. Who stops waiting may wait again.
+    /// Waits until the process has ended, without cleaning up. Can be called again.
     pub(crate) async fn ended(&mut self) -> Result<(), SandboxError> {
-        let Some(rest) = &mut self.rest else { return Ok(()) };
-        rest.wait().await.map_err(SandboxError::system("wait for a process"))?;
+        let Some(tree) = &mut self.tree else { return Ok(()) };
+        tree.wait().await.map_err(SandboxError::system("wait for a process"))?;
         Ok(())
     }
 
-    /// Waits until the process has ended, and cleans up after it.
+    /// Waits until the process has ended and cleans up.
     pub(crate) async fn end(&mut self) -> Result<End, SandboxError> {
         let engine = self.engine;
         let gone =
-            || SandboxError::Engine { engine, message: "the process was waited for before".to_owned() };
-        let rest = self.rest.as_mut().ok_or_else(gone)?;
-        let waited = if rest.killed {
-            tokio::time::timeout(PATIENCE, rest.wait()).await
+            || SandboxError::Engine { engine, message: "the process was already waited for".to_owned() };
+        let tree = self.tree.as_mut().ok_or_else(gone)?;
+        let waited = if tree.killed {
+            tokio::time::timeout(KILL_TIMEOUT, tree.wait()).await
         } else {
-            Ok(rest.wait().await)
+            Ok(tree.wait().await)
         };
         let Ok(status) = waited else {
-            // What is left is cleaned up by whoever drops this, or by the next start.
-            tracing::warn!(%engine, "a process that was killed does not end; it is left to the kernel");
+            // Cleaned up when this is dropped, or by the next server.
+            tracing::warn!(%engine, "a killed process does not end; leaving it to the kernel");
             return Ok(End { ending: ExitReason::Signalled(libc::SIGKILL), processes_met: false });
         };
         let status = status.map_err(SandboxError::system("wait for a process"))?;
-        let ran = rest.hold.ran(status).await;
-        let mut rest = self.rest.take().ok_or_else(gone)?;
-        if let Hold::Container(removal) = &mut rest.hold {
-            removal.forget();
+        let ran = tree.handle.exit_code(status).await;
+        let mut tree = self.tree.take().ok_or_else(gone)?;
+        if let TreeHandle::Container(removal) = &mut tree.handle {
+            removal.set_ended();
         }
-        let group = rest.group.as_ref();
+        let group = tree.group.as_ref();
         let (memory_met, processes_met) =
             (group.is_some_and(Group::memory_met), group.is_some_and(Group::processes_met));
-        clean_up(rest).await;
+        clean_up(tree).await;
         let code = ran.map_err(|()| SandboxError::Engine { engine, message: String::new() })?;
         let mut ending = ExitReason::from_code(code);
-        // A process that was killed for memory and ended by itself afterwards has told its own story.
+        // Only a child may have been killed for memory; then the exit code of the program counts.
         if memory_met && matches!(ending, ExitReason::Signalled(libc::SIGKILL)) {
             ending = ExitReason::Stopped(Limit::Memory);
         }
@@ -167,47 +166,47 @@ impl Running {
     }
 }
 
-/// Removes what a process has left. A thread that may wait does it: there may be a million files.
-async fn clean_up(rest: Rest) {
-    let cleaned = tokio::task::spawn_blocking(move || drop(rest)).await;
-    // Where the runtime is ending and starts nothing any more, it has dropped the rest itself.
+/// Removes the files of a process on a blocking thread: there may be a million of them.
+async fn clean_up(tree: RunningTree) {
+    let cleaned = tokio::task::spawn_blocking(move || drop(tree)).await;
+    // A runtime that shuts down drops the tree itself.
     if cleaned.is_err_and(|error| error.is_panic()) {
-        tracing::warn!("failed to clean up after a process; the next start will");
+        tracing::warn!("failed to clean up after a process; the next start retries");
     }
 }
 
-impl Hold {
-    /// Returns the code of the program, or an error where the engine never came to start it.
-    async fn ran(&mut self, status: ExitStatus) -> Result<i32, ()> {
+impl TreeHandle {
+    /// Returns the exit code of the program, or an error if the engine did not start it.
+    async fn exit_code(&mut self, status: ExitStatus) -> Result<i32, ()> {
         use std::os::unix::process::ExitStatusExt as _;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(libc::SIGKILL));
         match self {
-            Hold::Namespace { status: pipe, .. } => {
-                let mut told = Vec::new();
-                // The writer has ended, so this meets the end of the pipe.
-                let read = pipe.read_to_end(&mut told).await.unwrap_or_default();
-                // Killed from outside, the engine tells nothing; else it tells a code if the program ran.
+            TreeHandle::Namespace { status: pipe, .. } => {
+                let mut report = Vec::new();
+                // The writer has ended, so this does not block.
+                let read = pipe.read_to_end(&mut report).await.unwrap_or_default();
+                // The engine reports an exit code if the program ran, unless the engine itself was killed.
                 if read > 0 || code == 128 + libc::SIGKILL { Ok(code) } else { Err(()) }
             }
-            // Docker and Podman have 125 for themselves.
-            Hold::Container(_) if code == 125 => Err(()),
-            Hold::Supervisor { .. } | Hold::Container(_) => Ok(code),
+            // Docker and Podman use 125 for their own errors.
+            TreeHandle::Container(_) if code == 125 => Err(()),
+            TreeHandle::Supervisor { .. } | TreeHandle::Container(_) => Ok(code),
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let Some(mut rest) = self.rest.take() else { return };
-        rest.hold.kill();
-        // The pipes are closed first: a process that writes must not keep the cleaning up waiting.
+        let Some(mut tree) = self.tree.take() else { return };
+        tree.handle.kill();
+        // The pipes are closed first, so that a blocked writer does not delay the cleanup.
         drop((self.stdin.take(), self.stdout.take(), self.stderr.take()));
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = rest.wait().await {
-                    tracing::warn!(%error, "failed to wait for a process that was ended");
+                if let Err(error) = tree.wait().await {
+                    tracing::warn!(%error, "failed to wait for a killed process");
                 }
-                clean_up(rest).await;
+                clean_up(tree).await;
             });
         }
     }

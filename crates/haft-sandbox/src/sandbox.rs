@@ -1,4 +1,4 @@
-//! The one place where processes are run.
+//! Runs processes through the engines.
 
 use std::convert::Infallible;
 use std::mem;
@@ -12,17 +12,17 @@ use tokio::sync::OnceCell;
 use crate::capture::{Capture, CaptureEnd, Stream};
 use crate::command::{Command, Input, Level, SandboxLayout};
 use crate::ending::{ExitReason, Limit, ProcessResult};
-use crate::engine::{self, Bubblewrap, Container, Folder, Landlock, Workshop};
+use crate::engine::{self, Bubblewrap, Container, EngineContext, Folder, Landlock};
 use crate::error::SandboxError;
+use crate::probe_cache::ProbeCache;
 use crate::running::{Running, StdinHandle};
 use crate::self_test::ProbeReport;
 use crate::settings::{EngineName, Settings};
-use crate::verdicts::Verdicts;
 
-/// How long an engine may take to start a process: a disk or a service that is gone shall not hold the caller.
-const START: Duration = Duration::from_secs(30);
+/// The timeout for starting a process, so that an unresponsive disk or service does not block the caller.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Runs processes confined. Cheap to clone.
+/// Runs processes in a sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     inner: Arc<Inner>,
@@ -30,53 +30,53 @@ pub struct Sandbox {
 
 #[derive(Debug)]
 struct Inner {
-    workshop: Workshop,
+    context: EngineContext,
     bubblewrap: OnceCell<Bubblewrap>,
     landlock: OnceCell<Landlock>,
     docker: OnceCell<Container>,
     podman: OnceCell<Container>,
-    verdicts: Verdicts,
+    probe_cache: ProbeCache,
 }
 
 impl Sandbox {
-    /// Prepares; engines are looked for when they are first needed.
+    /// Opens the sandbox. Engines are located on first use.
     pub fn open(settings: Settings) -> Result<Self, SandboxError> {
         let inner = Inner {
-            workshop: Workshop::open(settings)?,
+            context: EngineContext::open(settings)?,
             bubblewrap: OnceCell::new(),
             landlock: OnceCell::new(),
             docker: OnceCell::new(),
             podman: OnceCell::new(),
-            verdicts: Verdicts::default(),
+            probe_cache: ProbeCache::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Returns what the settings ask for.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
-        &self.inner.workshop.settings
+        &self.inner.context.settings
     }
 
-    /// Says in words what limits memory and processes here.
+    /// Returns what limits memory and processes on this machine, such as `cgroup v2`.
     pub fn limiter(&self) -> &'static str {
-        self.inner.workshop.control.describe()
+        self.inner.context.control.describe()
     }
 
-    /// Returns what real probes found about an engine; the first caller waits for them.
-    pub async fn verdict(&self, engine: EngineName) -> Arc<ProbeReport> {
-        self.inner.verdicts.of(self, engine, None).await
+    /// Returns the results of probing an engine; the first call runs the probes.
+    pub async fn probe_report(&self, engine: EngineName) -> Arc<ProbeReport> {
+        self.inner.probe_cache.get(self, engine, None).await
     }
 
-    /// Refuses to run what would not be confined.
+    /// Rejects a command if probes of its engine failed.
     async fn check(&self, command: &Command) -> Result<(), SandboxError> {
         let engine = command.place.engine;
-        // An image counts only where there are images; the others share one verdict.
+        // Only container engines have images.
         let containers = matches!(engine, EngineName::Docker | EngineName::Podman);
         let image = command.image.as_deref().filter(|_| containers);
-        self.inner.verdicts.of(self, engine, image).await.check(engine)
+        self.inner.probe_cache.get(self, engine, image).await.check(engine)
     }
 
-    /// Returns the engine that runs images: the configured one where it does, else the one that is installed.
+    /// Returns the container engine: the configured one, or the one that is installed.
     pub fn container_engine(&self) -> EngineName {
         match self.settings().engine {
             engine @ (EngineName::Docker | EngineName::Podman) => engine,
@@ -89,8 +89,8 @@ impl Sandbox {
         }
     }
 
-    /// Makes the place for one process. Containers cannot show the machine's files, so a process that shall see
-    /// them runs under bubblewrap there.
+    /// Creates the folders of one process. Containers cannot expose the machine's files, so a process at
+    /// [`Level::Host`] runs under bubblewrap.
     pub fn place(&self, level: Level, engine: Option<EngineName>) -> Result<SandboxLayout, SandboxError> {
         let settings = self.settings();
         let engine = match (engine.unwrap_or(settings.engine), level) {
@@ -98,10 +98,10 @@ impl Sandbox {
             (engine, _) => engine,
         };
         let on_disk = engine != EngineName::Bubblewrap;
-        let folder = on_disk.then(|| Folder::make(&settings.scratch)).transpose()?;
+        let folder = on_disk.then(|| Folder::create(&settings.scratch)).transpose()?;
         if let Some(folder) = &folder {
-            folder.sub("work")?;
-            folder.sub("files")?;
+            folder.create_sub("work")?;
+            folder.create_sub("files")?;
         }
         let base = match (&folder, engine, level) {
             (Some(folder), EngineName::Landlock, _) => Some(folder.path()),
@@ -115,17 +115,17 @@ impl Sandbox {
         Ok(SandboxLayout { engine, level, work, files, folder })
     }
 
-    /// Runs a process to its end, or to its limits, and tells what happened. Dropping the future ends it.
+    /// Runs a process to its end or to a limit and returns the result. Dropping the future kills it.
     pub async fn run(
         &self,
         command: Command,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
     ) -> Result<ProcessResult, SandboxError> {
         self.check(&command).await?;
-        self.run_unexamined(command, watch).await
+        self.run_unprobed(command, watch).await
     }
 
-    pub(crate) async fn run_unexamined(
+    pub(crate) async fn run_unprobed(
         &self,
         mut command: Command,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
@@ -133,13 +133,16 @@ impl Sandbox {
         let limits = command.limits.clone();
         let input =
             if let Input::Bytes(bytes) = &mut command.input { mem::take(bytes) } else { Bytes::new() };
-        let mut running = self.start_unexamined(command).await?;
+        let mut running = self.start_unprobed(command).await?;
         let (Some(stdout), Some(stderr)) = (running.stdout.take(), running.stderr.take()) else {
-            return Err(SandboxError::Engine { engine: running.engine, message: "no output".to_owned() });
+            return Err(SandboxError::Engine {
+                engine: running.engine,
+                message: "the process has no output pipes".to_owned(),
+            });
         };
         let stdin = running.stdin.take();
         let feed = async move {
-            // A process that does not read its input has its reasons.
+            // A process need not read its input.
             if let Some(StdinHandle::Pipe(mut pipe)) = stdin {
                 drop(pipe.write_all(&input).await);
             }
@@ -152,7 +155,7 @@ impl Sandbox {
                 never = feed => match never {},
             };
             let flooded = matches!(ended, Ok(CaptureEnd::Flooded));
-            // Nobody reads any more.
+            // The output is no longer read, so the process could block.
             if flooded || ended.is_err() {
                 running.kill();
             }
@@ -160,17 +163,17 @@ impl Sandbox {
             ended.map_err(SandboxError::system("read the output of a process"))?;
             Ok(flooded.then_some(Limit::Output))
         };
-        let told = if let Ok(told) = tokio::time::timeout(limits.wall, read).await {
-            told
+        let stopped = if let Ok(stopped) = tokio::time::timeout(limits.wall, read).await {
+            stopped
         } else {
             running.kill();
             Ok(Some(Limit::Wall))
         };
-        // Outside of its time: what it left may take a while to remove.
+        // Not part of the wall time: removing its files may take a while.
         let end = running.end().await;
         capture.finish();
-        let told: Result<_, SandboxError> = told.and_then(|stopped| Ok((end?, stopped)));
-        let (end, stopped) = told.map_err(|error| error.explained(&capture.stderr.text()))?;
+        let result: Result<_, SandboxError> = stopped.and_then(|stopped| Ok((end?, stopped)));
+        let (end, stopped) = result.map_err(|error| error.explained(&capture.stderr.text()))?;
         Ok(ProcessResult {
             ending: stopped.map_or(end.ending, ExitReason::Stopped),
             stdout: capture.stdout,
@@ -180,45 +183,47 @@ impl Sandbox {
         })
     }
 
-    /// Starts a process that goes on until it ends, or is dropped. The caller minds the time and the output.
+    /// Starts a process that runs until it ends or is dropped. The caller handles its timeout and output.
     pub async fn start(&self, command: Command) -> Result<Running, SandboxError> {
         self.check(&command).await?;
-        self.start_unexamined(command).await
+        self.start_unprobed(command).await
     }
 
-    /// Starts a process in a task of its own: a caller that goes away in between leaves nothing half done.
-    pub(crate) async fn start_unexamined(&self, command: Command) -> Result<Running, SandboxError> {
+    /// Starts a process in its own task, so that a dropped caller leaves nothing half-started.
+    pub(crate) async fn start_unprobed(&self, command: Command) -> Result<Running, SandboxError> {
         engine::check(&command)?;
         if command.first_process && !command.place.has_own_processes() {
-            let what = "make a process the first one of a namespace";
+            let what = "run a program as the first process of a PID namespace";
             return Err(SandboxError::Unsupported { engine: command.place.engine, what });
         }
         let engine = command.place.engine;
         let sandbox = self.clone();
-        let starting = async move { tokio::time::timeout(START, sandbox.start_now(command)).await };
+        let starting = async move { tokio::time::timeout(START_TIMEOUT, sandbox.start_now(command)).await };
         let failed = |message: String| SandboxError::Engine { engine, message };
         let started = tokio::spawn(starting).await.map_err(|error| failed(error.to_string()))?;
-        started.map_err(|_| failed("no process was started within 30 s".to_owned()))?
+        started.map_err(|_| failed("start timeout (30 s) exceeded".to_owned()))?
     }
 
     async fn start_now(&self, mut command: Command) -> Result<Running, SandboxError> {
-        let (inner, workshop) = (&*self.inner, &self.inner.workshop);
+        let (inner, context) = (&*self.inner, &self.inner.context);
         let folder = command.place.folder.take();
-        let missing =
-            || SandboxError::Engine { engine: command.place.engine, message: "no folder".to_owned() };
+        let missing = || SandboxError::Engine {
+            engine: command.place.engine,
+            message: "the process has no folder".to_owned(),
+        };
         match command.place.engine {
             EngineName::Bubblewrap => {
-                let engine = inner.bubblewrap.get_or_try_init(|| Bubblewrap::open(workshop)).await?;
-                engine.start(workshop, &command).await
+                let engine = inner.bubblewrap.get_or_try_init(|| Bubblewrap::open(context)).await?;
+                engine.start(context, &command).await
             }
             EngineName::Landlock => {
                 let engine = inner.landlock.get_or_try_init(|| async { Landlock::open() }).await?;
-                engine.start(workshop, &command, folder.ok_or_else(missing)?).await
+                engine.start(context, &command, folder.ok_or_else(missing)?).await
             }
             name @ (EngineName::Docker | EngineName::Podman) => {
                 let cell = if name == EngineName::Docker { &inner.docker } else { &inner.podman };
-                let engine = cell.get_or_try_init(|| Container::open(name, workshop)).await?;
-                engine.start(workshop, &command, folder.ok_or_else(missing)?).await
+                let engine = cell.get_or_try_init(|| Container::open(name, context)).await?;
+                engine.start(context, &command, folder.ok_or_else(missing)?).await
             }
         }
     }

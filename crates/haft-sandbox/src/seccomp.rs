@@ -1,8 +1,8 @@
-//! The system calls that no tool needs, and that a way out of a sandbox would use.
+//! Blocks system calls that no tool needs and that an escape would use.
 //!
-//! A list of what is refused, not of what is allowed: tools are programs of every kind, and a program that dies
-//! for a harmless call that a new libc makes is worse than the narrow gain. What is refused is what changes
-//! namespaces, mounts, other processes, keys, the kernel, or has a history of holes.
+//! A deny list, not an allow list: tools are programs of every kind, and an allow list would break programs whenever libc
+//! uses a new harmless call. Blocked are calls that change namespaces, mounts, other processes, keys or the kernel, or
+//! that have a history of vulnerabilities.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,46 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
-/// What differs between engines.
+/// The differences between engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Wishes {
-    /// Which sockets there are.
+pub(crate) struct FilterOptions {
+    /// The allowed sockets.
     pub(crate) sockets: Sockets,
-    /// The processes of the machine are in reach: for engines without a process namespace. A process then stays
-    /// in its group, by which its tree is ended, and arranges nothing but itself.
+    /// For engines without a PID namespace: a process cannot leave its process group, by which its tree is killed, nor
+    /// change other processes.
     pub(crate) sees_processes: bool,
-    /// No signals: for engines that cannot keep them within the sandbox.
+    /// For engines that cannot confine signals: blocks them.
     pub(crate) no_signals: bool,
-    /// What changes a file without writing it.
+    /// Changes of file metadata.
     pub(crate) metadata: Metadata,
 }
 
-/// Which sockets a process may open.
+/// The sockets that a process can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Sockets {
-    /// Those of networks, and Unix sockets.
+    /// Network and Unix sockets.
     #[default]
     All,
-    /// Those of networks: for processes that could reach Unix sockets of the machine.
+    /// Network sockets, for processes that could reach Unix sockets of the machine.
     NoUnix,
-    /// None: for engines that have no network namespace.
+    /// None, for engines without a network namespace.
     None,
 }
 
-/// Changes of a file's mode, owner, times and attributes, which Landlock does not govern.
+/// Changes of mode, owner, times and attributes of files, which Landlock does not control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Metadata {
-    /// As the mounts allow.
+    /// Allowed.
     #[default]
     Free,
-    /// Only of files that could be opened: those by path are refused.
+    /// Allowed by descriptor, blocked by path.
     ByDescriptor,
-    /// They do nothing, and say that all is well: too many programs fail without them.
+    /// Ignored, but reported as successful: too many programs fail otherwise.
     Ignored,
 }
 
-/// Returns the filters, to be loaded in this order.
-pub(crate) fn filters(wishes: Wishes) -> Result<Vec<BpfProgram>, seccompiler::Error> {
+/// Returns the filters in load order.
+pub(crate) fn filters(filter_options: FilterOptions) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let answer = |rules, errno: i32| {
         let action = SeccompAction::Errno(errno.unsigned_abs());
@@ -63,23 +63,23 @@ pub(crate) fn filters(wishes: Wishes) -> Result<Vec<BpfProgram>, seccompiler::Er
     rules.insert(libc::SYS_clone, new_namespaces()?);
     rules.insert(libc::SYS_ioctl, terminal_injection()?);
     rules.insert(libc::SYS_personality, vec![none_of(0, &[0, 0xffff_ffff])?]);
-    rules.insert(libc::SYS_socket, socket_rules(wishes.sockets)?);
+    rules.insert(libc::SYS_socket, socket_rules(filter_options.sockets)?);
     rules.extend(only_itself()?);
-    if wishes.sees_processes {
+    if filter_options.sees_processes {
         rules.extend(any(&[libc::SYS_setsid, libc::SYS_setpgid]));
     }
-    if wishes.no_signals {
+    if filter_options.no_signals {
         rules.extend(any(&SIGNALS));
     }
-    if wishes.metadata == Metadata::ByDescriptor {
+    if filter_options.metadata == Metadata::ByDescriptor {
         rules.extend(any(CHANGES_BY_PATH));
-        // Without a path it is the descriptor that is meant.
+        // Without a path the call applies to the descriptor.
         rules.insert(libc::SYS_utimensat, vec![none_of_long(1, 0)?]);
     }
-    // The flags of clone3 lie in memory, where a filter cannot look; libc then falls back to clone.
+    // A filter cannot read the flags of clone3 in memory; libc falls back to clone.
     let absent = any(&[libc::SYS_clone3]).into_iter().collect();
     let mut filters = vec![answer(rules, libc::EPERM)?, answer(absent, libc::ENOSYS)?];
-    if wishes.metadata == Metadata::Ignored {
+    if filter_options.metadata == Metadata::Ignored {
         let ignored = [CHANGES_BY_PATH, CHANGES_BY_DESCRIPTOR, &[libc::SYS_utimensat]].concat();
         filters.push(answer(any(&ignored).into_iter().collect(), 0)?);
     }
@@ -89,8 +89,7 @@ pub(crate) fn filters(wishes: Wishes) -> Result<Vec<BpfProgram>, seccompiler::Er
     Ok(filters)
 }
 
-/// Some kernels know every call by a second number, for programs with pointers of 32 bits, under which no other
-/// rule would find it. All of those numbers have this bit.
+/// This bit marks system call numbers of the x32 ABI, which no other rule would match.
 const OTHER_TABLE: u32 = 0x4000_0000;
 
 fn other_table() -> BpfProgram {
@@ -99,7 +98,7 @@ fn other_table() -> BpfProgram {
     const RETURN: u16 = 0x06;
     let step = |code, jt, k| sock_filter { code, jt, jf: 0, k };
     vec![
-        // The number of the call is the first word that a filter is given.
+        // The system call number is the first word of the filter input.
         step(LOAD, 0, 0),
         step(JUMP_IF_SET, 1, OTHER_TABLE),
         step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
@@ -107,7 +106,7 @@ fn other_table() -> BpfProgram {
     ]
 }
 
-/// Returns a filter in the form in which the kernel and bubblewrap take it.
+/// Returns a filter in the binary format of the kernel and bubblewrap.
 pub(crate) fn bytes(program: &BpfProgram) -> Vec<u8> {
     program
         .iter()
@@ -128,8 +127,7 @@ const SIGNALS: [i64; 6] = [
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Changes of files that are named by a path, or by a descriptor that need not be readable. Some calls are newer
-/// than the names that libc has for them.
+/// Changes of files by path, or by a descriptor that need not be readable. libc has no names for the newest calls.
 const CHANGES_BY_PATH: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
@@ -159,11 +157,11 @@ const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const FILE_SETATTR: i64 = 469;
 
-/// Changes of files that were opened. Reading is enough for them.
+/// Changes of open files, which need only read access.
 const CHANGES_BY_DESCRIPTOR: &[i64] =
     &[libc::SYS_fchmod, libc::SYS_fchown, libc::SYS_fsetxattr, libc::SYS_fremovexattr];
 
-/// Refused whatever their arguments.
+/// Blocked with any arguments.
 const REFUSED: &[i64] = &[
     // Mounts and roots.
     libc::SYS_mount,
@@ -184,7 +182,7 @@ const REFUSED: &[i64] = &[
     // Namespaces.
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Files by handle reach beyond every root.
+    // File handles bypass every root.
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     // Other processes.
@@ -224,7 +222,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
-    // What stays when its maker is gone, and so could carry something from one call to the next.
+    // Objects that outlive their process could carry data from one call to the next.
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
@@ -241,7 +239,7 @@ const REFUSED: &[i64] = &[
 
 type Rules = Result<Vec<SeccompRule>, seccompiler::Error>;
 
-/// `clone` with a flag that asks for a namespace.
+/// `clone` with a namespace flag.
 fn new_namespaces() -> Rules {
     [
         libc::CLONE_NEWNS,
@@ -258,7 +256,7 @@ fn new_namespaces() -> Rules {
     .collect()
 }
 
-/// Writing to a terminal as if its user had typed it.
+/// Writing to the input of a terminal.
 fn terminal_injection() -> Rules {
     [libc::TIOCSTI, libc::TIOCLINUX]
         .into_iter()
@@ -266,7 +264,7 @@ fn terminal_injection() -> Rules {
         .collect()
 }
 
-/// All families of sockets but those that programs use; or all.
+/// Unusual socket families, or all of them.
 fn socket_rules(sockets: Sockets) -> Rules {
     let mut allowed = vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     match sockets {
@@ -278,8 +276,7 @@ fn socket_rules(sockets: Sockets) -> Rules {
     Ok(vec![none_of(0, &allowed)?])
 }
 
-/// Limits, priorities and processors of other processes, which belong to the same user: the machine's, or the one
-/// that the next call is forked from. Itself is 0.
+/// Limits, priorities and CPU affinity of other processes of the same user. 0 is the process itself.
 fn only_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
     const IO_PROCESS: u64 = 1;
     let mut rules = Vec::new();
@@ -292,7 +289,7 @@ fn only_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
     ] {
         rules.push((call, vec![none_of(0, &[0])?]));
     }
-    // What kind of thing is meant comes first: only a process can be oneself.
+    // The first argument is the kind of target; only a process can be the caller itself.
     rules.push((libc::SYS_setpriority, vec![none_of(0, &[libc::PRIO_PROCESS.into()])?, none_of(1, &[0])?]));
     rules.push((libc::SYS_ioprio_set, vec![none_of(0, &[IO_PROCESS])?, none_of(1, &[0])?]));
     Ok(rules)
@@ -334,10 +331,11 @@ mod tests {
         for sockets in [Sockets::All, Sockets::NoUnix, Sockets::None] {
             for metadata in [Metadata::Free, Metadata::ByDescriptor, Metadata::Ignored] {
                 for yes in [false, true] {
-                    let wishes = Wishes { sockets, sees_processes: yes, no_signals: yes, metadata };
-                    let filters = filters(wishes).unwrap();
-                    // The kernel takes no longer ones.
-                    assert!(filters.iter().all(|filter| filter.len() <= 4096), "{wishes:?}");
+                    let filter_options =
+                        FilterOptions { sockets, sees_processes: yes, no_signals: yes, metadata };
+                    let filters = filters(filter_options).unwrap();
+                    // The limit of the kernel.
+                    assert!(filters.iter().all(|filter| filter.len() <= 4096), "{filter_options:?}");
                 }
             }
         }

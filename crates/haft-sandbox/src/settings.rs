@@ -1,25 +1,25 @@
-//! What an installation settles about its sandbox.
+//! Settings of the sandbox.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What an installation settles about its sandbox.
+/// Settings of the sandbox.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The engine that serves unless a tool asks for another.
+    /// The default engine.
     pub engine: EngineName,
-    /// A folder of the server's own, for what must lie on disk while a process runs. It is made.
+    /// A private folder for files of running processes. It is created if missing.
     pub scratch: PathBuf,
-    /// Folders that no process ever sees, above all the server's own.
+    /// Folders hidden from every process, such as the server's own.
     pub hidden: Vec<PathBuf>,
-    /// Further folders that isolated processes may read.
+    /// Further folders that isolated processes can read.
     pub read_only: Vec<PathBuf>,
-    /// The image of container engines, where a tool names none.
+    /// The default image of container engines.
     pub image: Option<String>,
 }
 
 impl Settings {
-    /// Returns the usual settings with this folder for what must lie on disk.
+    /// Returns the default settings with this scratch folder.
     pub fn new(scratch: impl Into<PathBuf>) -> Self {
         Self {
             engine: EngineName::Bubblewrap,
@@ -31,25 +31,25 @@ impl Settings {
     }
 }
 
-/// What confines processes.
+/// A sandbox engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EngineName {
-    /// bubblewrap: Linux namespaces, seccomp, control groups.
+    /// bubblewrap: Linux namespaces, seccomp and control groups.
     Bubblewrap,
     /// Landlock and seccomp without namespaces.
     Landlock,
-    /// Containers by Docker's command line.
+    /// Docker containers.
     Docker,
-    /// Containers by Podman's command line.
+    /// Podman containers.
     Podman,
 }
 
 impl EngineName {
-    /// Every engine.
+    /// All engines.
     pub const ALL: [EngineName; 4] =
         [EngineName::Bubblewrap, EngineName::Landlock, EngineName::Docker, EngineName::Podman];
 
-    /// Returns the spelling used in the configuration.
+    /// Returns the name used in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             EngineName::Bubblewrap => "bubblewrap",
@@ -59,7 +59,7 @@ impl EngineName {
         }
     }
 
-    /// Reads the spelling used in the configuration.
+    /// Parses the name used in the configuration.
     pub fn parse(text: &str) -> Option<EngineName> {
         EngineName::ALL.into_iter().find(|engine| engine.as_str() == text)
     }

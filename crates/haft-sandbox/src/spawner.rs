@@ -1,8 +1,7 @@
-//! The one thread that starts processes.
+//! The thread that starts processes.
 //!
-//! A child is told to die with the *thread* that started it, so that thread must live as long as the sandbox:
-//! workers of an async runtime come and go. Having one thread also means that descriptors which a child shall
-//! inherit are inheritable in no other child.
+//! The kernel kills a child together with the *thread* that started it, so that thread must live as long as the sandbox,
+//! unlike the workers of an async runtime. A single thread also ensures that no other child inherits a descriptor.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,67 +18,69 @@ use crate::fds;
 /// Starts processes, one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
-    orders: mpsc::Sender<Order>,
+    requests: mpsc::Sender<SpawnRequest>,
 }
 
-struct Order {
+struct SpawnRequest {
     command: Command,
     inherited: Vec<OwnedFd>,
     on_drop: OnDrop,
-    /// What watches the child.
+    /// The runtime that watches the child.
     runtime: Handle,
-    answer: oneshot::Sender<io::Result<Child>>,
+    reply: oneshot::Sender<io::Result<Child>>,
 }
 
 /// What happens to a child whose handle is dropped.
 enum OnDrop {
     Kill,
-    /// It is a supervisor, and has its own way to learn that it shall end: killed, it could not end its tree.
+    /// A supervisor notices by itself; if it were killed, it could not kill its tree.
     Leave,
 }
 
 impl Spawner {
-    /// Starts the thread. A child is watched by the runtime of whoever asks for it.
+    /// Starts the thread. A child is watched by the runtime of its caller.
     pub(crate) fn start() -> io::Result<Self> {
-        let (orders, inbox) = mpsc::channel::<Order>();
+        let (requests, inbox) = mpsc::channel::<SpawnRequest>();
         thread::Builder::new().name("haft-spawner".to_owned()).spawn(move || {
-            for order in inbox {
-                let _inside = order.runtime.enter();
-                // A caller that went away meanwhile gets no process.
-                if !order.answer.is_closed() {
-                    let child = spawn(order.command, order.inherited, &order.on_drop);
-                    drop(order.answer.send(child));
+            for request in inbox {
+                let _inside = request.runtime.enter();
+                // No process for a caller that is gone.
+                if !request.reply.is_closed() {
+                    let child = spawn(request.command, request.inherited, &request.on_drop);
+                    drop(request.reply.send(child));
                 }
             }
         })?;
-        Ok(Self { orders })
+        Ok(Self { requests })
     }
 
     /// Starts a process that inherits these descriptors besides its standard ones.
     pub(crate) async fn spawn(&self, command: Command, inherited: Vec<OwnedFd>) -> io::Result<Child> {
-        self.order(command, inherited, OnDrop::Kill).await
+        self.request(command, inherited, OnDrop::Kill).await
     }
 
-    /// Starts a process that ends by itself when its caller goes away.
+    /// Starts a supervisor, which notices by itself when its caller is gone.
     pub(crate) async fn spawn_supervised(&self, command: Command) -> io::Result<Child> {
-        self.order(command, Vec::new(), OnDrop::Leave).await
+        self.request(command, Vec::new(), OnDrop::Leave).await
     }
 
-    async fn order(&self, command: Command, inherited: Vec<OwnedFd>, on_drop: OnDrop) -> io::Result<Child> {
-        let (answer, child) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts processes has ended");
+    async fn request(&self, command: Command, inherited: Vec<OwnedFd>, on_drop: OnDrop) -> io::Result<Child> {
+        let (reply, child) = oneshot::channel();
+        let gone = || io::Error::other("the spawner thread has ended");
         let runtime = Handle::current();
-        self.orders.send(Order { command, inherited, on_drop, runtime, answer }).map_err(|_| gone())?;
+        self.requests
+            .send(SpawnRequest { command, inherited, on_drop, runtime, reply })
+            .map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
     }
 }
 
-/// Held while a child is started, for there may be several sandboxes in a process: what one marks for its child,
-/// the other would take the mark from, or let its own child inherit.
-static STARTING: Mutex<()> = Mutex::new(());
+/// Locked while a child is started: with several sandboxes in one process, one could reset the descriptor flags of
+/// another, or let its own child inherit them.
+static SPAWN_LOCK: Mutex<()> = Mutex::new(());
 
 fn spawn(command: Command, inherited: Vec<OwnedFd>, on_drop: &OnDrop) -> io::Result<Child> {
-    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = SPAWN_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     fds::close_others_on_exec();
     for fd in &inherited {
         fds::inherit(fd)?;

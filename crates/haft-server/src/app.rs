@@ -1,12 +1,13 @@
-//! The opened installation: store, registry and pipeline, and what the routes need of them.
+//! An open installation: store, registry and pipeline, and what the routes need from them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use haft_builtins::PlatformSettings;
-use haft_core::catalog::{Catalog, ChangeSink, StoreError};
+use haft_core::catalog::{ChangeSink, StoreError};
 use haft_core::id::TokenId;
 use haft_core::ledger::Ledger;
 use haft_core::name::{NameError, TenantId};
@@ -15,6 +16,7 @@ use haft_core::spec::ToolSpec;
 use haft_core::token::{Role, TokenRecord};
 use haft_core::{Clock, Timestamp, hash};
 use haft_mcp::client::McpClients;
+use haft_mcp::server::ProtocolExtension;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::egress::{Egress, RulesError};
 use haft_runtime::files::RootsError;
@@ -24,63 +26,67 @@ use haft_runtime::registry::Registry;
 use haft_runtime::stages::Stage;
 use haft_sandbox::{Sandbox, SandboxError};
 use haft_store::{ReindexReport, Store, StoreSettings};
+use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::built_ins::{Installed, Late, install};
+use crate::built_ins::{AppHandle, Installed, install};
+use crate::execution_resources::ExecutionResources;
 use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
-use crate::mcp::Mcp;
-use crate::means::Means;
-use crate::metrics::{Measure, Metrics};
+use crate::mcp::{Mcp, StdioClient, UnknownBundle};
+use crate::metrics::Metrics;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
+use crate::{mcp_connections, router, serve};
 
 /// How often the usage counters are written.
-const USAGE_EVERY: Duration = Duration::from_secs(5);
+const USAGE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why an installation cannot be opened.
+/// An error that prevents an installation from opening.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The home folder cannot be made.
-    #[error("make the home folder `{}`", path.display())]
+    /// The home folder cannot be created.
+    #[error("cannot create the home folder `{}`", path.display())]
     Home {
         /// The folder.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The local token cannot be kept.
+    /// The local token cannot be read or created.
     #[error(transparent)]
     LocalToken(#[from] LocalTokenError),
-    /// The egress rules are wrong.
+    /// The egress rules are invalid.
     #[error(transparent)]
     Egress(#[from] RulesError),
     /// The sandbox cannot be prepared.
-    #[error("prepare the sandbox")]
+    #[error("cannot prepare the sandbox")]
     Sandbox(#[from] SandboxError),
-    /// The folders of file tools are wrong.
-    #[error("read the setting `files`: {0}")]
+    /// The folders of file tools are invalid.
+    #[error("invalid setting `files`: {0}")]
     Files(#[from] RootsError),
-    /// A built-in tool has no name.
-    #[error("make the built-in tools")]
+    /// A built-in tool has an invalid name.
+    #[error("cannot create the built-in tools")]
     BuiltIns(#[from] NameError),
     /// The store cannot be opened.
-    #[error("open the store")]
+    #[error("cannot open the store")]
     Store(#[from] StoreError),
 }
 
-/// What a program brings along: its functions, and the built-in tools that use them.
+/// What an embedding program adds: functions, built-in tools that use them, and stages.
 #[derive(Default)]
 pub struct Extensions {
-    /// The functions that definitions may name.
+    /// Functions that definitions can refer to.
     pub functions: Functions,
     /// Tools that are compiled in.
     pub built_ins: Vec<ToolSpec>,
-    /// Stages around every call, outermost first, inside the ones of the server.
+    /// Stages around every call, outermost first; they run inside the stages of the server.
     pub stages: Vec<Arc<dyn Stage>>,
+    /// Handles MCP requests that haft does not: prompts, resources, requests to the client.
+    pub mcp: Option<Arc<dyn ProtocolExtension>>,
 }
 
-/// An opened installation.
+/// An open installation.
 pub struct App {
     settings: Settings,
     store: Arc<Store>,
@@ -104,41 +110,40 @@ impl App {
 
     /// Opens an installation with a program's own functions and tools.
     pub async fn open_with(settings: Settings, extensions: Extensions) -> Result<Arc<Self>, StartError> {
-        let extensions = if settings.mcp.fixtures { fixtures() } else { extensions };
-        make_home(&settings)?;
-        let local_token = local_token::load_or_make(&settings.home)?;
+        create_home(&settings)?;
+        let local_token = local_token::load_or_create(&settings.home)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let means = Means::new(&settings)?;
-        let Extensions { functions, built_ins, stages: own_stages } = extensions;
-        let Installed { specs, late } = if settings.built_ins.enabled && !settings.mcp.fixtures {
+        let resources = ExecutionResources::new(&settings)?;
+        let Extensions { functions, built_ins, stages, mcp: extension } = extensions;
+        let Installed { specs, handle } = if settings.built_ins.enabled {
             let platform = PlatformSettings::new(settings.built_ins.platform.clone());
-            let (egress, files) = (means.egress.clone(), Some(means.files.clone()));
+            let (egress, files) = (resources.egress.clone(), Some(resources.files.clone()));
             let emails_per_minute = settings.built_ins.emails_per_minute;
             let clock = Arc::clone(&clock);
             let parts = haft_builtins::BuiltInParts { egress, files, clock, platform, emails_per_minute };
             install(&parts, &functions, built_ins)?
         } else {
-            Installed { specs: built_ins, late: Late::default() }
+            Installed { specs: built_ins, handle: AppHandle::default() }
         };
-        let executors =
-            means.executors(&settings, &clock, &local_token).with(Arc::new(FunctionExecutor::new(functions)));
+        let executors = resources
+            .executors(&settings, &clock, &local_token)
+            .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
         let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
         let metrics = Arc::new(Metrics::default());
-        let mut stages: Vec<Arc<dyn Stage>> = vec![Arc::new(Measure(Arc::clone(&metrics)))];
-        stages.extend(own_stages);
         let secrets: Arc<dyn SecretSource> = Arc::new(Secrets {
             store: Arc::clone(&store),
             environment: settings.secrets.environment.iter().cloned().collect(),
         });
-        let mcp_clients = means.mcp_clients(&secrets, &store);
+        let mcp_clients = resources.mcp_clients(&secrets, &store);
         let ledger: Arc<dyn Ledger> = Arc::clone(&store) as _;
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: Some(ledger),
+            observer: Some(metrics.observer()),
             secrets,
             clock: Arc::clone(&clock),
             stages,
@@ -146,7 +151,7 @@ impl App {
             workspace: None,
         });
         let pipeline = Arc::new(pipeline);
-        let mcp = Mcp::new(&settings, &registry, &pipeline);
+        let mcp = Mcp::new(&settings, &registry, &pipeline, extension);
         let app = Arc::new(Self {
             settings,
             store,
@@ -156,18 +161,18 @@ impl App {
             tokens: Tokens::default(),
             local_token,
             metrics,
-            sandbox: means.processes.sandbox().clone(),
-            egress: means.egress,
+            sandbox: resources.processes.sandbox().clone(),
+            egress: resources.egress,
             mcp_clients,
             mcp,
         });
-        late.set(&app);
+        handle.set(&app);
         app.reload_tokens().await?;
-        app.declare_mcp_servers().await?;
+        mcp_connections::declare_servers(&app).await?;
         Ok(app)
     }
 
-    /// Returns the settings it was opened with.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -177,30 +182,59 @@ impl App {
         self.settings.token.clone().unwrap_or_else(|| self.local_token.clone())
     }
 
-    /// Returns the address of the page, with the token where no server and no log sees it.
+    /// Returns the URL of the web page with the token in its fragment, which browsers do not send to servers.
     pub fn login_link(&self, addr: SocketAddr) -> String {
         format!("http://{addr}/#token={}", self.local_token().expose())
     }
 
-    /// Looks whether every definition can run, so that lists tell; a server does it in the background.
+    /// Builds the whole HTTP surface as a router, to be mounted in another program.
+    pub fn router(self: &Arc<Self>) -> Router {
+        router::embeddable(self)
+    }
+
+    /// Returns the OpenAPI document of the API.
+    pub fn openapi(self: &Arc<Self>) -> utoipa::openapi::OpenApi {
+        router::document(self)
+    }
+
+    /// Serves HTTP until `stop` completes; then lets running calls finish within the grace period.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        stop: impl Future<Output = ()> + Send,
+    ) -> std::io::Result<()> {
+        serve::http(&self, listener, stop).await;
+        Ok(())
+    }
+
+    /// Serves one MCP client over standard input and output until it disconnects or `stop` completes.
+    pub async fn serve_stdio(
+        self: Arc<Self>,
+        client: StdioClient,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), UnknownBundle> {
+        serve::stdio(&self, client, stop).await
+    }
+
+    /// Compiles every definition, so that lists show which are ready; a server does this in the background.
     pub async fn verify(&self) {
         let registry = Arc::clone(&self.registry);
         if let Err(error) = tokio::task::spawn_blocking(move || registry.verify()).await {
-            tracing::error!(error = %error, "the definitions could not be looked at");
+            tracing::error!(error = %error, "failed to compile the definitions");
         }
     }
 
-    /// Tries the sandbox before the first tool needs it, and says in the log what came of it.
-    pub(crate) async fn examine_sandbox(&self) {
-        self.sandbox.verdict(self.sandbox.settings().engine).await;
+    /// Probes the sandbox before the first tool needs it, and logs the result.
+    pub(crate) async fn probe_sandbox(&self) {
+        self.sandbox.probe_report(self.sandbox.settings().engine).await;
     }
 
-    /// Builds the index of the definitions anew from their files.
+    /// Rebuilds the index of the definitions from their files.
     pub async fn reindex(&self) -> Result<ReindexReport, StoreError> {
         self.store.reindex().await
     }
 
-    /// Writes what is only in memory and closes the store.
+    /// Writes pending counters and closes the store.
     pub async fn close(&self) {
         self.save_usage().await;
         self.store.close().await;
@@ -208,10 +242,6 @@ impl App {
 
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
-    }
-
-    pub(crate) fn catalog(&self) -> &dyn Catalog {
-        &*self.store
     }
 
     pub(crate) fn ledger(&self) -> &dyn Ledger {
@@ -226,7 +256,7 @@ impl App {
         &self.pipeline
     }
 
-    /// Returns the one way out.
+    /// Returns the guard of outgoing connections.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
     }
@@ -252,14 +282,14 @@ impl App {
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.text(self.registry.snapshot().len())
+        self.metrics.text(self.registry.snapshot().len(), self.pipeline.running())
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Reads the tokens anew, after a change.
+    /// Reloads the tokens after a change.
     pub(crate) async fn reload_tokens(&self) -> Result<(), StoreError> {
         let mut tokens = self.store.tokens().await?;
         tokens.push(self.admin("local", &self.local_token));
@@ -272,7 +302,7 @@ impl App {
 
     fn admin(&self, name: &str, token: &Secret) -> TokenRecord {
         TokenRecord {
-            // Not a stored one.
+            // Nil: it is not a stored token.
             id: TokenId(Uuid::nil()),
             tenant: TenantId::default_tenant(),
             name: name.to_owned(),
@@ -284,27 +314,27 @@ impl App {
         }
     }
 
-    /// Tells whether `${NAME}` would find a value.
+    /// Returns whether `${NAME}` has a value.
     pub(crate) async fn has_secret(&self, tenant: &TenantId, name: &str) -> Result<bool, SecretError> {
         let from_environment = self.settings.secrets.environment.iter().any(|(known, _)| known == name);
         Ok(from_environment || self.store.secret(tenant, name).await?.is_some())
     }
 
-    /// Follows changes of tokens by other processes, until dropped.
+    /// Reloads the tokens when other processes change them, until dropped.
     pub(crate) async fn follow_tokens(&self) {
         let mut changes = self.store.token_changes();
         while changes.changed().await.is_ok() {
             if let Err(error) = self.reload_tokens().await {
-                tracing::error!(error = %error, "the tokens could not be read anew");
+                tracing::error!(error = %error, "failed to reload the tokens");
             }
         }
     }
 
-    /// Writes the usage counters now and then, until dropped.
-    pub(crate) async fn keep_usage(&self) {
+    /// Writes the usage counters periodically, until dropped.
+    pub(crate) async fn save_usage_periodically(&self) {
         loop {
-            tokio::time::sleep(USAGE_EVERY).await;
-            self.metrics.keep();
+            tokio::time::sleep(USAGE_INTERVAL).await;
+            self.metrics.run_upkeep();
             self.save_usage().await;
         }
     }
@@ -315,23 +345,16 @@ impl App {
             return;
         }
         if let Err(error) = self.store.add_usage(calls).await {
-            tracing::warn!(error = %error, "usage counters could not be written");
+            tracing::warn!(error = %error, "failed to write the usage counters");
         }
     }
 }
 
-/// What the conformance suite of MCP calls, in place of everything else.
-fn fixtures() -> Extensions {
-    let extensions = Extensions { built_ins: haft_mcp::server::fixtures::specs(), ..Extensions::default() };
-    haft_mcp::server::fixtures::functions(&extensions.functions);
-    extensions
-}
-
-fn make_home(settings: &Settings) -> Result<(), StartError> {
+fn create_home(settings: &Settings) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt as _;
-    // The folder holds keys and tokens: nobody else looks in.
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
-    made.map_err(|source| StartError::Home { path: settings.home.clone(), source })
+    // Only the owner may read the folder: it holds keys and tokens.
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home);
+    created.map_err(|source| StartError::Home { path: settings.home.clone(), source })
 }
 
 fn store_settings(settings: &Settings) -> StoreSettings {

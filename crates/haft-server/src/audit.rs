@@ -1,9 +1,10 @@
-//! Every attempt to change something leaves a record: who, what, when, and what came of it. Calls have their own.
+//! The audit log: every attempt to change something leaves a record of who, what, when and the outcome. Calls have
+//! records of their own.
 //!
-//! A layer around the routes that change things writes it before the answer leaves, whatever the handler answers. A
-//! handler that has found what it is about says so by [`App::audit`]; else the address of the request names it. What
-//! is changed is stored in one transaction with the record as far as that is known then, so that no crash leaves a
-//! change without one; afterwards the layer enters what the handler knew better.
+//! A layer around the routes that change things writes the record before the response is sent, whatever the outcome.
+//! A handler names the action and its target with [`note`]; otherwise they are derived from the route. A preliminary
+//! record is stored in one transaction with the change, so that a crash never leaves a change without a record; the
+//! layer then updates it with what the handler noted.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,101 +26,94 @@ use crate::error::ApiError;
 use crate::identity::{self, Identity};
 use crate::request_id;
 
-/// The longest target that is kept.
-const MAX_LENGTH: usize = 300;
+/// The longest recorded target, in characters.
+const MAX_TARGET_LENGTH: usize = 300;
 
 const SUCCESS: &str = "success";
 
 tokio::task_local! {
-    static NOTE: RefCell<Option<Note>>;
+    static NOTE: RefCell<Option<AuditNote>>;
 }
 
-/// What a request is about.
-struct Note {
+/// The action of a request and its target.
+struct AuditNote {
     action: String,
     target: String,
 }
 
-impl App {
-    /// Says what a request has changed.
-    #[expect(clippy::unused_self, reason = "the record belongs to this installation")]
-    pub(crate) fn audit(&self, identity: &Identity, action: &str, target: &str) {
-        let request = request_id::current();
-        tracing::info!(target: "haft::audit", who = %identity.caller.name, tenant = %identity.tenant, action, subject = target, request);
-        let note = Note { action: action.to_owned(), target: target.to_owned() };
-        // Outside of the layer there is nothing to note it in.
-        let _ = NOTE.try_with(|kept| kept.replace(Some(note)));
-    }
-
-    /// Makes a change that came by the call of a tool and not by a route: to its end, even if nobody waits for it any
-    /// more, and recorded in the same way.
-    pub(crate) async fn change<T: Send + 'static>(
-        self: &Arc<Self>,
-        identity: &Identity,
-        (action, target): (&str, &str),
-        work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let note = Note { action: action.to_owned(), target: target.to_owned() };
-        let (app, record) = (Arc::clone(self), new_record(self, identity, note));
-        let work = NOTE.scope(RefCell::default(), async move {
-            let done = Store::recorded(record.clone(), work).await;
-            let note = NOTE.with(RefCell::take);
-            write(&app, record, note, done.as_ref().map_or_else(|error| error.code.as_str(), |_| SUCCESS))
-                .await;
-            done
-        });
-        let work = request_id::scope(request_id::current().unwrap_or_default(), work);
-        tokio::spawn(work).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a change could not be handled");
-            Err(ApiError::new(ErrorCode::Internal, "the change could not be made"))
-        })
-    }
+/// Notes what the current request changes.
+pub(crate) fn note(identity: &Identity, action: &str, target: &str) {
+    let request = request_id::current();
+    tracing::info!(target: "haft::audit", who = %identity.caller.name, tenant = %identity.tenant, action, subject = target, request);
+    let note = AuditNote { action: action.to_owned(), target: target.to_owned() };
+    // Outside of the layer there is no record to update.
+    let _ = NOTE.try_with(|current| current.replace(Some(note)));
 }
 
-impl App {
-    /// Records a login to an MCP server that came to its end: it is the work of whoever began it.
-    pub(crate) async fn record_login(&self, done: &LoginResult) {
-        let record = self.store().new_record(AuditRecord {
-            // The store gives both.
-            id: Uuid::nil(),
-            at: Timestamp::UNIX_EPOCH,
-            tenant: done.tenant.clone(),
-            actor: done.by.clone(),
-            actor_id: None,
-            action: "mcp_server.logged_in".to_owned(),
-            target: done.id.to_string(),
-            outcome: SUCCESS.to_owned(),
-            request_id: request_id::current().unwrap_or_default(),
-        });
-        write(self, record, None, SUCCESS).await;
-    }
+/// Runs a change requested by a tool call instead of a route: recorded in the same way, and to its end even if the
+/// caller stops waiting.
+pub(crate) async fn run_change<T: Send + 'static>(
+    app: &Arc<App>,
+    identity: &Identity,
+    (action, target): (&str, &str),
+    work: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    let note = AuditNote { action: action.to_owned(), target: target.to_owned() };
+    let (record, app) = (new_record(app, identity, note), Arc::clone(app));
+    let work = async move {
+        let result = Store::recorded(record.clone(), work).await;
+        let outcome = result.as_ref().map_or_else(|error| error.code.as_str(), |_| SUCCESS);
+        write(&app, record, NOTE.with(RefCell::take), outcome).await;
+        result
+    };
+    run_detached(work).await.unwrap_or_else(|error| Err(error))
 }
 
-/// Handles a request to its end, even if nobody waits for it any more, and records it.
+/// Records the end of a login to an MCP server, in the name of the principal that started it.
+pub(crate) async fn record_login(app: &App, login: &LoginResult) {
+    let record = app.store().new_record(AuditRecord {
+        // The store sets both.
+        id: Uuid::nil(),
+        at: Timestamp::UNIX_EPOCH,
+        tenant: login.tenant.clone(),
+        actor: login.by.clone(),
+        actor_id: None,
+        action: "mcp_server.logged_in".to_owned(),
+        target: login.id.to_string(),
+        outcome: SUCCESS.to_owned(),
+        request_id: request_id::current().unwrap_or_default(),
+    });
+    write(app, record, None, SUCCESS).await;
+}
+
+/// Middleware: handles a request to its end, even if the client disconnects, and records it.
 pub(crate) async fn record(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }
-    // A stranger changes nothing, and may not fill the table.
+    // Unauthenticated requests change nothing and must not fill the table.
     let Ok(identity) = identity::authenticate(&app, request.headers()) else {
         return next.run(request).await;
     };
-    let guess = guess(request.method(), request.uri().path());
-    let record = new_record(&app, &identity, guess);
-    let work = NOTE.scope(RefCell::default(), async move {
+    let record = new_record(&app, &identity, note_from_route(request.method(), request.uri().path()));
+    let work = async move {
         let response = Store::recorded(record.clone(), next.run(request)).await;
-        let note = NOTE.with(RefCell::take);
-        write(&app, record, note, outcome(&response)).await;
+        write(&app, record, NOTE.with(RefCell::take), outcome(&response)).await;
         response
-    });
+    };
+    run_detached(work).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Runs a change in a task of its own, so that it ends even if the caller stops waiting.
+async fn run_detached<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let work = NOTE.scope(RefCell::default(), work);
     let work = request_id::scope(request_id::current().unwrap_or_default(), work);
-    match tokio::spawn(work).await {
-        Ok(response) => response,
-        Err(error) => {
-            tracing::error!(%error, "a change could not be handled");
-            ApiError::new(ErrorCode::Internal, "the request could not be handled").into_response()
-        }
-    }
+    tokio::spawn(work).await.map_err(|error| {
+        tracing::error!(%error, "the task of a change failed");
+        ApiError::new(ErrorCode::Internal, "an internal error occurred; see the server log")
+    })
 }
 
 fn outcome(response: &Response) -> &'static str {
@@ -130,38 +124,35 @@ fn outcome(response: &Response) -> &'static str {
     }
 }
 
-/// The record of a request as it stands when it comes in. It is stored only with what it changes.
-fn new_record(app: &App, identity: &Identity, guess: Note) -> AuditRecord {
+/// Returns the preliminary record of a request; it is stored together with the change.
+fn new_record(app: &App, identity: &Identity, note: AuditNote) -> AuditRecord {
     app.store().new_record(AuditRecord {
-        // The store gives both.
+        // The store sets both.
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
         tenant: identity.tenant.clone(),
         actor: identity.caller.name.to_string(),
         actor_id: identity.token_id,
-        action: guess.action,
-        target: excerpt(&guess.target, MAX_LENGTH),
+        action: note.action,
+        target: excerpt(&note.target, MAX_TARGET_LENGTH),
         outcome: SUCCESS.to_owned(),
         request_id: request_id::current().unwrap_or_default(),
     })
 }
 
-async fn write(app: &App, mut record: AuditRecord, note: Option<Note>, outcome: &str) {
+async fn write(app: &App, mut record: AuditRecord, note: Option<AuditNote>, outcome: &str) {
     if let Some(note) = note {
-        (record.action, record.target) = (note.action, excerpt(&note.target, MAX_LENGTH));
+        (record.action, record.target) = (note.action, excerpt(&note.target, MAX_TARGET_LENGTH));
     }
     outcome.clone_into(&mut record.outcome);
     if let Err(error) = app.store().record_change(record).await {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            outcome,
-            "what a change came to could not be recorded"
-        );
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, outcome, "failed to write the audit record of a change");
     }
 }
 
-/// Names what a request wants by its address, for those that fail before the handler knows better.
-fn guess(method: &Method, path: &str) -> Note {
+/// Derives action and target from the route, for requests that fail before their handler notes them.
+fn note_from_route(method: &Method, path: &str) -> AuditNote {
     let path = path.strip_prefix("/api").unwrap_or(path);
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let step = match *method {
@@ -187,7 +178,7 @@ fn guess(method: &Method, path: &str) -> Note {
         ),
         [] => (step.to_owned(), ""),
     };
-    Note { action: excerpt(&action, 40), target: target.to_owned() }
+    AuditNote { action: excerpt(&action, 40), target: target.to_owned() }
 }
 
 #[cfg(test)]
@@ -195,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_says_what_is_wanted() {
+    fn action_and_target_come_from_the_route() {
         for (method, path, expected) in [
             (Method::POST, "/api/tools", "tool.create "),
             (Method::PUT, "/tools/a", "tool.update a"),
@@ -213,7 +204,7 @@ mod tests {
             (Method::PUT, "/api/credentials/KEY", "credential.put KEY"),
             (Method::POST, "/api/tokens", "token.create "),
         ] {
-            let Note { action, target } = guess(&method, path);
+            let AuditNote { action, target } = note_from_route(&method, path);
             assert_eq!(format!("{action} {target}"), expected);
         }
     }

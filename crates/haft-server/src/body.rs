@@ -1,4 +1,4 @@
-//! Request bodies: read whole, bounded, with errors that say where.
+//! Request bodies: bounded in size and time, with errors that name the field.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// What the parser says of JSON that is nested too deeply.
-const TOO_DEEP: &str = "recursion limit exceeded";
+/// The deepest nesting that the JSON parser accepts.
+const MAX_DEPTH: usize = 127;
 
 /// How long a client may take to send a body.
-const BODY_TIME: Duration = Duration::from_mins(1);
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How much of a body that is too large is taken and thrown away, and for how long.
-const DISCARDED_BYTES: usize = 128 * 1024 * 1024;
-const DISCARD_TIME: Duration = Duration::from_secs(10);
+/// How much of a rejected body is read and discarded, and for how long.
+const MAX_DISCARDED_BYTES: usize = 128 * 1024 * 1024;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A body as it came, with the type it claims.
+/// A request body and its declared media type.
 pub(crate) struct Body {
     /// The bytes.
     pub(crate) bytes: Bytes,
@@ -41,60 +41,70 @@ impl FromRequest<Arc<App>> for Body {
 }
 
 impl Body {
-    /// Reads a body of at most so many bytes; `setting` is what allows more of them.
-    pub(crate) async fn read(request: Request, most: usize, setting: &str) -> Result<Self, ApiError> {
+    /// Reads a body of at most `limit` bytes; `setting` is the configuration key of the limit.
+    pub(crate) async fn read(request: Request, limit: usize, setting: &str) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        if claims_more(request.headers(), most) {
+        if content_length_exceeds(request.headers(), limit) {
             discard(request).await;
-            return Err(too_large(most, setting));
+            return Err(too_large(limit, setting));
         }
-        let reading = Limited::new(request.into_body(), most).collect();
-        let collected = tokio::time::timeout(BODY_TIME, reading)
+        let reading = Limited::new(request.into_body(), limit).collect();
+        let collected = tokio::time::timeout(BODY_TIMEOUT, reading)
             .await
-            .map_err(|_| ApiError::bad_request("the body took longer than a minute to arrive"))?
+            .map_err(|_| ApiError::bad_request("timeout: the request body was not received within 60 s"))?
             .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => too_large(most, setting),
-                None => ApiError::bad_request("the body ended before all of it had arrived; send it again"),
+                Some(_) => too_large(limit, setting),
+                None => {
+                    ApiError::bad_request("the request body is incomplete: the connection was closed early")
+                }
             })?;
         Ok(Self { bytes: collected.to_bytes(), media_type })
     }
 }
 
-/// Takes a body that nobody reads, within bounds: many clients look for an answer only when everything is sent, and would
-/// see no more than a broken connection. Who asks first is answered first.
+/// Reads and discards a body, within bounds: many clients read the response only after sending everything, and would
+/// otherwise see a broken connection. Clients that send `Expect` wait for the response first.
 pub(crate) async fn discard(request: Request) {
     if request.headers().contains_key(header::EXPECT) {
         return;
     }
-    let rest = Limited::new(request.into_body(), DISCARDED_BYTES);
+    let rest = Limited::new(request.into_body(), MAX_DISCARDED_BYTES);
     let mut rest = std::pin::pin!(rest);
     let reading = async { while let Some(Ok(_)) = rest.frame().await {} };
-    // Whoever is slower than that gets the answer, or not.
-    let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
+    // A slower client may miss the response.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
 }
 
-/// Tells whether a body of more than so many bytes is announced.
-pub(crate) fn claims_more(headers: &HeaderMap, most: usize) -> bool {
-    claimed_length(headers).is_some_and(|length| length > most)
+/// Returns whether the declared length of a body exceeds a limit.
+pub(crate) fn content_length_exceeds(headers: &HeaderMap, limit: usize) -> bool {
+    content_length(headers).is_some_and(|length| length > limit)
 }
 
-/// Says "an object" in the place of a type of this program, which means nothing to who sent the body.
-fn without_types(message: &str) -> String {
-    for kind in ["expected struct ", "expected internally tagged enum "] {
-        if let Some((before, rest)) = message.split_once(kind) {
-            let rest = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            return format!("{before}expected an object{rest}");
+/// Returns whether JSON is nested deeper than the parser accepts.
+fn is_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
         }
     }
-    message.to_owned()
+    false
 }
 
-fn claimed_length(headers: &HeaderMap) -> Option<usize> {
+fn content_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn too_large(most: usize, setting: &str) -> ApiError {
-    let message = format!("the body is larger than the {most} bytes that `{setting}` allows");
+fn too_large(limit: usize, setting: &str) -> ApiError {
+    let message = format!("the request body exceeds the limit of {limit} bytes (`{setting}`)");
     ApiError::new(ErrorCode::TooLarge, message)
 }
 
@@ -107,39 +117,39 @@ impl Body {
     /// Returns the text.
     pub(crate) fn text(&self) -> Result<&str, ApiError> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
-            ApiError::bad_request(format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
+            let position = error.valid_up_to();
+            ApiError::bad_request(format!("the request body is not valid UTF-8 at byte {position}"))
         })
     }
 
-    /// Reads the body as a JSON object, whatever type it claims: `curl -d` says it is a form.
+    /// Parses the body as a JSON object, whatever its declared type: `curl -d` declares a form.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
-        // A list would be taken for the fields in the order in which they happen to be declared.
+        // Serde would read an array as the fields in their order of declaration.
         if self.bytes.trim_ascii_start().starts_with(b"[") {
-            let message = "the body is not as expected: invalid type: sequence, expected an object";
-            return Err(ApiError::bad_request(message));
+            return Err(ApiError::bad_request("invalid request body: expected an object, not an array"));
         }
         serde_json::from_slice(&self.bytes).map_err(|error| {
             let message = if error.is_data() {
-                self.misfit::<T>(&error)
-            } else if error.to_string().starts_with(TOO_DEEP) {
-                "the body is nested deeper than 128 levels, the most that are read".to_owned()
+                self.data_error::<T>(&error)
+            } else if is_too_deep(&self.bytes) {
+                format!("the request body exceeds the nesting limit of {MAX_DEPTH} levels")
             } else {
-                format!("the body is not valid JSON: {error}")
+                format!("the request body is not valid JSON: {error}")
             };
             ApiError::bad_request(message)
         })
     }
 
-    /// Says which field does not fit. The body is read once more, with the path, which the quick way does not keep.
-    fn misfit<T: DeserializeOwned>(&self, error: &serde_json::Error) -> String {
+    /// Names the invalid field. The body is parsed again to track the path, which the fast path skips.
+    fn data_error<T: DeserializeOwned>(&self, error: &serde_json::Error) -> String {
         let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
         let path = serde_path_to_error::deserialize::<_, T>(&mut reader).err();
         let path = path.map(|error| error.path().to_string()).filter(|path| path != ".");
         let field = path.map_or_else(String::new, |path| format!("`{}`: ", excerpt(&path, 120)));
-        format!("the body is not as expected: {field}{}", without_types(&error.to_string()))
+        format!("invalid request body: {field}{error}")
     }
 
-    /// Reads the body as JSON; an empty one is the default.
+    /// Parses the body as JSON; an empty body is the default value.
     pub(crate) fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T, ApiError> {
         if self.bytes.iter().all(u8::is_ascii_whitespace) { Ok(T::default()) } else { self.json() }
     }
@@ -150,20 +160,20 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default, serde::Deserialize)]
-    #[serde(default)]
-    struct Wanted {
+    #[serde(default, expecting = "an object")]
+    struct Sample {
         enabled: bool,
         inner: Inner,
     }
 
     #[derive(Debug, Default, serde::Deserialize)]
-    #[serde(default)]
+    #[serde(default, expecting = "an object")]
     struct Inner {
         names: Vec<String>,
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn an_invalid_field_is_named() {
         for (text, expected) in [
             (r#"{"enabled": null}"#, "`enabled`: invalid type: null, expected a boolean at line 1"),
             (
@@ -172,12 +182,26 @@ mod tests {
             ),
             (r#"{"inner": 1}"#, "`inner`: invalid type: integer `1`, expected an object at line 1"),
             ("1", "invalid type: integer `1`, expected an object at line 1"),
-            (" [true]", "invalid type: sequence, expected an object"),
+            (" [true]", "expected an object, not an array"),
         ] {
             let body = Body { bytes: Bytes::from(text), media_type: String::new() };
-            let error = body.json::<Wanted>().map(|read| (read.enabled, read.inner.names)).unwrap_err();
-            let expected = format!("the body is not as expected: {expected}");
+            let error = body.json::<Sample>().map(|read| (read.enabled, read.inner.names)).unwrap_err();
+            let expected = format!("invalid request body: {expected}");
             assert!(error.message.starts_with(&expected), "{}\n{expected}", error.message);
         }
+    }
+
+    #[test]
+    fn the_nesting_limit_is_that_of_the_parser() {
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        for depth in [MAX_DEPTH, MAX_DEPTH + 1] {
+            let text = nested(depth);
+            let parsed = serde_json::from_str::<serde_json::Value>(&text);
+            assert_eq!(
+                (parsed.is_err(), is_too_deep(text.as_bytes())),
+                (depth > MAX_DEPTH, depth > MAX_DEPTH)
+            );
+        }
+        assert!(!is_too_deep(format!(r#"["{}\"{}"]"#, "[".repeat(200), "{".repeat(200)).as_bytes()));
     }
 }

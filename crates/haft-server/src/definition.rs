@@ -1,4 +1,4 @@
-//! From a request body to a definition that may be stored.
+//! Parses and checks the definition in a request body.
 
 use std::sync::Arc;
 
@@ -19,43 +19,35 @@ use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
 
-/// What the address of a request says about the definition in its body.
-#[derive(Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) name: Option<String>,
-    pub(crate) version: Option<String>,
+/// Returns name and version of the stored definition that a new one replaces.
+pub(crate) fn defaults_from_spec(spec: &ToolSpec) -> Defaults {
+    Defaults { name: Some(spec.name.to_string()), version: Some(spec.version.to_string()) }
 }
 
-impl Place {
-    /// The definition replaces this one.
-    pub(crate) fn of(spec: &ToolSpec) -> Self {
-        Self { name: Some(spec.name.to_string()), version: Some(spec.version.to_string()) }
-    }
-
-    /// The definition replaces the text of a file that could not be read; the name of the file may say its version.
-    pub(crate) fn of_file(file: &UnreadableFile) -> Self {
-        let stem = file.path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(stem, _)| stem);
-        let version = stem.and_then(|stem| stem.split_once('@')).map(|(_, version)| version.to_owned());
-        Self { name: Some(file.name.clone()), version }
-    }
+/// Returns name and version of an unreadable file, from its file name.
+pub(crate) fn defaults_from_file(file: &UnreadableFile) -> Defaults {
+    let stem = file.path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(stem, _)| stem);
+    let version = stem.and_then(|stem| stem.split_once('@')).map(|(_, version)| version.to_owned());
+    Defaults { name: Some(file.name.clone()), version }
 }
 
-/// Reads a body in the dialect that its type and its keys say.
-pub(crate) fn read(body: &Body, place: &Place) -> Result<ParsedDefinition, ApiError> {
-    read_text(body.text()?, form_of(body)?, place)
+/// Parses a body, in the dialect that its media type and its keys indicate.
+pub(crate) fn parse(body: &Body, defaults: &Defaults) -> Result<ParsedDefinition, ApiError> {
+    dialect::read(body.text()?, form_of(body)?, defaults)
+        .map_err(|problems| ApiError::invalid_definition(&problems))
 }
 
 fn form_of(body: &Body) -> Result<FileForm, ApiError> {
     match body.media_type.as_str() {
         "application/x-haft-skill" => Ok(FileForm::Skill),
         "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => Ok(FileForm::Yaml),
-        // `curl -d` without a header claims to send a form; what it sends is JSON.
+        // `curl -d` declares a form unless a header is given, but sends JSON.
         "" | "application/json" | "text/json" | "application/x-www-form-urlencoded" | "text/plain" => {
             Ok(FileForm::Json)
         }
         other => {
             let message = format!(
-                "a definition of type `{other}` cannot be read; send `application/json`, `application/yaml` or \
+                "unsupported media type `{other}`; send `application/json`, `application/yaml` or \
                  `application/x-haft-skill`"
             );
             Err(ApiError::new(ErrorCode::UnsupportedMediaType, message))
@@ -63,135 +55,127 @@ fn form_of(body: &Body) -> Result<FileForm, ApiError> {
     }
 }
 
-/// Returns the body as its author wrote it, for the file. What the API answered is nobody's writing, and JSON on one
-/// line has no layout to keep: they are written out.
-pub(crate) fn author_text(body: &Body, reading: &ParsedDefinition) -> Option<SourceText> {
+/// Returns the text that the author wrote, to be stored in the file. A response of the API that is sent back, and JSON
+/// on one line, have no layout worth keeping; they are formatted anew.
+pub(crate) fn author_text(body: &Body, parsed: &ParsedDefinition) -> Option<SourceText> {
     let (form, text) = (form_of(body).ok()?, body.text().ok()?);
-    let laid_out = form != FileForm::Json || text.trim().contains('\n');
-    (laid_out && !reading.answered).then(|| SourceText { form, text: text.to_owned() })
+    let has_layout = form != FileForm::Json || text.trim().contains('\n');
+    (has_layout && !parsed.from_api).then(|| SourceText { form, text: text.to_owned() })
 }
 
-/// Reads a text of a known form.
-pub(crate) fn read_text(text: &str, form: FileForm, place: &Place) -> Result<ParsedDefinition, ApiError> {
-    let defaults = Defaults { name: place.name.clone(), version: place.version.clone() };
-    dialect::read(text, form, &defaults).map_err(|problems| ApiError::invalid_definition(&problems))
-}
-
-/// A definition that may be stored.
-pub(crate) struct Checked {
+/// A definition that passed every check and can be stored.
+pub(crate) struct CheckedDefinition {
     pub(crate) spec: ToolSpec,
     pub(crate) form: FileForm,
     pub(crate) enabled: Option<bool>,
     pub(crate) warnings: Vec<Problem>,
 }
 
-/// Puts masked values back and makes every check that a definition has to pass. What is wrong is told with the lines of
-/// the text, where there is one.
+/// Restores masked values and checks the definition. Problems carry line numbers if there is a text.
 pub(crate) async fn check(
     app: &App,
     tenant: &TenantId,
-    (mut reading, text): (ParsedDefinition, Option<&SourceText>),
+    (mut parsed, text): (ParsedDefinition, Option<&SourceText>),
     earlier: Option<&ToolSpec>,
     folder: Option<String>,
-) -> Result<Checked, ApiError> {
-    let lost = redact::restore(&mut reading.spec, earlier);
-    let mut verdict = judge(app, tenant, &reading.spec, folder).await;
-    verdict.errors.extend(lost.into_iter().map(|field| {
-        Problem::new(field, "masked_value", "`***` stands for a value that is not known here; write it anew")
+) -> Result<CheckedDefinition, ApiError> {
+    let unrestored = redact::restore(&mut parsed.spec, earlier);
+    let mut report = validate(app, tenant, &parsed.spec, folder).await;
+    report.errors.extend(unrestored.into_iter().map(|field| {
+        Problem::new(field, "masked_value", "`***` masks a value that is not stored; enter the value")
     }));
-    let placed = |problems: &mut Vec<Problem>| {
+    let add_lines = |problems: &mut Vec<Problem>| {
         if let Some(SourceText { form, text }) = text.filter(|_| !problems.is_empty()) {
-            dialect::place(text, *form, problems);
+            dialect::locate(text, *form, problems);
         }
     };
-    if !verdict.errors.is_empty() {
-        placed(&mut verdict.errors);
-        return Err(ApiError::invalid_definition(&verdict.errors));
+    if !report.errors.is_empty() {
+        add_lines(&mut report.errors);
+        return Err(ApiError::invalid_definition(&report.errors));
     }
-    placed(&mut verdict.warnings);
-    let mut warnings = reading.warnings;
-    warnings.extend(verdict.warnings);
-    Ok(Checked { spec: reading.spec, form: reading.form, enabled: reading.enabled, warnings })
+    add_lines(&mut report.warnings);
+    let mut warnings = parsed.warnings;
+    warnings.extend(report.warnings);
+    Ok(CheckedDefinition { spec: parsed.spec, form: parsed.form, enabled: parsed.enabled, warnings })
 }
 
-/// Says everything that is wrong or doubtful about a definition, its executor's view included. `folder` is that of
-/// its bundle, relative to the home folder.
-pub(crate) async fn judge(
+/// Reports all errors and warnings about a definition, including those of its executor. `folder` is the folder of its
+/// bundle, relative to the home folder.
+pub(crate) async fn validate(
     app: &App,
     tenant: &TenantId,
     spec: &ToolSpec,
     folder: Option<String>,
 ) -> check::CheckReport {
-    let mut verdict = check::definition(spec);
-    verdict.warnings.extend(shadowed(app, spec));
+    let mut report = check::definition(spec);
+    report.warnings.extend(shadowed_by_built_in(app, spec));
     let spec = Arc::new(spec.clone());
-    // A definition whose executor or function is not here now is kept, and is not ready.
+    // A definition whose executor or function is unavailable is stored, but not ready.
     if let Err(problem) = app.registry().executors().available(&spec) {
-        verdict.warnings.push(problem);
+        report.warnings.push(problem);
     } else {
         match compile(app, &spec, folder).await {
-            Ok(plan) => verdict.warnings.extend(missing_secrets(app, tenant, &plan).await),
-            Err(mut found) => {
-                found.retain(|found| !verdict.errors.contains(found));
-                verdict.errors.extend(found);
+            Ok(compiled) => report.warnings.extend(unknown_names(app, tenant, &compiled).await),
+            Err(mut errors) => {
+                errors.retain(|error| !report.errors.contains(error));
+                report.errors.extend(errors);
             }
         }
     }
-    // What is wrong already needs no process to tell.
-    if verdict.errors.is_empty() {
-        let found = app.registry().executors().examine(&spec).await;
-        let (unknown, wrong) = found.into_iter().partition(|found| found.code == NOT_CHECKED);
-        verdict.errors = wrong;
-        verdict.warnings.extend::<Vec<_>>(unknown);
+    // The executor may start a process for its check, so it runs only if there are no errors yet.
+    if report.errors.is_empty() {
+        let problems = app.registry().executors().examine(&spec).await;
+        let (unchecked, errors) = problems.into_iter().partition(|problem| problem.code == NOT_CHECKED);
+        report.errors = errors;
+        report.warnings.extend::<Vec<_>>(unchecked);
     }
-    verdict
+    report
 }
 
-/// Warns of a name that a built-in tool has: the bare name means that one.
-fn shadowed(app: &App, spec: &ToolSpec) -> Option<Problem> {
+/// Warns if a built-in tool has the same name: the bare name resolves to the built-in tool.
+fn shadowed_by_built_in(app: &App, spec: &ToolSpec) -> Option<Problem> {
     let snapshot = app.registry().snapshot();
     let (bundle, version) = (Some(BundleSlug::built_in()), None);
     let reference = ToolRef::Name { bundle, name: spec.name.clone(), version };
     let built_in = snapshot.resolve(&TenantId::default_tenant(), &reference).ok()?;
     (*built_in.tool.spec != *spec).then(|| {
         let message = format!(
-            "`{0}` is also the name of a built-in tool, and the bare name means that one; call this one as `bundle:{0}`, or \
-             name it otherwise",
+            "a built-in tool is also named `{0}`, and `{0}` calls that one; call this tool as `bundle:{0}`, or rename it",
             spec.name
         );
         Problem::new("name", "shadowed_by_built_in", message)
     })
 }
 
-/// The code of a name in a template that is no argument and no stored credential.
+/// The code of a template name that is neither an argument nor a stored secret.
 pub(crate) const UNKNOWN_NAME: &str = "unknown_name";
 
-/// Warns of what a template names and nobody has: an argument that is misspelled, or a credential to come.
-async fn missing_secrets(app: &App, tenant: &TenantId, plan: &CompiledTool) -> Vec<Problem> {
-    let mut names = plan.prepared.secrets();
+/// Warns of template names that are unknown: a misspelled argument, or a secret that is not stored yet.
+async fn unknown_names(app: &App, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
+    let mut names = compiled.prepared.secrets();
     names.sort_unstable();
     names.dedup();
-    let mut missing = Vec::new();
-    let properties = plan.spec.input_schema.get("properties").and_then(Value::as_object);
+    let mut warnings = Vec::new();
+    let properties = compiled.spec.input_schema.get("properties").and_then(Value::as_object);
     let declares = |name: &str| properties.is_some_and(|all| all.contains_key(name));
-    // The version of the tool is always known, and an argument in the wrong notation is told elsewhere.
+    // `${version}` is always defined, and an argument in the wrong notation is reported elsewhere.
     for name in names.into_iter().filter(|name| *name != "version" && !declares(name)) {
-        // Where the store does not answer, nothing is known.
+        // If the store is unavailable, do not warn.
         if app.has_secret(tenant, name).await.unwrap_or(true) {
             continue;
         }
         let arguments = properties.into_iter().flat_map(|all| all.keys().map(String::as_str));
-        let meant = match nearest(name, arguments) {
+        let hint = match nearest(name, arguments) {
             Some(argument) => format!("; did you mean the argument `{argument}`?"),
             None => format!("; store it with `haft secret set {name}`"),
         };
-        let message = format!("`{name}` is neither an argument of the tool nor a stored credential{meant}");
-        missing.push(Problem::new("implementation", UNKNOWN_NAME, message));
+        let message = format!("`{name}` is neither an argument nor a stored secret{hint}");
+        warnings.push(Problem::new("implementation", UNKNOWN_NAME, message));
     }
-    missing
+    warnings
 }
 
-/// Returns what the compilation finds. A module takes its time, so this is not for threads that serve others.
+/// Compiles a definition on the blocking pool: a wasm module takes a while.
 async fn compile(
     app: &App,
     spec: &Arc<ToolSpec>,
@@ -201,14 +185,18 @@ async fn compile(
     let compiling =
         tokio::task::spawn_blocking(move || CompiledTool::compile(&spec, folder.as_deref(), &executors));
     compiling.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a definition could not be compiled");
-        Err(vec![Problem::new("", "not_compiled", "the definition could not be compiled; see the log")])
+        tracing::error!(%error, "the compilation of a definition failed");
+        Err(vec![Problem::new(
+            "",
+            "not_compiled",
+            "internal error while compiling the definition; see the server log",
+        )])
     })
 }
 
-/// `published` is reached by `POST …/publish` only; writing back what a tool already is changes nothing.
-pub(crate) fn refuse_published(asked: Option<Status>, now: Option<Status>) -> Result<(), ApiError> {
-    if asked == Some(Status::Published) && now != Some(Status::Published) {
+/// Rejects `status: published`, which only `POST …/publish` sets; sending back the current status is fine.
+pub(crate) fn reject_published(requested: Option<Status>, current: Option<Status>) -> Result<(), ApiError> {
+    if requested == Some(Status::Published) && current != Some(Status::Published) {
         return Err(ApiError::bad_request(
             "`status` cannot be set to `published`; use `POST /tools/{ref}/publish`",
         ));
@@ -216,41 +204,40 @@ pub(crate) fn refuse_published(asked: Option<Status>, now: Option<Status>) -> Re
     Ok(())
 }
 
-/// Only tools of one's own tenant are made here.
-pub(crate) fn refuse_other_scope(scope: Option<&str>) -> Result<(), ApiError> {
+/// Rejects scopes other than the caller's tenant.
+pub(crate) fn reject_other_scope(scope: Option<&str>) -> Result<(), ApiError> {
     match scope {
         None | Some("tenant") => Ok(()),
         Some(other) => {
             let shown = haft_core::problem::excerpt(other, 40);
-            Err(ApiError::bad_request(format!("`scope` is `{shown}`; only `tenant` can be created here")))
+            Err(ApiError::bad_request(format!("invalid `scope`: `{shown}`; expected `tenant`")))
         }
     }
 }
 
-/// Warns of a change that names another bundle than the one that the tool is in.
-pub(crate) fn other_bundle(named: Option<&str>, tool: &Tool) -> Option<Problem> {
+/// Warns if an update names a bundle other than the tool's.
+pub(crate) fn bundle_mismatch(named: Option<&str>, tool: &Tool) -> Option<Problem> {
     let named =
         named.filter(|named| *named != tool.bundle.as_str() && *named != tool.bundle_id.to_string())?;
     let message = format!(
-        "the tool stays in the bundle `{}`: it is not moved by a change; to have it in `{}`, create it there and delete \
-         this one",
+        "the tool stays in bundle `{}`: an update does not move it; to move it to `{}`, create it there and delete this one",
         tool.bundle,
         haft_core::problem::excerpt(named, 60)
     );
     Some(Problem::new("bundle", "not_moved", message))
 }
 
-/// A change keeps name and version: another name is another tool.
-pub(crate) fn same_identity(new: &ToolSpec, now: &ToolSpec) -> Result<(), ApiError> {
-    if new.name != now.name {
+/// Rejects an update that changes the name or the version.
+pub(crate) fn require_same_identity(new: &ToolSpec, current: &ToolSpec) -> Result<(), ApiError> {
+    if new.name != current.name {
         let message =
-            format!("the definition is named `{}`, the address `{}`; they must agree", new.name, now.name);
+            format!("name mismatch: the definition has `{}`, the path has `{}`", new.name, current.name);
         return Err(ApiError::bad_request(message));
     }
-    if new.version != now.version {
+    if new.version != current.version {
         let message = format!(
-            "the definition has version `{}`, the tool `{}`; a new label comes from `POST /tools/{{ref}}/version`",
-            new.version, now.version
+            "version mismatch: the definition has `{}`, the tool has `{}`; change the version with `POST /tools/{{ref}}/version`",
+            new.version, current.version
         );
         return Err(ApiError::bad_request(message));
     }

@@ -1,4 +1,4 @@
-//! The browsable page of the API: served from the binary, so that it works offline.
+//! The interactive API documentation, served from the binary so that it works offline.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,7 @@ use axum::response::{Html, IntoResponse, Response};
 use utoipa_swagger_ui::Config;
 
 const PAGE: &str = include_str!("docs.html");
-/// The page runs the scripts of this server and none from elsewhere.
+/// Only scripts of this server may run in the page.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       script-src 'self'; frame-ancestors 'none'";
 
@@ -20,8 +20,8 @@ pub(crate) async fn page() -> Response {
         .into_response()
 }
 
-/// What starts the page: it takes the token out of the address, so that a login link logs in.
-pub(crate) async fn start() -> Response {
+/// The script of the page: it reads the token from the URL fragment, so that a login link logs in.
+pub(crate) async fn script() -> Response {
     ([(header::CONTENT_TYPE, "text/javascript")], include_str!("docs.js")).into_response()
 }
 

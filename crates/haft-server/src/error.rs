@@ -1,4 +1,4 @@
-//! The one place that turns errors to words, codes and HTTP statuses.
+//! Converts errors to HTTP statuses, codes and messages.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// An answer that is not a success.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
-    /// The stable name.
+    /// The stable code.
     pub code: ErrorCode,
-    /// What is wrong and what to do.
+    /// What failed and how to fix it.
     pub message: String,
-    /// What a program may want to read.
+    /// Machine-readable details.
     pub details: Option<Value>,
-    /// Whether the body also says `"ok": false`, as the answer to a call does.
+    /// Whether the body contains `"ok": false`, like the response to a call.
     pub of_call: bool,
-    /// Whether the same call may succeed later.
+    /// Whether a retry of the call may succeed.
     pub retryable: bool,
-    /// How long to wait before another attempt, where that is known.
+    /// How long to wait before a retry, if known.
     pub retry_after: Option<Duration>,
 }
 
@@ -41,64 +41,62 @@ pub(crate) struct ErrorBody {
     /// `false` where the request was a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
-    /// What went wrong.
+    /// The error.
     error: ErrorDetail,
-    /// The request, as it stands in the log.
+    /// The id of the request, as in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
-    /// A stable name.
+    /// A stable code.
     #[schema(example = "not_found")]
     code: &'static str,
-    /// A sentence for a person.
+    /// A human-readable message.
     message: String,
-    /// Whether the same may succeed later, where the request was a call.
+    /// Whether a retry may succeed; for calls only.
     #[serde(skip_serializing_if = "Option::is_none")]
     retryable: Option<bool>,
-    /// What a program may want to read.
+    /// Machine-readable details.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
 }
 
 impl ApiError {
-    /// Makes an error.
+    /// Creates an error.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retryable = code.retryable();
         Self { code, message: message.into(), details: None, of_call: false, retryable, retry_after: None }
     }
 
-    /// Makes "the request is malformed".
+    /// Creates an `invalid_request` error.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, message)
     }
 
-    /// Makes "there is no such thing".
-    pub(crate) fn not_found(what: &str, key: &str) -> Self {
-        Self::new(
-            ErrorCode::NotFound,
-            format!("there is no {what} `{}`", haft_core::problem::excerpt(key, 120)),
-        )
+    /// Creates a `not_found` error; `kind` is what was not found.
+    pub(crate) fn not_found(kind: &str, key: &str) -> Self {
+        let message = format!("{kind} `{}` not found", haft_core::problem::excerpt(key, 120));
+        Self::new(ErrorCode::NotFound, message).with_details(json!({"kind": kind}))
     }
 
-    /// Adds what a program may want to read.
+    /// Adds machine-readable details.
     #[must_use]
     pub(crate) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// Marks the error as the answer to a call.
+    /// Marks the error as the response to a call.
     #[must_use]
     pub(crate) fn of_call(mut self) -> Self {
         self.of_call = true;
         self
     }
 
-    /// Makes "the definition is not valid" of all its faults.
+    /// Creates an `invalid_definition` error that lists all problems.
     pub(crate) fn invalid_definition(problems: &[Problem]) -> Self {
         Self::new(ErrorCode::InvalidDefinition, join(problems)).with_details(json!({"problems": problems}))
     }
@@ -161,20 +159,20 @@ impl IntoResponse for ApiError {
             request_id: crate::request_id::current(),
         };
         let mut response = (status, Json(body)).into_response();
-        // For those who record what came of a request.
+        // Read by the audit log.
         response.extensions_mut().insert(self.code);
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        ask_to_wait(&mut response, self.retry_after);
+        set_retry_after(&mut response, self.retry_after);
         response
     }
 }
 
-/// Tells the client when to come again, where the status says that it may.
-pub(crate) fn ask_to_wait(response: &mut Response, wait: Option<Duration>) {
+/// Sets `Retry-After` if the status calls for it.
+pub(crate) fn set_retry_after(response: &mut Response, wait: Option<Duration>) {
     if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&response.status()) {
-        // Whole seconds, rounded up: whoever comes earlier is refused again.
+        // Rounded up: an earlier retry would be rejected again.
         let seconds = wait.map_or(1, |wait| wait.as_millis().div_ceil(1000).clamp(1, 86_400));
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -188,12 +186,11 @@ impl From<StoreError> for ApiError {
             StoreError::Conflict(message) => Self::new(ErrorCode::Conflict, message),
             StoreError::ReadOnly(message) => Self::new(ErrorCode::ReadOnly, message),
             StoreError::Invalid(problems) => Self::invalid_definition(&problems),
-            StoreError::Unavailable { doing, source } => {
-                // The client learns what could not be done; paths and SQL stay in the log.
-                tracing::error!(doing, error = %source, "the store is not available");
-                let why = haft_core::catalog::in_the_way(&*source);
-                let why = why.map_or(String::new(), |why| format!(": {why}"));
-                let message = format!("the store cannot do this now{why}; see the log of the server");
+            StoreError::Unavailable { action, failure, source } => {
+                // The client gets the kind of failure; paths and SQL stay in the log.
+                tracing::error!(action, error = %source, "the store is unavailable");
+                let cause = failure.describe().map_or(String::new(), |cause| format!(" ({cause})"));
+                let message = format!("the store is unavailable{cause}; see the server log");
                 Self::new(ErrorCode::StoreUnavailable, message)
             }
         }
@@ -203,13 +200,15 @@ impl From<StoreError> for ApiError {
 impl From<CallError> for ApiError {
     fn from(error: CallError) -> Self {
         if error.code == ErrorCode::Internal || error.code == ErrorCode::StoreUnavailable {
-            tracing::error!(error = %error, "a call could not be handled");
-            let told = Self::new(error.code, error.for_model.unwrap_or_default());
-            // A tool that ran is not to run again because its record is missing.
-            return Self { of_call: true, retryable: error.retryable, ..told };
+            tracing::error!(error = %error, "internal error during a call");
+            let hidden = Self::new(error.code, error.for_model.unwrap_or_default());
+            // The error decides: a tool that ran must not be retried because its record is missing.
+            return Self { of_call: true, retryable: error.retryable, ..hidden };
         }
         let CallError { code, message, details, retryable, retry_after, .. } = error;
-        let details = details.map(|details| *details);
+        // The pipeline rejects a call with this code only if the tool does not exist.
+        let tool_missing = || (code == ErrorCode::NotFound).then(|| json!({"kind": "tool"}));
+        let details = details.map(|details| *details).or_else(tool_missing);
         Self { code, message, details, of_call: true, retryable, retry_after }
     }
 }

@@ -1,4 +1,4 @@
-//! Who sends a request: bearer tokens, hashed at rest, looked up in memory.
+//! Authentication: bearer tokens, hashed at rest, looked up in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,40 +19,39 @@ use haft_runtime::pipeline::Caller;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Who sends a request.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
-    /// Whose things are seen.
+    /// The tenant.
     pub tenant: TenantId,
-    /// What may be done.
+    /// The role of the token.
     pub role: Role,
-    /// The name and the elevation, for the pipeline.
+    /// Name, elevation and role, for the pipeline.
     pub caller: Caller,
-    /// The token, where it is a stored one.
+    /// The id of a stored token.
     pub token_id: Option<TokenId>,
     expires_at: Option<Timestamp>,
 }
 
 impl Identity {
-    /// Whoever called a tool that works on the catalog.
-    pub(crate) fn of_call(call: &CallContext) -> Self {
+    /// Returns the identity of the caller of a tool.
+    pub(crate) fn from_call(call: &CallContext) -> Self {
         Self {
             tenant: call.tenant().clone(),
             role: call.caller().role,
             caller: call.caller().clone(),
             token_id: None,
-            // It was looked at when the call came in.
+            // Checked when the call was authenticated.
             expires_at: None,
         }
     }
 
-    /// Makes sure that the token may do this.
+    /// Rejects a token whose role is too low.
     pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role {
             return Ok(());
         }
-        let message =
-            format!("this needs the role `{}`; the token has `{}`", role.as_str(), self.role.as_str());
+        let message = format!("role `{}` required; the token has `{}`", role.as_str(), self.role.as_str());
         Err(ApiError::new(ErrorCode::Forbidden, message))
     }
 }
@@ -69,43 +68,43 @@ impl From<&TokenRecord> for Identity {
     }
 }
 
-/// All tokens by their hash; read without waiting, replaced whole on a change.
+/// All tokens by hash; lookups are lock-free, a change replaces the whole map.
 #[derive(Default)]
 pub(crate) struct Tokens {
     by_hash: ArcSwap<HashMap<String, Arc<Identity>>>,
 }
 
 impl Tokens {
-    /// Takes all tokens anew.
+    /// Replaces all tokens.
     pub(crate) fn replace(&self, tokens: &[TokenRecord]) {
         let map = tokens.iter().map(|token| (token.hash.clone(), Arc::new(Identity::from(token)))).collect();
         self.by_hash.store(Arc::new(map));
     }
 
-    /// Finds who has a token. The look-up is by hash, so that its time says nothing about the token.
+    /// Finds the identity of a token. The lookup is by hash, so that its timing reveals nothing about the token.
     fn find(&self, token: &str, now: Timestamp) -> Option<Arc<Identity>> {
         let hash = hash::of_bytes(token.as_bytes());
-        let found = self.by_hash.load().get(&hash).cloned()?;
-        found.expires_at.is_none_or(|end| now < end).then_some(found)
+        let identity = self.by_hash.load().get(&hash).cloned()?;
+        identity.expires_at.is_none_or(|end| now < end).then_some(identity)
     }
 }
 
-/// Finds who sends a request.
+/// Authenticates a request.
 pub(crate) fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiError> {
     let fail = |message: &str| ApiError::new(ErrorCode::Unauthorized, message);
     let value = headers
         .get(header::AUTHORIZATION)
-        .ok_or_else(|| fail("send a token: `Authorization: Bearer TOKEN`"))?
+        .ok_or_else(|| fail("missing token; send the header `Authorization: Bearer TOKEN`"))?
         .to_str()
-        .map_err(|_| fail("the Authorization header is not plain text"))?;
+        .map_err(|_| fail("the `Authorization` header is not ASCII"))?;
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
-        return Err(fail("the Authorization header must be `Bearer TOKEN`"));
+        return Err(fail("invalid `Authorization` header; expected `Bearer TOKEN`"));
     }
-    app.tokens().find(token.trim(), app.now()).ok_or_else(|| fail("the token is not known, or has expired"))
+    app.tokens().find(token.trim(), app.now()).ok_or_else(|| fail("the token is invalid or has expired"))
 }
 
-/// A handler that takes an [`Identity`] is behind the token check; a test asks every route without a token.
+/// A handler that takes an [`Identity`] requires a token; a test requests every route without one.
 impl FromRequestParts<Arc<App>> for Identity {
     type Rejection = ApiError;
 

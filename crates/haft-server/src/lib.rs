@@ -1,7 +1,7 @@
-//! The REST API of haft over the pipeline and the store.
+//! The HTTP API of haft, on top of the pipeline and the store.
 //!
-//! The only crate that knows axum. [`App`] is an opened installation; [`App::router`] is its whole HTTP
-//! surface, and [`App::serve`] listens. A program serves its own functions like this:
+//! The only crate that uses axum. [`App`] is an open installation; [`App::router`] is its whole HTTP
+//! surface, and [`App::serve`] serves it. A program serves its own functions like this:
 //!
 //! ```no_run
 //! use haft_server::settings::Settings;
@@ -29,13 +29,13 @@ mod definition;
 mod docs;
 mod edge;
 mod error;
+mod execution_resources;
 mod identity;
 mod importing;
 mod local_token;
 mod mcp;
+mod mcp_connections;
 mod mcp_definition;
-mod mcp_home;
-mod means;
 mod metrics;
 mod params;
 mod reply;
@@ -48,6 +48,9 @@ pub mod settings;
 mod view;
 
 pub use app::{App, Extensions, StartError};
+pub use haft_mcp::server::{
+    ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension,
+};
 pub use haft_runtime::function::Functions;
 pub use local_token::LocalTokenError;
 pub use mcp::{StdioClient, UnknownBundle};

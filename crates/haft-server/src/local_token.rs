@@ -1,4 +1,4 @@
-//! The token that the first start makes, kept in clear for the owner of the home folder alone.
+//! The local admin token, created on first start and readable only by the owner of the home folder.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,42 +12,42 @@ use haft_core::secret::Secret;
 /// The name of the file in the home folder.
 const FILE: &str = "tokens";
 
-/// The shortest token that cannot be guessed.
-const SHORTEST: usize = 16;
+/// The shortest token that is accepted.
+const MIN_LENGTH: usize = 16;
 
-/// Makes a token of 256 random bits.
+/// Generates a token of 256 random bits.
 pub(crate) fn generate() -> Result<Secret, getrandom::Error> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes)?;
     Ok(Secret::new(format!("haft_{}", URL_SAFE_NO_PAD.encode(bytes))))
 }
 
-/// Why the token could not be had.
+/// The local token cannot be read or created.
 #[derive(Debug, thiserror::Error)]
-#[error("keep the local token in `{}`", path.display())]
+#[error("cannot read or create the local token in `{}`", path.display())]
 pub struct LocalTokenError {
     path: PathBuf,
     #[source]
     source: io::Error,
 }
 
-/// Reads the token of a home folder, or makes it.
-pub(crate) fn load_or_make(home: &Path) -> Result<Secret, LocalTokenError> {
+/// Reads the token of a home folder, or creates it.
+pub(crate) fn load_or_create(home: &Path) -> Result<Secret, LocalTokenError> {
     let path = home.join(FILE);
     let fail = |source| LocalTokenError { path: path.clone(), source };
     match fs::read_to_string(&path) {
         Ok(text) if !first_line(&text).is_empty() => {
             let token = first_line(&text);
-            if token.len() < SHORTEST {
-                let why = format!(
-                    "its token has fewer than {SHORTEST} characters; remove the file to make a new one"
+            if token.len() < MIN_LENGTH {
+                let reason = format!(
+                    "the token is shorter than {MIN_LENGTH} characters; remove the file to create a new one"
                 );
-                return Err(fail(io::Error::other(why)));
+                return Err(fail(io::Error::other(reason)));
             }
             Ok(Secret::new(token.to_owned()))
         }
-        Ok(_) => make(&path).map_err(fail),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(&path).map_err(fail),
+        Ok(_) => create(&path).map_err(fail),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(&path).map_err(fail),
         Err(error) => Err(fail(error)),
     }
 }
@@ -56,8 +56,8 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim()
 }
 
-/// Two processes may start at once: the link succeeds for one, the other reads what is there.
-fn make(path: &Path) -> io::Result<Secret> {
+/// Creates the token. If two processes start at once, the link succeeds for one, and the other reads its token.
+fn create(path: &Path) -> io::Result<Secret> {
     let token = generate().map_err(io::Error::other)?;
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut file =
@@ -65,7 +65,7 @@ fn make(path: &Path) -> io::Result<Secret> {
     writeln!(file, "{}", token.expose())?;
     file.sync_all()?;
     let linked = fs::hard_link(&temporary, path);
-    let replaced = match linked {
+    let existing = match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let text = fs::read_to_string(path)?;
             if first_line(&text).is_empty() {
@@ -81,7 +81,7 @@ fn make(path: &Path) -> io::Result<Secret> {
         }
     };
     let _ = fs::remove_file(&temporary);
-    Ok(replaced.unwrap_or(token))
+    Ok(existing.unwrap_or(token))
 }
 
 #[cfg(test)]
@@ -90,15 +90,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn the_first_start_makes_it_and_later_ones_read_it() {
+    fn the_first_start_creates_the_token_and_later_ones_read_it() {
         let home = tempfile::tempdir().unwrap();
-        let first = load_or_make(home.path()).unwrap();
+        let first = load_or_create(home.path()).unwrap();
         assert!(first.expose().starts_with("haft_") && first.expose().len() > 40);
-        assert_eq!(load_or_make(home.path()).unwrap(), first);
+        assert_eq!(load_or_create(home.path()).unwrap(), first);
         let mode = fs::metadata(home.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
         fs::write(home.path().join(FILE), "guess\n").unwrap();
-        assert!(load_or_make(home.path()).is_err());
+        assert!(load_or_create(home.path()).is_err());
     }
 }

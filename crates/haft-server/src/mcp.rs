@@ -1,4 +1,4 @@
-//! The MCP server of an installation, and the connections that it holds.
+//! The MCP server of an installation, and its line connections.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Caller, Role};
-use haft_mcp::server::{ClientContext, HttpService, McpServer, View};
+use haft_mcp::server::{ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
 use hyper_util::rt::TokioIo;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::body;
 use crate::error::ApiError;
-use crate::routes::mcp::PIPE;
+use crate::routes::mcp::LINE_PROTOCOL;
 use crate::settings::Settings;
 
-/// How many clients may be connected line by line.
+/// The most clients with a line connection.
 const MAX_PIPES: usize = 1000;
 
 /// The MCP server.
@@ -31,26 +31,31 @@ pub(crate) struct Mcp {
     http: HttpService,
     max_bytes: usize,
     pipes: Arc<Semaphore>,
-    /// From here on nobody waits for news any more.
+    /// Cancelled when the shutdown starts: streams of notifications end.
     stopping: CancellationToken,
-    /// Now the last ones have to go.
+    /// Cancelled when the shutdown ends: connections are closed.
     ended: CancellationToken,
 }
 
 impl Mcp {
-    /// Makes the server of these tools.
-    pub(crate) fn new(settings: &Settings, registry: &Arc<Registry>, pipeline: &Arc<Pipeline>) -> Self {
+    /// Creates the server.
+    pub(crate) fn new(
+        settings: &Settings,
+        registry: &Arc<Registry>,
+        pipeline: &Arc<Pipeline>,
+        extension: Option<Arc<dyn ProtocolExtension>>,
+    ) -> Self {
         let stopping = CancellationToken::new();
         let own = haft_mcp::server::Settings {
             compact_above: settings.mcp.compact_above,
             compact_above_tokens: settings.mcp.compact_above_tokens,
-            fixtures: settings.mcp.fixtures,
+            extension,
             stopping: stopping.clone(),
         };
         let server = McpServer::new(Arc::clone(registry), Arc::clone(pipeline), own);
         let max_bytes = settings.server.max_body_bytes;
         Self {
-            http: server.http(max_bytes),
+            http: HttpService::new(server.clone(), max_bytes),
             server,
             max_bytes,
             pipes: Arc::new(Semaphore::new(MAX_PIPES)),
@@ -59,30 +64,30 @@ impl Mcp {
         }
     }
 
-    /// Sends those home who wait for news; calls go on.
+    /// Ends streams of notifications; running calls continue.
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
     }
 
-    /// Ends what is left.
+    /// Closes the remaining connections.
     pub(crate) fn end(&self) {
         self.ended.cancel();
     }
 
-    /// Answers a request.
-    pub(crate) async fn answer(&self, seat: ClientContext, request: Request) -> Response {
-        if body::claims_more(request.headers(), self.max_bytes) {
+    /// Handles a request.
+    pub(crate) async fn handle(&self, client: ClientContext, request: Request) -> Response {
+        if body::content_length_exceeds(request.headers(), self.max_bytes) {
             body::discard(request).await;
             return self.http.too_large().map(Body::new);
         }
-        self.http.answer(seat, request).await.map(Body::new)
+        self.http.handle(client, request).await.map(Body::new)
     }
 
-    /// Takes the connection of a request over, to carry messages line by line.
-    pub(crate) fn pipe(&self, seat: ClientContext, mut request: Request) -> Response {
-        let Ok(place) = Arc::clone(&self.pipes).try_acquire_owned() else {
-            return ApiError::new(ErrorCode::Overloaded, "too many MCP clients are connected")
-                .into_response();
+    /// Upgrades the connection of a request to one that carries a message per line.
+    pub(crate) fn pipe(&self, client: ClientContext, mut request: Request) -> Response {
+        let Ok(permit) = Arc::clone(&self.pipes).try_acquire_owned() else {
+            let message = format!("connection limit ({MAX_PIPES}) of MCP clients exceeded; retry later");
+            return ApiError::new(ErrorCode::Overloaded, message).into_response();
         };
         let connection = hyper::upgrade::on(&mut request);
         let (server, max_bytes, ended) = (self.server.clone(), self.max_bytes, self.ended.child_token());
@@ -90,41 +95,44 @@ impl Mcp {
             match connection.await {
                 Ok(connection) => {
                     let pipe = tokio::io::split(TokioIo::new(connection));
-                    server.serve_pipe(seat, pipe, max_bytes, ended).await;
+                    haft_mcp::server::serve_lines(&server, client, pipe, max_bytes, ended).await;
                 }
-                Err(error) => tracing::debug!(error = %error, "an MCP client went before it was connected"),
+                Err(error) => {
+                    tracing::debug!(error = %error, "an MCP client disconnected before the upgrade");
+                }
             }
-            drop(place);
+            drop(permit);
         });
         let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-        response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static(PIPE));
+        response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static(LINE_PROTOCOL));
         response
     }
 
-    /// Serves the one client at the standard input and output of this process.
-    pub(crate) async fn serve_stdio(&self, seat: ClientContext) {
+    /// Serves one client over the standard input and output of this process.
+    pub(crate) async fn serve_stdio(&self, client: ClientContext) {
         let pipe = haft_mcp::server::stdio();
-        self.server.serve_pipe(seat, pipe, self.max_bytes, self.ended.child_token()).await;
+        let ended = self.ended.child_token();
+        haft_mcp::server::serve_lines(&self.server, client, pipe, self.max_bytes, ended).await;
     }
 }
 
-/// Who is at the standard input and output of this process: the owner of the home folder, or a program of theirs.
+/// The MCP client at the standard input and output of this process, started by the owner of the home folder.
 #[derive(Debug, Clone, Default)]
 pub struct StdioClient {
-    /// The bundle whose tools are offered; all, where there is none.
+    /// The bundle whose tools are listed; `None` lists all tools.
     pub bundle: Option<BundleSlug>,
-    /// Whether tools that need an approval run directly.
+    /// Whether tools that need approval run without it.
     pub elevated: bool,
 }
 
-/// There is no such bundle.
+/// The bundle does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no bundle `{0}`")]
+#[error("bundle `{0}` not found")]
 pub struct UnknownBundle(pub BundleSlug);
 
 impl StdioClient {
-    pub(crate) fn seat(self, app: &App) -> Result<ClientContext, UnknownBundle> {
+    pub(crate) fn context(self, app: &App) -> Result<ClientContext, UnknownBundle> {
         let tenant = TenantId::default_tenant();
         let view = match self.bundle {
             None => View::All,
@@ -143,7 +151,7 @@ impl StdioClient {
     }
 }
 
-/// Tells whether a bundle is there.
+/// Returns whether a bundle exists.
 pub(crate) fn has_bundle(app: &App, tenant: &TenantId, slug: &BundleSlug) -> bool {
     app.registry().snapshot().bundles(tenant).any(|bundle| bundle.slug == *slug)
 }

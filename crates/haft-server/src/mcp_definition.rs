@@ -1,4 +1,4 @@
-//! What is said of an MCP server: in a request, or in the configuration.
+//! Parses the definition of an MCP server, from a request or from the configuration.
 
 use std::collections::BTreeMap;
 
@@ -7,75 +7,74 @@ use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, 
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
 use haft_core::spec::Policy;
-use haft_definition::check::names_user;
+use haft_definition::check::has_userinfo;
 use serde::Deserialize;
 use url::Url;
 use utoipa::ToSchema;
 
-/// A server to use: a program (`command`) or an address (`url`). Texts may name secrets as `${NAME}`.
+/// An MCP server: a program (`command`) or an address (`url`). Values may refer to secrets as `${NAME}`.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the request")]
+#[serde(deny_unknown_fields, expecting = "an object")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the request")]
 pub(crate) struct NewServer {
-    /// Its name, and that of the bundle that holds its tools.
+    /// The id of the server, and of the bundle with its tools.
     #[serde(default)]
     id: String,
-    /// The program.
+    /// The program to start.
     command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default)]
     args: Vec<String>,
-    /// Its environment, besides PATH, HOME and LANG.
+    /// Environment variables of the program, in addition to PATH, HOME and LANG.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// The folder that it starts in.
+    /// The working directory of the program.
     cwd: Option<String>,
     /// Whether the program may use the network.
     #[serde(default)]
     network: bool,
-    /// Whether the program sees nothing of the machine but its system folders and `cwd`.
+    /// Whether the program can access only system folders and `cwd`.
     #[serde(default)]
     sandbox: bool,
-    /// The address.
+    /// The URL of a remote server.
     url: Option<String>,
-    /// Headers of every request.
+    /// Headers sent with every request.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// How haft shows itself where the server wants a login.
+    /// The OAuth client, if the server requires a login.
     oauth: Option<NewOAuth>,
-    /// What stands before the names of its tools.
+    /// A prefix for the names of its tools.
     #[serde(default)]
     prefix: String,
-    /// Whether it is connected to.
-    #[serde(default = "yes")]
+    /// Whether haft connects to it.
+    #[serde(default = "enabled_by_default")]
     enabled: bool,
-    /// Whether a tool that changes on the server is taken over without being asked.
+    /// Whether changed tools are accepted without review.
     #[serde(default)]
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
 }
 
-/// How haft shows itself to the authorisation server; without it, it registers by itself.
+/// The OAuth client of a server; without a `client_id`, haft registers dynamically.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct NewOAuth {
-    /// The client that was registered there.
+    /// The id of a client registered at the authorization server.
     client_id: Option<String>,
-    /// Its secret, as `${NAME}`.
+    /// The client secret, as `${NAME}`.
     client_secret: Option<String>,
-    /// The key (PEM, PKCS 8) that it signs with in place of a secret (`private_key_jwt`), as `${NAME}`; for
-    /// `client_credentials` only.
+    /// The private key (PEM, PKCS 8) for `private_key_jwt`, as `${NAME}`; only with `client_credentials`.
     private_key: Option<String>,
-    /// What to ask for; nothing means what the server says.
+    /// The scopes to request; default: those that the server requires.
     #[serde(default)]
     scopes: Vec<String>,
-    /// Who agrees: `authorization_code` (a person, the default) or `client_credentials` (nobody).
+    /// The grant: `authorization_code` (a user logs in, the default) or `client_credentials`.
     grant: Option<String>,
 }
 
 impl NewOAuth {
-    fn read(self) -> Result<OAuthClient, String> {
+    fn parse(self) -> Result<OAuthClient, String> {
         let grant = match self.grant.as_deref() {
             None | Some("authorization_code") => OAuthGrant::AuthorizationCode,
             Some("client_credentials") => OAuthGrant::ClientCredentials,
@@ -87,43 +86,43 @@ impl NewOAuth {
         if self.client_id.is_none()
             && (self.client_secret.is_some() || grant == OAuthGrant::ClientCredentials)
         {
-            return Err("`oauth.client_id` is missing".to_owned());
+            return Err("missing `oauth.client_id`".to_owned());
         }
         for (name, text) in [("client_secret", &self.client_secret), ("private_key", &self.private_key)] {
             if text.as_deref().is_some_and(|text| !is_reference(text)) {
                 return Err(format!(
-                    "`oauth.{name}`: store it with `haft secret set NAME`, and write `${{NAME}}`"
+                    "`oauth.{name}` must be a reference `${{NAME}}`; store the value with `haft secret set NAME`"
                 ));
             }
         }
         if self.private_key.is_some() && grant != OAuthGrant::ClientCredentials {
-            return Err("`oauth.private_key` is for `oauth.grant: client_credentials` only".to_owned());
+            return Err("`oauth.private_key` requires `oauth.grant: client_credentials`".to_owned());
         }
         if self.private_key.is_some() && self.client_secret.is_some() {
-            return Err("say either `oauth.client_secret` or `oauth.private_key`".to_owned());
+            return Err("set either `oauth.client_secret` or `oauth.private_key`, not both".to_owned());
         }
         let Self { client_id, client_secret, private_key, scopes, .. } = self;
         if scopes.iter().any(|scope| scope.is_empty() || scope.contains(char::is_whitespace)) {
-            return Err("`oauth.scopes` must be words without spaces".to_owned());
+            return Err("`oauth.scopes` must not contain empty entries or spaces".to_owned());
         }
         Ok(OAuthClient { client_id, client_secret, private_key, scopes, grant })
     }
 }
 
-/// Tells whether a text is one `${NAME}` and nothing else: what stands beside it would be shown.
+/// Returns whether a text is exactly one `${NAME}`; anything beside it would be stored in clear.
 fn is_reference(text: &str) -> bool {
     let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| !name.is_empty() && !name.contains(['$', '{', '}']))
 }
 
-/// Checks the address of a server as far as that can be done before its secrets are put in.
-fn checked(url: String) -> Result<String, String> {
+/// Checks the URL of a server, as far as possible before secrets are substituted.
+fn check_url(url: String) -> Result<String, String> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err("`url` must begin with http:// or https://".to_owned());
+        return Err("`url` must start with `http://` or `https://`".to_owned());
     }
-    if names_user(&url) {
-        return Err("`url` names a user before the host; send an `Authorization` header in its place: `headers`, with \
-                    `${NAME}` for what is secret"
+    if has_userinfo(&url) {
+        return Err("`url` must not contain user info; send an `Authorization` header with `headers` instead, using `${NAME}` for \
+                    secrets"
             .to_owned());
     }
     if !url.contains("${") {
@@ -132,21 +131,21 @@ fn checked(url: String) -> Result<String, String> {
     Ok(url)
 }
 
-fn yes() -> bool {
+fn enabled_by_default() -> bool {
     true
 }
 
 impl NewServer {
-    /// Makes the server of what was said; an error names the field and the fix.
-    pub(crate) fn read(self, tenant: TenantId, now: Timestamp) -> Result<McpServer, String> {
+    /// Converts the request into a server; an error names the field and the fix.
+    pub(crate) fn parse(self, tenant: TenantId, now: Timestamp) -> Result<McpServer, String> {
         let id = BundleSlug::new(&self.id).map_err(|error| format!("`id`: {error}"))?;
         if !self.prefix.is_empty() {
             ToolName::new(&self.prefix).map_err(|error| format!("`prefix`: {error}"))?;
         }
-        let policy = policy(self.policy.as_deref())?;
-        let told = self.args.iter().chain(&self.url).any(|text| text.contains(MASK));
-        if told || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
-            return Err("`***` stands for a value that is not shown; write the value".to_owned());
+        let policy = parse_policy(self.policy.as_deref())?;
+        let is_masked = self.args.iter().chain(&self.url).any(|text| text.contains(MASK));
+        if is_masked || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
+            return Err("`***` masks a stored value; enter the value itself".to_owned());
         }
         let transport = match (self.command, self.url) {
             (Some(command), None) if !command.trim().is_empty() => Transport::Stdio(Stdio {
@@ -158,11 +157,11 @@ impl NewServer {
                 sandbox: self.sandbox,
             }),
             (None, Some(url)) => {
-                let url = checked(url)?;
-                let oauth = self.oauth.map(NewOAuth::read).transpose()?;
+                let url = check_url(url)?;
+                let oauth = self.oauth.map(NewOAuth::parse).transpose()?;
                 Transport::Http(StreamableHttp { url, headers: self.headers, oauth })
             }
-            _ => return Err("say either `command` or `url`".to_owned()),
+            _ => return Err("set either `command` or `url`".to_owned()),
         };
         Ok(McpServer {
             enabled: self.enabled,
@@ -176,9 +175,9 @@ impl NewServer {
     }
 }
 
-/// Reads who may call the tools of a server.
-pub(crate) fn policy(said: Option<&str>) -> Result<Policy, String> {
-    match said {
+/// Parses the policy for the tools of a server; the default is `allow`.
+pub(crate) fn parse_policy(text: Option<&str>) -> Result<Policy, String> {
+    match text {
         None | Some("allow") => Ok(Policy::Allow),
         Some("elevated") => Ok(Policy::Elevated),
         Some("deny") => Ok(Policy::Deny),
@@ -186,12 +185,12 @@ pub(crate) fn policy(said: Option<&str>) -> Result<Policy, String> {
     }
 }
 
-/// Reads a server that the configuration declares under a name.
-pub fn declared(name: &str, said: serde_json::Value) -> Result<McpServer, String> {
-    let mut new: NewServer = serde_json::from_value(said).map_err(|error| error.to_string())?;
+/// Parses a server that the configuration declares under a name.
+pub fn declared(name: &str, definition: serde_json::Value) -> Result<McpServer, String> {
+    let mut new: NewServer = serde_json::from_value(definition).map_err(|error| error.to_string())?;
     if !new.id.is_empty() && new.id != name {
-        return Err("`id` is the name of the table; leave it out".to_owned());
+        return Err("`id` must be omitted or equal to the name of the table".to_owned());
     }
     name.clone_into(&mut new.id);
-    new.read(TenantId::default_tenant(), Timestamp::UNIX_EPOCH)
+    new.parse(TenantId::default_tenant(), Timestamp::UNIX_EPOCH)
 }

@@ -1,4 +1,4 @@
-//! Query parameters in both spellings of the documents (`page_size`, `pageSize`), and pages of lists.
+//! Query parameters, in every spelling (`page_size`, `pageSize`), and pages of lists.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -21,79 +21,67 @@ impl<S: Sync> FromRequestParts<S> for Params {
             return Ok(Self::default());
         }
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|error| ApiError::bad_request(format!("the query cannot be read: {error}")))?;
-        Ok(Self(pairs.into_iter().map(|(name, value)| (fold(&name), value)).collect()))
+            .map_err(|error| ApiError::bad_request(format!("invalid query string: {error}")))?;
+        Ok(Self(pairs.into_iter().map(|(name, value)| (normalize(&name), value)).collect()))
     }
 }
 
 /// `bundleIDs`, `bundle_ids` and `bundle-ids` are the same parameter.
-fn fold(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 impl Params {
-    /// Returns a parameter by its `snake_case` name; an empty one counts as left out.
+    /// Returns a parameter by its `snake_case` name; an empty value counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         if self.0.is_empty() {
             return None;
         }
-        self.0.get(&fold(name)).map(String::as_str).filter(|text| !text.is_empty())
+        self.0.get(&normalize(name)).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Reads a parameter.
+    /// Parses a parameter.
     pub(crate) fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, ApiError> {
-        self.get(name)
-            .map(|text| {
-                text.parse().map_err(|_| {
-                    let shown = haft_core::problem::excerpt(text, 60);
-                    ApiError::bad_request(format!("`{name}` is `{shown}`; expected {expected}"))
-                })
-            })
-            .transpose()
+        self.get(name).map(|text| text.parse().map_err(|_| invalid(name, text, expected))).transpose()
     }
 
-    /// Reads a switch.
+    /// Parses a boolean.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         match self.get(name) {
             None | Some("false" | "0" | "no") => Ok(false),
             Some("true" | "1" | "yes") => Ok(true),
-            Some(_) => Err(ApiError::bad_request(format!("`{name}` must be `true` or `false`"))),
+            Some(text) => Err(invalid(name, text, "`true` or `false`")),
         }
     }
 
-    /// Reads one of a set of words through its parser.
+    /// Parses one of a set of values.
     pub(crate) fn choice<T>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Option<T>,
-        words: &str,
+        values: &str,
     ) -> Result<Option<T>, ApiError> {
         self.get(name)
-            .map(|text| {
-                parse(text).ok_or_else(|| {
-                    let shown = haft_core::problem::excerpt(text, 60);
-                    ApiError::bad_request(format!("`{name}` is `{shown}`; expected one of {words}"))
-                })
-            })
+            .map(|text| parse(text).ok_or_else(|| invalid(name, text, &format!("one of {values}"))))
             .transpose()
     }
 
-    /// Reads a list of words, separated by commas.
-    pub(crate) fn words(&self, name: &str) -> Vec<String> {
+    /// Parses a comma-separated list.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
         let text = self.get(name).unwrap_or_default();
         text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Reads which page is wanted.
+    /// Parses the requested page.
     pub(crate) fn page(&self, list: &'static str) -> Result<Page, ApiError> {
-        let number = "a whole number";
+        let number = "a non-negative integer";
         let mut size = self.parsed::<u32>("page_size", number)?;
         for other in ["recommended_page_size", "limit"] {
             size = size.or(self.parsed::<u32>(other, number)?);
         }
         let size = size.unwrap_or(page::DEFAULT_SIZE);
         if size == 0 {
-            return Err(ApiError::bad_request("the page size must be at least 1"));
+            return Err(ApiError::bad_request("invalid `page_size`: `0`; expected at least 1"));
         }
         let after = self.get("page_token").map(|token| page::decode(list, token)).transpose()?;
         let skip = self.parsed::<u32>("skip", number)?.unwrap_or(0);
@@ -101,21 +89,26 @@ impl Params {
     }
 }
 
-/// Which part of a list.
+fn invalid(name: &str, value: &str, expected: &str) -> ApiError {
+    let value = haft_core::problem::excerpt(value, 60);
+    ApiError::bad_request(format!("invalid `{name}`: `{value}`; expected {expected}"))
+}
+
+/// A page of a list.
 #[derive(Debug)]
 pub(crate) struct Page {
     list: &'static str,
-    /// How many items at most.
+    /// The maximum number of items.
     pub size: u32,
-    /// How many to pass over.
+    /// How many items to skip.
     pub skip: u32,
-    /// The position of the last item of the page before.
+    /// The position of the last item of the previous page.
     pub after: Option<String>,
 }
 
 impl Page {
-    /// Cuts the page out of a list that is sorted by `key`; returns it with the token of the next page.
-    pub(crate) fn cut<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    /// Selects the page from a list that is sorted by `key`; returns it with the token of the next page.
+    pub(crate) fn select<T>(&self, items: Vec<T>, key: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
         let start = match &self.after {
@@ -124,13 +117,30 @@ impl Page {
         };
         let start = start.saturating_add(skip).min(items.len());
         let more = items.len() - start > size;
-        let part: Vec<T> = items.into_iter().skip(start).take(size).collect();
-        let next = part.last().filter(|_| more).map(|last| page::encode(self.list, &key(last)));
-        (part, next)
+        let selected: Vec<T> = items.into_iter().skip(start).take(size).collect();
+        let next = selected.last().filter(|_| more).map(|last| page::encode(self.list, &key(last)));
+        (selected, next)
     }
 
-    /// Makes the token of the page after an item.
+    /// Returns the token of the page after a position.
     pub(crate) fn token(&self, position: &str) -> String {
         page::encode(self.list, position)
+    }
+
+    /// Returns the token of the next page of a stored list, if this page is full.
+    pub(crate) fn token_after<T>(
+        &self,
+        items: &[T],
+        limit: u32,
+        id: impl Fn(&T) -> String,
+    ) -> Option<String> {
+        let is_full = u32::try_from(items.len()).is_ok_and(|length| length == limit);
+        items.last().filter(|_| is_full).map(|last| self.token(&id(last)))
+    }
+
+    /// Parses the position of the last item of the previous page.
+    pub(crate) fn after<T: FromStr>(&self) -> Result<Option<T>, ApiError> {
+        let position = self.after.as_deref().map(str::parse).transpose();
+        Ok(position.map_err(|_| page::PageTokenError)?)
     }
 }

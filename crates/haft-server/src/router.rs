@@ -1,4 +1,4 @@
-//! The one router: the API at `/api`, its tool part also at `/tools`, and what stands beside it.
+//! The router: the API at `/api`, its tool routes also at `/tools`, MCP, and the pages beside it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
 use axum::response::Redirect;
-use axum::routing::get;
+use axum::routing::{any, get};
 use haft_core::outcome::ErrorCode;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -17,12 +17,12 @@ use crate::app::App;
 use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::routes::{
-    bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle,
+    bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle, mcp,
     mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
 };
 use crate::{audit, docs};
 
-/// The document that the routes are entered into.
+/// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "haft", description = "The tool platform for LLM agents", license(name = "MIT OR Apache-2.0")),
@@ -31,41 +31,40 @@ use crate::{audit, docs};
 )]
 struct Document;
 
-impl App {
-    /// Builds the whole HTTP surface.
-    pub(crate) fn edge(self: &Arc<Self>) -> Edge {
-        let (api, document) = api(self);
-        let document: Arc<str> = document.to_json().unwrap_or_default().into();
-        let serve_document = get(move || {
-            let document = Arc::clone(&document);
-            async move { ([("content-type", "application/json")], document.to_string()) }
-        });
-        let (tools, _) = tool_routes(self).with_state(Arc::clone(self)).split_for_parts();
-        let (operation, _) = root_routes(self).split_for_parts();
-        let routes = Router::new()
-            .nest("/api", api.route("/openapi.json", serve_document.clone()))
-            .route("/openapi.json", serve_document)
-            .merge(tools)
-            .merge(operation)
-            .route("/", get(docs::page))
-            .route("/docs", get(|| async { Redirect::permanent("/") }))
-            .route("/docs/start.js", get(docs::start))
-            .route("/docs/{file}", get(docs::file))
-            .fallback(not_found)
-            .method_not_allowed_fallback(method_not_allowed);
-        Edge::new(Arc::clone(self), routes)
-    }
+/// Builds the whole HTTP surface.
+pub(crate) fn edge(app: &Arc<App>) -> Edge {
+    let (api, document) = api(app);
+    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let serve_document = get(move || {
+        let document = Arc::clone(&document);
+        async move { ([("content-type", "application/json")], document.to_string()) }
+    });
+    let (tools, _) = tool_routes(app).with_state(Arc::clone(app)).split_for_parts();
+    let (operation, _) = root_routes(app).split_for_parts();
+    let routes = Router::new()
+        .nest("/api", api.route("/openapi.json", serve_document.clone()))
+        .route("/openapi.json", serve_document)
+        .merge(tools)
+        .merge(operation)
+        .merge(mcp_routes().with_state(Arc::clone(app)))
+        .route("/", get(docs::page))
+        .route("/docs", get(|| async { Redirect::permanent("/") }))
+        .route("/docs/start.js", get(docs::script))
+        .route("/docs/{file}", get(docs::file))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed);
+    Edge::new(Arc::clone(app), routes)
+}
 
-    /// Builds the whole HTTP surface as a router, for who wants to put it into another program.
-    pub fn router(self: &Arc<Self>) -> Router {
-        let edge = Arc::new(self.edge());
-        Router::new().fallback(move |request: Request| async move { edge.answer(request).await })
-    }
+/// Builds the whole HTTP surface as a router, to be mounted in another program.
+pub(crate) fn embeddable(app: &Arc<App>) -> Router {
+    let edge = Arc::new(edge(app));
+    Router::new().fallback(move |request: Request| async move { edge.handle(request).await })
+}
 
-    /// Returns the OpenAPI document of the API.
-    pub fn openapi(self: &Arc<Self>) -> utoipa::openapi::OpenApi {
-        api(self).1
-    }
+/// Returns the OpenAPI document of the API.
+pub(crate) fn document(app: &Arc<App>) -> utoipa::openapi::OpenApi {
+    api(app).1
 }
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
@@ -73,7 +72,7 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
     for (path, mut item) in root_routes(app).into_openapi().paths.paths {
-        // What stands at the root says so itself.
+        // Root routes are not below `/api`, so each names its own server.
         if let Some(operation) = &mut item.get {
             operation.servers = Some(vec![utoipa::openapi::Server::new("/")]);
         }
@@ -86,8 +85,7 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// Names every operation by its method and path. The handlers' own names repeat from module to module, and a
-/// client that goes by them would send one request in place of another.
+/// Sets every operation id from method and path: handler names repeat across modules, and ids must be unique.
 fn name_operations(document: &mut utoipa::openapi::OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -107,7 +105,7 @@ fn name_operations(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// The tool part, which also stands at the root.
+/// The tool routes, which are also served at the root.
 fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(tools::list, tools::create))
@@ -127,12 +125,12 @@ fn tool_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(bundles::get, bundles::put, bundles::patch, bundles::delete))
         .routes(routes!(bundle_tools::get, bundle_tools::put, bundle_tools::patch, bundle_tools::delete))
         .layer(middleware::from_fn_with_state(Arc::clone(app), audit::record))
-        // What follows changes nothing, or has records of its own.
+        // The following routes change nothing, or write call records.
         .routes(routes!(invoke::invoke))
         .routes(routes!(test::run))
         .routes(routes!(validate::run))
         .routes(routes!(bundle_tools::call))
-        // The nested spellings of the first document, not in the description.
+        // Nested paths that older clients use; not in the OpenAPI document.
         .route("/tools/tools", get(tools::list))
         .route("/tools/tools/search", get(search::search))
 }
@@ -160,7 +158,16 @@ fn other_routes(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(mcp_logins::callback))
 }
 
-/// What stands at the root, beside the API.
+/// MCP, for requests of every method; the handler authenticates them. Not in the OpenAPI document.
+fn mcp_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/mcp", any(mcp::handle))
+        .route("/mcp/{*path}", any(mcp::handle))
+        .route(mcp::METADATA, any(mcp::metadata))
+        .route(&format!("{}/{{*path}}", mcp::METADATA), any(mcp::metadata))
+}
+
+/// Routes at the root, beside the API.
 fn root_routes(app: &Arc<App>) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(health::healthz))

@@ -1,5 +1,4 @@
-//! Where `${NAME}` finds its value: the stored credentials, then what the configuration lets through of the
-//! environment.
+//! The values of `${NAME}`: stored credentials first, then the configured environment variables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use haft_core::name::TenantId;
 use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 use haft_store::Store;
 
-/// The stored credentials, then the named part of the environment.
+/// Stored credentials, then the configured environment variables.
 pub(crate) struct Secrets {
     pub(crate) store: Arc<Store>,
     pub(crate) environment: HashMap<String, Secret>,

@@ -1,7 +1,6 @@
-//! Listening: connections bounded in time and number, stopped gently.
+//! Serving connections, bounded in time and number, with a graceful shutdown.
 
 use std::convert::Infallible;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +19,18 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
+use crate::{mcp_connections, router};
 
-/// The most connections at once; more wait in the queue of the operating system.
+/// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
-/// How long a client may take to send the head of a request, or be silent between two.
-const HEAD_TIME: Duration = Duration::from_secs(30);
-/// How long to wait after a failed accept, as when no file handle is free.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often the end of running calls is looked for.
-const DRAIN_STEP: Duration = Duration::from_millis(20);
+/// How long a client may take to send the headers of a request, or stay idle between two requests.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait after a failed accept, for example when no file descriptor is free.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// How often the shutdown checks for running calls.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long cancelled calls may take to be recorded.
-const RECORD_TIME: Duration = Duration::from_secs(5);
+const RECORD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The open connections.
 #[derive(Default)]
@@ -40,7 +40,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Lets every connection finish the request that it is at, and waits for that.
+    /// Waits until every connection has finished its current request.
     async fn finish(&self) {
         self.finishing.cancel();
         self.open.close();
@@ -48,96 +48,90 @@ impl Connections {
     }
 }
 
-impl App {
-    /// Serves until `stop` is over; then lets what is running finish, within the grace time.
-    pub async fn serve(
-        self: Arc<Self>,
-        listener: TcpListener,
-        stop: impl Future<Output = ()> + Send,
-    ) -> io::Result<()> {
-        let upkeep = Upkeep::start(&self);
-        let connections = Connections::default();
-        let accepting = accept(&listener, self.edge(), &connections);
-        tokio::select! {
-            () = accepting => {}
-            () = stop => {}
-        }
-        drop(listener);
-        self.mcp().stop();
-        self.drain(connections.finish()).await;
-        self.mcp().end();
-        upkeep.stop().await;
-        self.close().await;
-        Ok(())
+/// Serves HTTP until `stop` completes, then shuts down.
+pub(crate) async fn http(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
+    let background = BackgroundTasks::start(app);
+    let connections = Connections::default();
+    let accepting = accept(&listener, router::edge(app), &connections);
+    tokio::select! {
+        () = accepting => {}
+        () = stop => {}
     }
+    drop(listener);
+    shut_down(app, background, connections.finish()).await;
+}
 
-    /// Serves one MCP client at the standard input and output of this process, until it goes away or `stop` is over.
-    pub async fn serve_stdio(
-        self: Arc<Self>,
-        client: StdioClient,
-        stop: impl Future<Output = ()> + Send,
-    ) -> Result<(), UnknownBundle> {
-        let seat = client.seat(&self)?;
-        let upkeep = Upkeep::start(&self);
-        tokio::select! {
-            () = self.mcp().serve_stdio(seat) => {}
-            () = stop => {}
-        }
-        self.mcp().stop();
-        self.drain(std::future::ready(())).await;
-        self.mcp().end();
-        upkeep.stop().await;
-        self.close().await;
-        Ok(())
+/// Serves one MCP client over standard input and output until it disconnects or `stop` completes, then shuts down.
+pub(crate) async fn stdio(
+    app: &Arc<App>,
+    client: StdioClient,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), UnknownBundle> {
+    let client = client.context(app)?;
+    let background = BackgroundTasks::start(app);
+    tokio::select! {
+        () = app.mcp().serve_stdio(client) => {}
+        () = stop => {}
     }
+    shut_down(app, background, std::future::ready(())).await;
+    Ok(())
+}
 
-    async fn drain(&self, connections: impl Future<Output = ()>) {
-        let grace = self.settings().server.shutdown_grace;
-        let finished = async {
-            connections.await;
-            self.idle().await;
-        };
-        if tokio::time::timeout(grace, finished).await.is_err() {
-            tracing::warn!("the grace time is over; what still runs is cancelled");
-            self.pipeline().stop();
-            // Cancelled calls are recorded before the store closes.
-            if tokio::time::timeout(RECORD_TIME, self.idle()).await.is_err() {
-                tracing::error!("some calls could not be stopped and have no record");
-            }
-        }
-    }
+async fn shut_down(app: &App, background: BackgroundTasks, connections: impl Future<Output = ()>) {
+    app.mcp().stop();
+    drain(app, connections).await;
+    app.mcp().end();
+    background.stop().await;
+    app.close().await;
+}
 
-    async fn idle(&self) {
-        while !self.pipeline().is_idle() {
-            tokio::time::sleep(DRAIN_STEP).await;
+/// Waits for connections and calls to finish; cancels what still runs after the grace period.
+async fn drain(app: &App, connections: impl Future<Output = ()>) {
+    let grace = app.settings().server.shutdown_grace;
+    let finished = async {
+        connections.await;
+        idle(app).await;
+    };
+    if tokio::time::timeout(grace, finished).await.is_err() {
+        tracing::warn!(?grace, "shutdown grace period exceeded; cancelling the running calls");
+        app.pipeline().stop();
+        // Cancelled calls are recorded before the store closes.
+        if tokio::time::timeout(RECORD_TIMEOUT, idle(app)).await.is_err() {
+            tracing::error!("some calls did not stop and were not recorded");
         }
     }
 }
 
-/// What goes on beside the answering of requests.
-struct Upkeep {
+async fn idle(app: &App) {
+    while app.pipeline().running() > 0 {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// What runs beside the handling of requests.
+struct BackgroundTasks {
     watching: haft_store::WatchTasks,
-    rest: JoinHandle<()>,
+    maintenance: JoinHandle<()>,
 }
 
-impl Upkeep {
+impl BackgroundTasks {
     fn start(app: &Arc<App>) -> Self {
         let watching = app.store().watch();
         let app = Arc::clone(app);
-        let rest = tokio::spawn(async move {
+        let maintenance = tokio::spawn(async move {
             tokio::join!(
                 app.verify(),
-                app.examine_sandbox(),
-                app.keep_usage(),
+                app.probe_sandbox(),
+                app.save_usage_periodically(),
                 app.follow_tokens(),
-                app.keep_mcp_servers()
+                mcp_connections::keep_connected(&app)
             );
         });
-        Self { watching, rest }
+        Self { watching, maintenance }
     }
 
     async fn stop(self) {
-        self.rest.abort();
+        self.maintenance.abort();
         self.watching.stop().await;
     }
 }
@@ -145,25 +139,25 @@ impl Upkeep {
 async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
     let edge = Arc::new(edge);
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    // HTTP/1.1 alone: its time limit holds from the first byte on, which one that has to guess the version
-    // cannot promise. HTTP/2 is for the proxy that also does TLS.
+    // HTTP/1.1 only: the header timeout holds from the first byte, which a server that detects the version cannot
+    // guarantee. HTTP/2 is left to the proxy that terminates TLS.
     let mut builder = Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).keep_alive(true);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).keep_alive(true);
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(error = %error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tracing::warn!(error = %error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        prepare(&stream);
+        set_nodelay(&stream);
         let edge = Arc::clone(&edge);
         let service = service_fn(move |request: http::Request<Incoming>| {
             let edge = Arc::clone(&edge);
-            async move { Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await) }
+            async move { Ok::<_, Infallible>(edge.handle(request.map(Body::new)).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let finishing = connections.finishing.clone();
@@ -178,16 +172,16 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
                 }
             };
             if let Err(error) = ended {
-                tracing::debug!(error = %error, "a connection ended badly");
+                tracing::debug!(error = %error, "connection error");
             }
             drop(permit);
         });
     }
 }
 
-/// Without this an answer in two writes waits for the other side's delayed acknowledgement, some 40 ms.
-fn prepare(stream: &TcpStream) {
+/// Sets `TCP_NODELAY`: otherwise a response in two writes waits about 40 ms for a delayed acknowledgement.
+fn set_nodelay(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(error = %error, "TCP_NODELAY could not be set");
+        tracing::debug!(error = %error, "failed to set TCP_NODELAY");
     }
 }

@@ -1,4 +1,4 @@
-//! What a server is told when it starts. Where the values come from is not its business.
+//! The settings of a server. Reading them from files, flags or the environment is up to the caller.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,42 +16,42 @@ pub use haft_wasm::WasmLimits;
 
 pub use crate::mcp_definition::declared as declared_mcp_server;
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The folder that holds everything of an embedded installation.
+    /// The home folder, which holds all data unless a database is configured.
     pub home: PathBuf,
-    /// Where to listen.
+    /// The address to listen on.
     pub addr: SocketAddr,
-    /// The mode of calls that name none.
+    /// The default mode of calls.
     pub mode: Mode,
-    /// `postgres://…`; `None` means the SQLite file of the home folder.
+    /// A PostgreSQL URL; `None` uses the SQLite file in the home folder.
     pub database_url: Option<Secret>,
-    /// An admin token from outside; `None` means the one that the first start made.
+    /// An admin token; `None` uses the local token in the home folder.
     pub token: Option<Secret>,
-    /// The key of the stored credentials; `None` means the key file of the home folder.
+    /// The encryption key of stored credentials; `None` uses the key file in the home folder.
     pub key: Option<Secret>,
     /// The HTTP server.
     pub server: ServerSettings,
-    /// What is read of API descriptions.
+    /// Imports of API descriptions.
     pub import: ImportSettings,
     /// The MCP server.
     pub mcp: McpSettings,
-    /// Where tools may connect to.
+    /// The hosts that tools may connect to.
     pub egress: EgressSettings,
-    /// Which folders file tools may use.
+    /// The folders that file tools may use.
     pub files: FileSettings,
-    /// Where `${NAME}` may find values besides the stored credentials.
+    /// Values of `${NAME}` in addition to stored credentials.
     pub secrets: SecretSettings,
-    /// The tools that come with haft.
+    /// The built-in tools.
     pub built_ins: BuiltInSettings,
-    /// How calls are kept.
+    /// The record of calls.
     pub ledger: LedgerSettings,
-    /// How long and how much is kept.
+    /// Retention limits.
     pub retention: Retention,
-    /// What confines the processes of tools.
+    /// The sandbox of tool processes.
     pub sandbox: SandboxSettings,
-    /// What the guests of `wasm` tools may use.
+    /// The limits of `wasm` tools.
     pub wasm: WasmLimits,
 }
 
@@ -60,15 +60,15 @@ pub struct Settings {
 pub struct ServerSettings {
     /// The largest request body in bytes.
     pub max_body_bytes: usize,
-    /// The most calls that run at once.
+    /// The most concurrent calls.
     pub max_running_calls: usize,
-    /// Origins that browsers may call from; `*` is every origin.
+    /// Origins that browsers may send requests from; `*` allows every origin.
     pub cors_origins: Vec<String>,
-    /// How long running calls may still take after a stop signal.
+    /// How long running calls may continue after a stop signal.
     pub shutdown_grace: Duration,
 }
 
-/// What is read of API descriptions.
+/// Imports of API descriptions.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportSettings {
     /// The largest document in bytes.
@@ -84,18 +84,15 @@ impl Default for ImportSettings {
 /// The MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// Names that clients may reach the server by, besides addresses and `localhost`; `*` is every name.
+    /// Host names that clients may use, in addition to IP addresses and `localhost`; `*` allows every name.
     pub allowed_hosts: Vec<String>,
-    /// The address that clients know the server by, as in `https://tools.example.com`; `None` means the one that a
-    /// request names.
+    /// The public URL of the server, such as `https://tools.example.com`; `None` uses the host of each request.
     pub public_url: Option<String>,
-    /// With more tools than this, a list holds only what finds and calls them.
+    /// With more tools than this, clients get tools to search and call them instead of the full list.
     pub compact_above: usize,
-    /// So does one with tools of more tokens than this, as far as that can be estimated.
+    /// The same applies if the definitions exceed this estimated number of tokens.
     pub compact_above_tokens: usize,
-    /// Whether to offer, to anyone and without a token, what the conformance suite calls, and no other tool.
-    pub fixtures: bool,
-    /// The MCP servers that a file declares; `None` where no file was read, which leaves what is known of it.
+    /// The MCP servers that a file declares; `None` if no file was read, which leaves the stored ones unchanged.
     pub servers: Option<DeclaredServers>,
 }
 
@@ -104,7 +101,7 @@ pub struct McpSettings {
 pub struct DeclaredServers {
     /// The file.
     pub file: PathBuf,
-    /// The servers, as [`declared_mcp_server`] reads them.
+    /// The servers, parsed by [`declared_mcp_server`].
     pub servers: Vec<McpServer>,
 }
 
@@ -115,46 +112,44 @@ impl Default for McpSettings {
             public_url: None,
             compact_above: 100,
             compact_above_tokens: 32_000,
-            fixtures: false,
             servers: None,
         }
     }
 }
 
-/// Where tools may connect to.
+/// The hosts that tools may connect to.
 #[derive(Debug, Clone, Default)]
 pub struct EgressSettings {
-    /// Host patterns (`api.example.com`, `*.example.com`); empty means every public host.
+    /// Host patterns (`api.example.com`, `*.example.com`); empty allows every public host.
     pub allowed_hosts: Vec<String>,
-    /// Hosts, addresses or networks that may be private or loopback.
+    /// Hosts, addresses or networks that are allowed although they are private or loopback.
     pub private_hosts: Vec<String>,
 }
 
-/// Which folders file tools may use.
+/// The folders that file tools may use.
 #[derive(Debug, Clone, Default)]
 pub struct FileSettings {
-    /// Names and folders, the first one being the default; empty means `workspace` in the home folder.
+    /// Names and folders; the first one is the default. Empty means `workspace` in the home folder.
     pub sandboxes: Vec<(String, PathBuf)>,
-    /// The names of those in which nothing may be changed.
+    /// The names of the read-only folders.
     pub read_only: Vec<String>,
 }
 
-/// Where `${NAME}` may find values besides the stored credentials.
+/// Values of `${NAME}` in addition to stored credentials.
 #[derive(Debug, Clone, Default)]
 pub struct SecretSettings {
-    /// Values taken from the environment at start, by name.
+    /// Values from the environment, by name.
     pub environment: Vec<(String, Secret)>,
 }
 
-/// The tools that come with haft.
+/// The built-in tools.
 #[derive(Debug, Clone)]
 pub struct BuiltInSettings {
-    /// Whether they are there.
+    /// Whether the built-in tools are installed.
     pub enabled: bool,
-    /// What the platform says about mail and search, by the names of [`BUILT_IN_VARIABLES`]; no definition can name
-    /// these values.
+    /// Settings for mail and search, by the names in [`BUILT_IN_VARIABLES`]; definitions cannot refer to them.
     pub platform: Vec<(String, Secret)>,
-    /// How many messages `send_email` sends in a minute at most; 0 is as many as one likes.
+    /// The rate limit of `send_email` in messages per minute; 0 is unlimited.
     pub emails_per_minute: u32,
 }
 
@@ -164,25 +159,25 @@ impl Default for BuiltInSettings {
     }
 }
 
-/// How calls are kept.
+/// The record of calls.
 #[derive(Debug, Clone)]
 pub struct LedgerSettings {
-    /// Whether an answer waits for the disk (`true`) or only for the operating system.
+    /// Whether a response waits until its record is on disk (`true`) or only written to the operating system.
     pub sync_to_disk: bool,
-    /// How many days calls are kept; 0 is for ever.
+    /// How many days calls are kept; 0 keeps them forever.
     pub keep_days: u32,
 }
 
-/// What confines the processes of tools, and what each of them may use.
+/// The sandbox of tool processes, and their limits.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
-    /// The engine.
+    /// The sandbox engine.
     pub engine: EngineName,
-    /// The image of container engines, where a tool names none.
+    /// The default image of container engines.
     pub image: Option<String>,
-    /// Further folders that isolated processes may read.
+    /// Additional folders that sandboxed processes may read.
     pub read_only: Vec<PathBuf>,
-    /// Where programs are found, what each process may use, and how many run at once.
+    /// The search path of programs, and the limits and concurrency of processes.
     pub processes: ProcessSettings,
 }
 
@@ -198,7 +193,7 @@ impl Default for SandboxSettings {
 }
 
 impl Settings {
-    /// Returns the defaults for a home folder; one that is relative is meant from where the program is now.
+    /// Returns the defaults for a home folder; a relative path is resolved against the working directory.
     pub fn for_home(home: PathBuf) -> Self {
         let home = std::path::absolute(&home).unwrap_or(home);
         Self {

@@ -1,6 +1,6 @@
-//! What goes over the wire: counterparts of the domain types, made for readers.
+//! The response types of the API: counterparts of the domain types.
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::call::CallRecord;
 use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::Implementation;
@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the fields of the API")]
 pub(crate) struct ToolView {
-    /// The id; `null` for a file that cannot be read.
+    /// The id; `null` for an unreadable file.
     #[schema(value_type = Option<String>)]
     id: Option<String>,
     tenant: String,
@@ -50,16 +50,16 @@ pub(crate) struct ToolView {
     image: Option<String>,
     #[schema(value_type = Vec<Object>)]
     renderers: Vec<Renderer>,
-    /// The operation of an API description that it was imported from.
+    /// The operation that the tool was imported from.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     origin: Option<Origin>,
     status: &'static str,
     enabled: bool,
     built_in: bool,
-    /// Whether the newest definition can run.
+    /// Whether the newest revision is ready to run.
     ready: bool,
-    /// Why it cannot.
+    /// Why it is not ready.
     error: Option<String>,
     source: &'static str,
     /// The file, relative to the home folder.
@@ -72,16 +72,16 @@ pub(crate) struct ToolView {
     created_at: Option<String>,
     modified_at: String,
     published_at: Option<String>,
-    /// The text of a script, once more.
+    /// The body of a script, repeated from `implementation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// The input schema of a script, once more.
+    /// The input schema of a script, repeated from `input_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Value>,
-    /// The time limit of a script, once more.
+    /// The timeout of a script, repeated from `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_secs: Option<u64>,
-    /// Doubts about the definition, on writes.
+    /// Warnings about the definition, in responses to writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub(crate) warnings: Vec<haft_core::problem::Problem>,
@@ -199,8 +199,11 @@ pub(crate) struct BundleView {
     display_name: String,
     description: String,
     enabled: bool,
+    /// Where its tools come from: `user`, `built_in`, `toolset` or `mcp`.
+    kind: &'static str,
+    /// Whether `kind` is `built_in`.
     built_in: bool,
-    /// How many tools it holds.
+    /// The number of tools.
     tool_count: usize,
     created_at: String,
     modified_at: String,
@@ -209,7 +212,7 @@ pub(crate) struct BundleView {
 }
 
 impl BundleView {
-    /// Shows a bundle with the number of its tools.
+    /// Creates the view of a bundle.
     pub(crate) fn new(bundle: &Bundle, tool_count: usize) -> Self {
         Self {
             id: bundle.id.to_string(),
@@ -218,7 +221,8 @@ impl BundleView {
             display_name: bundle.display_name.clone(),
             description: bundle.description.clone(),
             enabled: bundle.enabled,
-            built_in: bundle.built_in,
+            kind: bundle.kind.as_str(),
+            built_in: bundle.kind == BundleKind::BuiltIn,
             tool_count,
             created_at: bundle.created_at.to_string(),
             modified_at: bundle.modified_at.to_string(),
@@ -234,14 +238,14 @@ pub(crate) struct RevisionView {
     number: u32,
     hash: String,
     created_at: String,
-    /// Whether production runs this one.
+    /// Whether production mode runs this revision.
     published: bool,
     #[schema(value_type = Object)]
     definition: haft_core::spec::ToolSpec,
 }
 
 impl RevisionView {
-    /// Shows a revision.
+    /// Creates the view of a revision.
     pub(crate) fn new(revision: &Revision, published: Option<u32>) -> Self {
         Self {
             number: revision.number,
@@ -253,7 +257,7 @@ impl RevisionView {
     }
 }
 
-/// The outcome of a call, which is the whole answer.
+/// The outcome of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OutcomeView<'a> {
     ok: bool,
@@ -261,17 +265,17 @@ pub(crate) struct OutcomeView<'a> {
     value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallErrorView<'a>>,
-    /// What came beside the value or the error, such as images, as content blocks of MCP.
+    /// Additional content such as images, as MCP content blocks.
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     content: &'a [Value],
     call_id: String,
     duration_ms: f64,
-    /// The tool still runs, but not for ever.
+    /// Set if the tool is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
 }
 
-/// Why a tool failed.
+/// The error of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CallErrorView<'a> {
     code: &'static str,
@@ -279,7 +283,7 @@ pub(crate) struct CallErrorView<'a> {
     retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a Value>,
-    /// The sentence for the model.
+    /// The message for the model.
     model_text: String,
 }
 
@@ -296,7 +300,7 @@ impl<'a> From<&'a CallError> for CallErrorView<'a> {
 }
 
 impl<'a> OutcomeView<'a> {
-    /// Shows the outcome of a call that is over.
+    /// Creates the view of a finished call.
     pub(crate) fn new(record: &'a CallRecord, deprecated: bool) -> Self {
         let value = record.error.is_none().then_some(record.value.as_ref().unwrap_or(&Value::Null));
         Self {

@@ -1,7 +1,7 @@
-//! The record of changes: written, listed, and kept for a bounded time and number.
+//! Audit records of changes.
 //!
-//! Whatever is changed on behalf of a request is stored in one transaction with the record of that request; what came
-//! of the request as a whole is entered when it is over.
+//! A change and the record of its request are stored in one transaction. The outcome of the request is added when it
+//! completes.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
-use crate::engine::fault;
+use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 use crate::time;
 
-const READ: &str = "read the record of changes";
+const READ: &str = "read the audit records";
 const COLUMNS: &str = "id, tenant, at, actor, actor_id, action, target, outcome, request_id";
 
 tokio::task_local! {
-    /// The record of the request that this task works for.
+    /// The audit record of the current request.
     static CURRENT: Arc<AuditRecord>;
 }
 
-/// Runs some work for the same request in another task.
-pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
+/// Makes the current audit record available to work that runs in another task.
+pub(crate) fn in_current_request<F: Future>(work: F) -> impl Future<Output = F::Output> {
     let record = CURRENT.try_with(Arc::clone).ok();
     async move {
         match record {
@@ -39,22 +39,25 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     }
 }
 
-/// Stores the record of the request, if there is one, together with what it changes. `subject` is what is changed, for
-/// requests that do not name it.
-pub(crate) async fn store_with(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<(), sqlx::Error> {
+/// Stores the audit record of the current request, if there is one, in the transaction of its change. `subject` becomes
+/// the target if the request names none.
+pub(crate) async fn store_current_record(
+    tx: &mut Transaction<'static, Any>,
+    subject: &str,
+) -> Result<(), sqlx::Error> {
     let Ok(record) = CURRENT.try_with(Arc::clone) else { return Ok(()) };
     let mut record = AuditRecord::clone(&record);
     if record.target.is_empty() {
         subject.clone_into(&mut record.target);
     }
-    // A request may change several things; it has one record.
+    // A request with several changes has one record.
     insert(record, "DO NOTHING").execute(&mut **tx).await?;
     Ok(())
 }
 
-fn insert(record: AuditRecord, again: &str) -> Query<'static, Any, AnyArguments> {
+fn insert(record: AuditRecord, on_conflict: &str) -> Query<'static, Any, AnyArguments> {
     sqlx::query(AssertSqlSafe(format!(
-        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) {again}"
+        "INSERT INTO audit ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) {on_conflict}"
     )))
     .bind(record.id.to_string())
     .bind(record.tenant.to_string())
@@ -68,31 +71,31 @@ fn insert(record: AuditRecord, again: &str) -> Query<'static, Any, AnyArguments>
 }
 
 impl Store {
-    /// Gives a record its identity and its moment.
+    /// Sets the id and the time of a record.
     pub fn new_record(&self, record: AuditRecord) -> AuditRecord {
         let at = self.inner.now();
-        AuditRecord { id: time::exact_id(at), at, ..record }
+        AuditRecord { id: time::id_at_microsecond(at), at, ..record }
     }
 
-    /// Does the work of a request: what it changes in this store is stored together with the record, or not at all.
+    /// Runs the work of a request; its changes and the record are stored together or not at all.
     pub async fn recorded<F: Future>(record: AuditRecord, work: F) -> F::Output {
         CURRENT.scope(Arc::new(record), work).await
     }
 
-    /// Writes a record, or what came of a request whose record is stored already.
+    /// Stores a record, or the outcome of a request whose record is already stored.
     pub async fn record_change(&self, record: AuditRecord) -> Result<(), StoreError> {
-        let again =
+        let on_conflict =
             "DO UPDATE SET action = excluded.action, target = excluded.target, outcome = excluded.outcome";
         self.run(|inner| async move {
-            let written = insert(record, again).execute(&inner.engine.pool).await;
-            written.map(drop).map_err(fault("record a change"))
+            let written = insert(record, on_conflict).execute(&inner.engine.pool).await;
+            written.map(drop).map_err(failed_to("store an audit record"))
         })
         .await
     }
 
     /// Lists records, newest first.
     pub async fn changes(&self, query: &AuditQuery) -> Result<AuditPage, StoreError> {
-        self.inner.changes(query).await.map_err(fault(READ))
+        self.inner.changes(query).await.map_err(failed_to(READ))
     }
 }
 
@@ -110,12 +113,12 @@ impl Inner {
         Ok(AuditPage { records, total: u64::try_from(total).unwrap_or_default() })
     }
 
-    /// Removes what is older than wanted, and the oldest of what is more than wanted.
+    /// Removes the records beyond the retention limits.
     pub(crate) async fn reap_audit(&self) -> Result<(), sqlx::Error> {
         let keep = self.retention;
         if keep.audit_days > 0 {
             let oldest = self.now() - SignedDuration::from_hours(24 * i64::from(keep.audit_days));
-            self.reap_audit_before(&time::first_id_of(oldest).to_string()).await?;
+            self.reap_audit_before(&time::min_id_at(oldest).to_string()).await?;
         }
         if let Some(skip) = keep.audit_records.checked_sub(1) {
             let sql = format!("SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET {skip}");
@@ -133,7 +136,7 @@ impl Inner {
     }
 }
 
-/// A condition that grows, with its values.
+/// An SQL condition and its parameters.
 struct Filter {
     condition: String,
     values: Vec<String>,
@@ -146,7 +149,7 @@ impl Filter {
             filter.add("action = ", action.clone());
         }
         if let Some(part) = &query.target {
-            filter.add("target LIKE ", format!("%{}%", literal(part)));
+            filter.add("target LIKE ", format!("%{}%", escape_like(part)));
             filter.condition.push_str(" ESCAPE '!'");
         }
         if let Some(actor) = &query.actor {
@@ -155,7 +158,7 @@ impl Filter {
             let _ = write!(filter.condition, " AND (actor = ${number} OR actor_id = ${number})");
         }
         if let Some(since) = query.since {
-            filter.add("id >= ", time::first_id_of(since).to_string());
+            filter.add("id >= ", time::min_id_at(since).to_string());
         }
         filter
     }
@@ -165,8 +168,8 @@ impl Filter {
         let _ = write!(self.condition, " AND {condition}${}", self.values.len());
     }
 
-    async fn select(&self, what: &str, end: &str, inner: &Inner) -> Result<Vec<AnyRow>, sqlx::Error> {
-        let mut select = sqlx::query(AssertSqlSafe(format!("{what} WHERE {} {end}", self.condition)));
+    async fn select(&self, columns: &str, suffix: &str, inner: &Inner) -> Result<Vec<AnyRow>, sqlx::Error> {
+        let mut select = sqlx::query(AssertSqlSafe(format!("{columns} WHERE {} {suffix}", self.condition)));
         for value in &self.values {
             select = select.bind(value);
         }
@@ -174,20 +177,20 @@ impl Filter {
     }
 }
 
-/// Spells a text so that nothing in it is a pattern.
-fn literal(text: &str) -> String {
+/// Escapes a text for `LIKE`.
+fn escape_like(text: &str) -> String {
     text.replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }
 
 fn record(row: &AnyRow) -> Result<AuditRecord, sqlx::Error> {
     let actor_id = match row.try_get::<Option<&str>, _>("actor_id")? {
-        Some(_) => Some(rows::parsed::<TokenId>(row, "actor_id")?),
+        Some(_) => Some(rows::parse_column::<TokenId>(row, "actor_id")?),
         None => None,
     };
     Ok(AuditRecord {
-        id: rows::parsed(row, "id")?,
-        tenant: rows::parsed::<TenantId>(row, "tenant")?,
-        at: rows::moment(row, "at")?,
+        id: rows::parse_column(row, "id")?,
+        tenant: rows::parse_column::<TenantId>(row, "tenant")?,
+        at: rows::timestamp(row, "at")?,
         actor: row.try_get("actor")?,
         actor_id,
         action: row.try_get("action")?,

@@ -1,6 +1,6 @@
-//! The two engines: everything that SQLite and PostgreSQL do differently is here.
+//! The database engines: everything that differs between SQLite and PostgreSQL.
 //!
-//! All other SQL of this crate is the same text for both.
+//! All other SQL of this crate is the same for both.
 
 use std::fs::File;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -8,33 +8,35 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use haft_core::catalog::{StoreError, in_the_way};
+use haft_core::catalog::{StorageFailure, StoreError};
 use haft_core::secret::Secret;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::pool::PoolConnectionMetadata;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteError, SqlitePoolOptions};
 use sqlx::{
     Any, AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _,
     Row as _, SqlitePool, Transaction,
 };
 
-/// The channel on which PostgreSQL nodes tell each other of changes.
+use crate::watch::notification::ChangeSet;
+
+/// The channel of change notifications between PostgreSQL nodes.
 pub(crate) const CHANNEL: &str = "haft_catalog";
 
-/// A number that no one else uses for an advisory lock: "haft".
+/// The advisory lock of migrations: "haft" in ASCII.
 const MIGRATION_LOCK: i64 = 0x6861_6674;
-/// The next one: who holds it changes the catalog, the credentials or the tokens.
+/// The advisory lock of changes to the catalog, the credentials and the tokens.
 const CHANGE_LOCK: i64 = MIGRATION_LOCK + 1;
 
-/// WAL lets readers go on beside the one writer; FULL makes a commit outlive a loss of power. The log may have 32 MB
-/// before it is moved to the database: calls in bulk would otherwise move it with every commit.
+/// WAL allows readers beside the writer; FULL makes a commit survive a power failure. The log is checkpointed at 32 MB:
+/// bulk inserts of calls would otherwise checkpoint with every commit.
 const PRAGMAS: &str = "PRAGMA busy_timeout = 15000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                        PRAGMA wal_autocheckpoint = 8000; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY";
 
-/// How long a PostgreSQL may take to answer when haft starts.
-const CONNECT: Duration = Duration::from_secs(5);
+/// How long PostgreSQL may take to accept the first connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which engine keeps the tables.
+/// The database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sqlite,
@@ -46,36 +48,60 @@ pub(crate) enum Kind {
 pub(crate) struct Engine {
     pub(crate) kind: Kind,
     pub(crate) pool: AnyPool,
-    /// With SQLite, the way for what is stored in bulk, which takes texts without copying them.
+    /// With SQLite, a connection for bulk inserts, which does not copy texts.
     pub(crate) bulk: Option<SqlitePool>,
 }
 
-/// Turns a database fault to the error of the store.
-pub(crate) fn fault(doing: &str) -> impl FnOnce(sqlx::Error) -> StoreError + '_ {
-    move |source| StoreError::unavailable(doing, source)
+/// Returns a conversion of database errors to errors of the store; `action` completes "cannot …".
+pub(crate) fn failed_to(action: &str) -> impl FnOnce(sqlx::Error) -> StoreError + '_ {
+    move |source| StoreError::Unavailable {
+        action: action.to_owned(),
+        failure: storage_failure(&source),
+        source: Box::new(source),
+    }
 }
 
-/// Tells whether a statement hit a unique constraint.
+/// Returns the kind of failure that a database error reports by its code.
+pub(crate) fn storage_failure(error: &sqlx::Error) -> StorageFailure {
+    let Some(error) = error.as_database_error() else { return StorageFailure::of(error) };
+    let code = error.code().unwrap_or_default();
+    if error.try_downcast_ref::<SqliteError>().is_some() {
+        // The low byte of an extended result code is the primary one.
+        return match code.parse::<u32>().unwrap_or_default() & 0xff {
+            8 => StorageFailure::ReadOnly,
+            10 => StorageFailure::DiskError,
+            13 => StorageFailure::DiskFull,
+            _ => StorageFailure::Other,
+        };
+    }
+    match &*code {
+        "25006" => StorageFailure::ReadOnly,
+        "53100" => StorageFailure::DiskFull,
+        "58030" => StorageFailure::DiskError,
+        _ => StorageFailure::Other,
+    }
+}
+
+/// Tells whether a statement violated a unique constraint.
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Takes the database from the eyes of others, where a copy or a restored backup opened it to them. The files beside it
-/// hold the same.
-fn close_to_others(file: &Path, opened: &File) {
+/// Makes the database files private, in case a copy or a restored backup is readable by others.
+fn make_private(file: &Path, opened: &File) {
     let mode = opened.metadata().map_or(0o600, |metadata| metadata.permissions().mode());
-    let is_open = mode & 0o077 > 0;
-    if !is_open {
+    let others = mode & 0o077;
+    if others == 0 {
         return;
     }
-    tracing::warn!(file = %file.display(), mode = format!("{:04o}", mode & 0o7777), "others could read the database");
+    tracing::warn!(file = %file.display(), mode = format!("{:04o}", mode & 0o7777), "the database was readable by others; making it private");
     for ending in ["", "-wal", "-shm"] {
         let mut path = file.as_os_str().to_owned();
         path.push(ending);
         if let Err(error) = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            tracing::warn!(file = %Path::new(&path).display(), %error, "others can read the database");
+            tracing::warn!(file = %Path::new(&path).display(), %error, "cannot make the database private");
         }
     }
 }
@@ -83,17 +109,17 @@ fn close_to_others(file: &Path, opened: &File) {
 impl Engine {
     /// Opens SQLite in a file.
     pub(crate) async fn sqlite(file: &Path) -> Result<Self, StoreError> {
-        let doing = format!("open the database `{}`", file.display());
-        let path = file.to_str().ok_or_else(|| {
-            StoreError::unavailable(doing.clone(), "the path of the home folder is not valid UTF-8")
-        })?;
-        // Made here, as SQLite would let everybody read it; the files beside it get the same mode.
+        let action = format!("open the database `{}`", file.display());
+        let path = file
+            .to_str()
+            .ok_or_else(|| StoreError::unavailable(action.clone(), "the path is not valid UTF-8"))?;
+        // Created here, because SQLite would make it readable by everyone; its other files get the same mode.
         let made = File::options().create(true).append(true).mode(0o600).open(file);
-        let made = made.map_err(|error| StoreError::unavailable(doing.clone(), error))?;
-        close_to_others(file, &made);
+        let made = made.map_err(|error| StoreError::unavailable(action.clone(), error))?;
+        make_private(file, &made);
         let url = format!("sqlite://{}?mode=rwc", encode_path(path));
-        // A connection whose transaction could not be ended, as on a full disk, is not used again.
-        let options = AnyPoolOptions::new().max_connections(4).before_acquire(unused).after_connect(
+        // A connection with an open transaction, as after a full disk, is not used again.
+        let options = AnyPoolOptions::new().max_connections(4).before_acquire(is_idle).after_connect(
             move |connection, _| {
                 Box::pin(async move {
                     connection.execute(sqlx::raw_sql(PRAGMAS)).await?;
@@ -102,11 +128,8 @@ impl Engine {
             },
         );
         match Self::connect(Kind::Sqlite, &url, options).await {
-            Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(fault(&doing))?), ..engine }),
-            Err(error) => {
-                let why = in_the_way(&error).map_or(String::new(), |why| format!(" ({why})"));
-                Err(fault(&format!("{doing}{why}"))(error))
-            }
+            Ok(engine) => Ok(Self { bulk: Some(bulk(&url).map_err(failed_to(&action))?), ..engine }),
+            Err(error) => Err(failed_to(&action)(error)),
         }
     }
 
@@ -115,14 +138,14 @@ impl Engine {
         let options = AnyPoolOptions::new().max_connections(10).acquire_timeout(Duration::from_secs(15));
         Self::connect(Kind::Postgres, url.expose(), options)
             .await
-            .map_err(|e| StoreError::unavailable("connect to the PostgreSQL of `database_url`", e))
+            .map_err(|e| StoreError::unavailable("connect to PostgreSQL (`database_url`)", e))
     }
 
     async fn connect(kind: Kind, url: &str, options: AnyPoolOptions) -> Result<Self, sqlx::Error> {
         sqlx::any::install_default_drivers();
         let address: AnyConnectOptions = url.parse()?;
         let address = address.disable_statement_logging();
-        // A pool tries again until its time is over, and then only says that; one connection says why.
+        // A pool retries until its timeout and reports only that; a single connection reports the cause.
         let connecting = AnyConnection::connect_with(&address);
         match kind {
             Kind::Sqlite => {
@@ -131,19 +154,21 @@ impl Engine {
                 connection.close().await?;
             }
             Kind::Postgres => {
-                let connected = tokio::time::timeout(CONNECT, connecting).await;
-                let late = |_| {
-                    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer within 5 s"))
+                let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await;
+                let timed_out = |_| {
+                    sqlx::Error::Io(std::io::Error::new(
+                        std::io::ErrorKind::TimedOut,
+                        "no response within 5 s",
+                    ))
                 };
-                connected.map_err(late)??.close().await?;
+                connected.map_err(timed_out)??.close().await?;
             }
         }
         let pool = options.connect_with(address).await?;
         Ok(Self { kind, pool, bulk: None })
     }
 
-    /// Begins a transaction that will write: SQLite takes its write lock at once, so that a later
-    /// statement never finds it taken.
+    /// Begins a write transaction. SQLite acquires its write lock at once, so that later statements cannot fail on it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
         match self.kind {
             Kind::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
@@ -151,38 +176,37 @@ impl Engine {
         }
     }
 
-    /// Begins a change of what all nodes share: one at a time, so that what was looked at still holds when the
-    /// change is written.
+    /// Begins a change of shared data. Only one node changes it at a time, so that what the change has read stays valid.
     pub(crate) async fn begin_change(&self) -> Result<Transaction<'static, Any>, sqlx::Error> {
         let mut tx = self.begin().await?;
-        self.lock_for(&mut tx, CHANGE_LOCK).await?;
+        self.advisory_lock(&mut tx, CHANGE_LOCK).await?;
         Ok(tx)
     }
 
-    /// Spells the places of so many rows of values. SQLite finds numbered ones by a search, which for many
-    /// values takes longer than the insert.
+    /// Returns the placeholders of a number of rows. SQLite looks numbered ones up by a search, which takes longer than
+    /// the insert if there are many.
     pub(crate) fn placeholders(&self, rows: usize, columns: usize) -> String {
         let mut number = 0;
-        let mut place = || {
+        let mut placeholder = || {
             number += 1;
             match self.kind {
                 Kind::Sqlite => "?".to_owned(),
                 Kind::Postgres => format!("${number}"),
             }
         };
-        let mut row = || (0..columns).map(|_| place()).collect::<Vec<_>>().join(", ");
+        let mut row = || (0..columns).map(|_| placeholder()).collect::<Vec<_>>().join(", ");
         (0..rows).map(|_| format!("({})", row())).collect::<Vec<_>>().join(", ")
     }
 
-    /// Makes concurrent migrations of the same database wait for each other.
+    /// Acquires the migration lock.
     pub(crate) async fn lock_schema(&self, tx: &mut Transaction<'static, Any>) -> Result<(), sqlx::Error> {
-        self.lock_for(tx, MIGRATION_LOCK).await
+        self.advisory_lock(tx, MIGRATION_LOCK).await
     }
 
-    /// Makes transactions of all nodes that take the same lock wait for each other.
-    async fn lock_for(&self, tx: &mut Transaction<'static, Any>, lock: i64) -> Result<(), sqlx::Error> {
+    /// Acquires a lock between nodes until the end of the transaction.
+    async fn advisory_lock(&self, tx: &mut Transaction<'static, Any>, lock: i64) -> Result<(), sqlx::Error> {
         match self.kind {
-            // `BEGIN IMMEDIATE` has done it.
+            // `BEGIN IMMEDIATE` has acquired the write lock.
             Kind::Sqlite => Ok(()),
             Kind::Postgres => {
                 sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock).execute(&mut **tx).await?;
@@ -191,33 +215,30 @@ impl Engine {
         }
     }
 
-    /// Tells other nodes, when the transaction commits, what changed.
+    /// Notifies other nodes of changes when the transaction commits.
     pub(crate) async fn notify(
         &self,
         tx: &mut Transaction<'static, Any>,
-        payload: &str,
+        node: &str,
+        changes: &ChangeSet,
     ) -> Result<(), sqlx::Error> {
-        match self.kind {
-            // Other processes on the same home see the generation move.
-            Kind::Sqlite => Ok(()),
-            Kind::Postgres => {
-                sqlx::query("SELECT pg_notify($1, $2)")
-                    .bind(CHANNEL)
-                    .bind(payload)
-                    .execute(&mut **tx)
-                    .await?;
-                Ok(())
+        // Other processes on the same home check the generation.
+        if self.kind == Kind::Postgres {
+            for payload in changes.payloads(node) {
+                let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(payload);
+                notify.execute(&mut **tx).await?;
             }
         }
+        Ok(())
     }
 
-    /// Holds, with PostgreSQL, a lock that says for as long as the connection lives: this node lives.
-    pub(crate) async fn hold(
+    /// With PostgreSQL, acquires the lock that shows that this node is alive, as long as the connection is open.
+    pub(crate) async fn hold_node_lock(
         &self,
         node: &str,
     ) -> Result<Option<sqlx::pool::PoolConnection<Any>>, sqlx::Error> {
         match self.kind {
-            // The journal of the process holds a file lock.
+            // The journal holds a file lock instead.
             Kind::Sqlite => Ok(None),
             Kind::Postgres => {
                 let mut connection = self.pool.acquire().await?;
@@ -231,7 +252,7 @@ impl Engine {
     }
 
     /// Tells whether the lock of a node is free.
-    pub(crate) async fn is_dead(&self, node: &str) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn is_node_dead(&self, node: &str) -> Result<bool, sqlx::Error> {
         match self.kind {
             Kind::Sqlite => Ok(true),
             Kind::Postgres => {
@@ -245,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// Shrinks the write-ahead log of SQLite before the last connection closes.
+    /// Closes all connections; SQLite truncates its write-ahead log before.
     pub(crate) async fn close(&self) {
         if let Some(bulk) = &self.bulk {
             bulk.close().await;
@@ -255,14 +276,14 @@ impl Engine {
     }
 }
 
-/// Returns a pool of one connection, made when it is first needed.
+/// Returns a pool of one connection, which is opened on first use.
 fn bulk(url: &str) -> Result<SqlitePool, sqlx::Error> {
     let address: SqliteConnectOptions = url.parse()?;
     let options = SqlitePoolOptions::new()
         .max_connections(1)
         .before_acquire(|connection, _| {
-            let unused = !connection.is_in_transaction();
-            Box::pin(async move { Ok(unused) })
+            let idle = !connection.is_in_transaction();
+            Box::pin(async move { Ok(idle) })
         })
         .after_connect(|connection, _| {
             Box::pin(async move {
@@ -273,28 +294,28 @@ fn bulk(url: &str) -> Result<SqlitePool, sqlx::Error> {
     Ok(options.connect_lazy_with(address.disable_statement_logging()))
 }
 
-/// Tells whether a pooled connection has no transaction left open.
-fn unused(
+/// Tells whether a pooled connection has no open transaction.
+fn is_idle(
     connection: &mut AnyConnection,
     _: PoolConnectionMetadata,
 ) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
-    let unused = !connection.is_in_transaction();
-    Box::pin(async move { Ok(unused) })
+    let idle = !connection.is_in_transaction();
+    Box::pin(async move { Ok(idle) })
 }
 
-/// Returns the number that stands for a node among advisory locks.
+/// Returns the advisory lock number of a node.
 fn lock_key(node: &str) -> i64 {
-    // The end of the id is random; its start is the time.
+    // The second half of the id is random; the first half is the time.
     node.parse::<uuid::Uuid>().map_or(0, |id| i64::from_le_bytes(id.as_u64_pair().1.to_le_bytes()))
 }
 
-/// Runs several statements that take no values.
+/// Runs several statements without parameters.
 pub(crate) async fn run_script(tx: &mut Transaction<'static, Any>, sql: &str) -> Result<(), sqlx::Error> {
     tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))).await?;
     Ok(())
 }
 
-/// Spells a path so that nothing in it reads as a part of the URL.
+/// Percent-encodes a path for use in a URL.
 fn encode_path(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

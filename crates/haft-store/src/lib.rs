@@ -1,7 +1,7 @@
-//! Everything haft keeps: catalog, definition files, ledger, search, secrets.
+//! Persistent data: catalog, definition files, call ledger, search, credentials, tokens, audit records.
 //!
-//! The only crate with SQL. Embedded, the definition files under `skills/` are truth and SQLite indexes
-//! them; scaled out, PostgreSQL is truth and there are no files. Both run the same statements.
+//! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
+//! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
 
 mod audit;
 mod catalog;

@@ -1,42 +1,49 @@
-//! Brings a database to the newest schema, one numbered script after the other.
+//! Migrates a database to the newest schema with numbered scripts.
 
 use haft_core::catalog::StoreError;
 use sqlx::{Any, Row as _, Transaction};
 
-use crate::engine::{self, Engine, fault};
+use crate::engine::{self, Engine, failed_to};
 
-/// Every script, in order. A script that was released is never edited; a change is a new script.
-const SCRIPTS: [&str; 5] = [
+/// All scripts, in order. A released script is never edited; a change needs a new script.
+const SCRIPTS: [&str; 6] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
     include_str!("../migrations/0004_mcp.sql"),
     include_str!("../migrations/0005_gone.sql"),
+    include_str!("../migrations/0006_bundle_kind.sql"),
 ];
 
-const DOING: &str = "bring the database to the newest schema";
+const MIGRATE: &str = "migrate the database schema";
 
-/// Runs the scripts that the database has not seen.
+/// Runs the missing scripts.
 pub(crate) async fn run(engine: &Engine) -> Result<(), StoreError> {
-    let mut tx = engine.begin().await.map_err(fault(DOING))?;
-    let found = prepare(engine, &mut tx).await.map_err(fault(DOING))?;
-    let known = SCRIPTS.len();
+    run_scripts(engine, &SCRIPTS).await
+}
+
+async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError> {
+    let mut tx = engine.begin().await.map_err(failed_to(MIGRATE))?;
+    let found = prepare(engine, &mut tx).await.map_err(failed_to(MIGRATE))?;
+    let known = scripts.len();
     if found > known {
         return Err(StoreError::unavailable(
-            DOING,
-            format!("the database has schema {found} and this haft knows {known}; use a newer haft"),
+            MIGRATE,
+            format!(
+                "the database has schema version {found}, but this version of haft supports at most {known}; upgrade haft"
+            ),
         ));
     }
-    for (index, script) in SCRIPTS.iter().enumerate().skip(found) {
-        let step = format!("{DOING}, step {}", index + 1);
-        engine::run_script(&mut tx, script).await.map_err(fault(&step))?;
+    for (index, script) in scripts.iter().enumerate().skip(found) {
+        let step = format!("{MIGRATE}, step {}", index + 1);
+        engine::run_script(&mut tx, script).await.map_err(failed_to(&step))?;
         sqlx::query("INSERT INTO haft_schema (version) VALUES ($1)")
             .bind(i64::try_from(index + 1).unwrap_or(i64::MAX))
             .execute(&mut *tx)
             .await
-            .map_err(fault(&step))?;
+            .map_err(failed_to(&step))?;
     }
-    tx.commit().await.map_err(fault(DOING))
+    tx.commit().await.map_err(failed_to(MIGRATE))
 }
 
 async fn prepare(engine: &Engine, tx: &mut Transaction<'static, Any>) -> Result<usize, sqlx::Error> {
@@ -44,4 +51,59 @@ async fn prepare(engine: &Engine, tx: &mut Transaction<'static, Any>) -> Result<
     engine::run_script(tx, "CREATE TABLE IF NOT EXISTS haft_schema (version BIGINT PRIMARY KEY)").await?;
     let row = sqlx::query("SELECT COUNT(*) FROM haft_schema").fetch_one(&mut **tx).await?;
     Ok(usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_core::secret::Secret;
+
+    async fn check_bundle_kinds(engine: Engine) {
+        run_scripts(&engine, &SCRIPTS[..5]).await.unwrap();
+        for (slug, built_in) in [("builtin", 1_i64), ("files", 1), ("web", 0)] {
+            let sql = "INSERT INTO bundles (id, tenant, slug, display_name, description, enabled, built_in, created_at, \
+                       modified_at) VALUES ($1, 'default', $2, '', '', 1, $3, 0, 0)";
+            sqlx::query(sql).bind(slug).bind(slug).bind(built_in).execute(&engine.pool).await.unwrap();
+        }
+        let server = "INSERT INTO mcp_servers (tenant, id, body) VALUES ('default', 'files', '{}')";
+        sqlx::query(server).execute(&engine.pool).await.unwrap();
+        run(&engine).await.unwrap();
+        run(&engine).await.unwrap();
+        let rows = sqlx::query("SELECT slug, kind FROM bundles ORDER BY slug")
+            .fetch_all(&engine.pool)
+            .await
+            .unwrap();
+        let kinds: Vec<(String, String)> =
+            rows.iter().map(|row| (row.get("slug"), row.get("kind"))).collect();
+        let expected = [("builtin", "built_in"), ("files", "mcp"), ("web", "user")];
+        assert_eq!(kinds, expected.map(|(slug, kind)| (slug.to_owned(), kind.to_owned())));
+        engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn bundles_get_their_kind_in_sqlite() {
+        let home = tempfile::tempdir().unwrap();
+        check_bundle_kinds(Engine::sqlite(&home.path().join("haft.db")).await.unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn bundles_get_their_kind_in_postgres() {
+        let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
+        let url = Secret::new(database.url.clone());
+        check_bundle_kinds(Engine::postgres(&url).await.unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn a_newer_schema_is_rejected() {
+        let home = tempfile::tempdir().unwrap();
+        let engine = Engine::sqlite(&home.path().join("haft.db")).await.unwrap();
+        run(&engine).await.unwrap();
+        let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
+        assert_eq!(
+            error.with_cause(),
+            "cannot migrate the database schema: the database has schema version 6, but this version of haft supports at \
+             most 5; upgrade haft"
+        );
+        engine.close().await;
+    }
 }

@@ -1,9 +1,9 @@
-//! Rows of the tables, turned to the types of the vocabulary.
+//! Conversion of table rows to domain types.
 
 use std::sync::Arc;
 
 use haft_core::Timestamp;
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::UnreadableFile;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
@@ -14,69 +14,72 @@ use sqlx::any::AnyRow;
 
 use crate::time::from_micros;
 
-/// What may stand in a column that we wrote ourselves and cannot read: a damaged or foreign table.
+/// A column with an invalid value, in a damaged or foreign table.
 #[derive(Debug, thiserror::Error)]
-#[error("the column `{column}` holds `{value}`, which is not valid: {why}")]
-struct BadValue {
+#[error("invalid value `{value}` in column `{column}`: {reason}")]
+struct InvalidValue {
     column: &'static str,
     value: String,
-    why: String,
+    reason: String,
 }
 
-fn bad(column: &'static str, value: &str, why: &dyn ToString) -> sqlx::Error {
+fn invalid(column: &'static str, value: &str, reason: &dyn ToString) -> sqlx::Error {
     let value = haft_core::problem::excerpt(value, 80);
-    sqlx::Error::Decode(Box::new(BadValue { column, value, why: why.to_string() }))
+    sqlx::Error::Decode(Box::new(InvalidValue { column, value, reason: reason.to_string() }))
 }
 
-/// Reads a column whose text has a type of its own.
-pub(crate) fn parsed<T>(row: &AnyRow, column: &'static str) -> Result<T, sqlx::Error>
+/// Parses a text column.
+pub(crate) fn parse_column<T>(row: &AnyRow, column: &'static str) -> Result<T, sqlx::Error>
 where
     T: std::str::FromStr<Err: ToString>,
 {
     let text: &str = row.try_get(column)?;
-    text.parse().map_err(|why: T::Err| bad(column, text, &why))
+    text.parse().map_err(|reason: T::Err| invalid(column, text, &reason))
 }
 
-/// Reads a switch.
-pub(crate) fn switch(row: &AnyRow, column: &'static str) -> Result<bool, sqlx::Error> {
+/// Reads a boolean column.
+pub(crate) fn boolean(row: &AnyRow, column: &'static str) -> Result<bool, sqlx::Error> {
     Ok(row.try_get::<i64, _>(column)? != 0)
 }
 
-/// Reads a moment.
-pub(crate) fn moment(row: &AnyRow, column: &'static str) -> Result<Timestamp, sqlx::Error> {
+/// Reads a time column.
+pub(crate) fn timestamp(row: &AnyRow, column: &'static str) -> Result<Timestamp, sqlx::Error> {
     Ok(from_micros(row.try_get(column)?))
 }
 
-/// Reads a moment that may be missing.
-pub(crate) fn maybe_moment(row: &AnyRow, column: &'static str) -> Result<Option<Timestamp>, sqlx::Error> {
+/// Reads a nullable time column.
+pub(crate) fn optional_timestamp(
+    row: &AnyRow,
+    column: &'static str,
+) -> Result<Option<Timestamp>, sqlx::Error> {
     Ok(row.try_get::<Option<i64>, _>(column)?.map(from_micros))
 }
 
 fn number(row: &AnyRow, column: &'static str) -> Result<u32, sqlx::Error> {
     let value: i64 = row.try_get(column)?;
-    u32::try_from(value).map_err(|why| bad(column, &value.to_string(), &why))
+    u32::try_from(value).map_err(|reason| invalid(column, &value.to_string(), &reason))
 }
 
 fn spec(text: &str) -> Result<Arc<ToolSpec>, sqlx::Error> {
-    serde_json::from_str(text).map(Arc::new).map_err(|why| bad("spec", text, &why))
+    serde_json::from_str(text).map(Arc::new).map_err(|reason| invalid("spec", text, &reason))
 }
 
 /// The columns of a bundle.
-pub(crate) const BUNDLE: &str = "SELECT id, tenant, slug, display_name, description, enabled, built_in, \
+pub(crate) const BUNDLE: &str = "SELECT id, tenant, slug, display_name, description, enabled, kind, \
     created_at, modified_at, soft_deleted_at FROM bundles";
 
 pub(crate) fn bundle(row: &AnyRow) -> Result<Bundle, sqlx::Error> {
     Ok(Bundle {
-        id: parsed::<BundleId>(row, "id")?,
-        tenant: parsed::<TenantId>(row, "tenant")?,
-        slug: parsed::<BundleSlug>(row, "slug")?,
+        id: parse_column::<BundleId>(row, "id")?,
+        tenant: parse_column::<TenantId>(row, "tenant")?,
+        slug: parse_column::<BundleSlug>(row, "slug")?,
         display_name: row.try_get("display_name")?,
         description: row.try_get("description")?,
-        enabled: switch(row, "enabled")?,
-        built_in: switch(row, "built_in")?,
-        created_at: moment(row, "created_at")?,
-        modified_at: moment(row, "modified_at")?,
-        soft_deleted_at: maybe_moment(row, "soft_deleted_at")?,
+        enabled: boolean(row, "enabled")?,
+        kind: parse_column::<BundleKind>(row, "kind")?,
+        created_at: timestamp(row, "created_at")?,
+        modified_at: timestamp(row, "modified_at")?,
+        soft_deleted_at: optional_timestamp(row, "soft_deleted_at")?,
     })
 }
 
@@ -98,7 +101,8 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let published = match row.try_get::<Option<i64>, _>("published_revision")? {
         None => None,
         Some(n) => {
-            let n = u32::try_from(n).map_err(|why| bad("published_revision", &n.to_string(), &why))?;
+            let n =
+                u32::try_from(n).map_err(|reason| invalid("published_revision", &n.to_string(), &reason))?;
             let definition = match row.try_get::<Option<&str>, _>("published_spec")? {
                 Some(text) => spec(text)?,
                 None => Arc::clone(&newest),
@@ -109,26 +113,26 @@ pub(crate) fn tool(row: &AnyRow) -> Result<Tool, sqlx::Error> {
     let status: &str = row.try_get("status")?;
     let source: &str = row.try_get("source")?;
     Ok(Tool {
-        id: parsed::<ToolId>(row, "id")?,
-        tenant: parsed::<TenantId>(row, "tenant")?,
-        bundle_id: parsed::<BundleId>(row, "bundle_id")?,
-        bundle: parsed::<BundleSlug>(row, "bundle")?,
+        id: parse_column::<ToolId>(row, "id")?,
+        tenant: parse_column::<TenantId>(row, "tenant")?,
+        bundle_id: parse_column::<BundleId>(row, "bundle_id")?,
+        bundle: parse_column::<BundleSlug>(row, "bundle")?,
         spec: newest,
         revision,
         published,
-        status: Status::parse(status).ok_or_else(|| bad("status", status, &"unknown"))?,
-        enabled: switch(row, "enabled")?,
-        built_in: switch(row, "built_in")?,
+        status: Status::parse(status).ok_or_else(|| invalid("status", status, &"unknown"))?,
+        enabled: boolean(row, "enabled")?,
+        built_in: boolean(row, "built_in")?,
         fault: row.try_get("fault")?,
-        source: Source::parse(source).ok_or_else(|| bad("source", source, &"unknown"))?,
+        source: Source::parse(source).ok_or_else(|| invalid("source", source, &"unknown"))?,
         path: row.try_get("path")?,
         usage: Usage {
             call_count: u64::try_from(row.try_get::<i64, _>("call_count")?).unwrap_or_default(),
-            last_called_at: maybe_moment(row, "last_called_at")?,
+            last_called_at: optional_timestamp(row, "last_called_at")?,
         },
-        created_at: moment(row, "created_at")?,
-        modified_at: moment(row, "modified_at")?,
-        published_at: maybe_moment(row, "published_at")?,
+        created_at: timestamp(row, "created_at")?,
+        modified_at: timestamp(row, "modified_at")?,
+        published_at: optional_timestamp(row, "published_at")?,
     })
 }
 
@@ -137,20 +141,20 @@ pub(crate) fn revision(row: &AnyRow) -> Result<Revision, sqlx::Error> {
         number: number(row, "number")?,
         hash: row.try_get("hash")?,
         spec: spec(row.try_get("spec")?)?,
-        created_at: moment(row, "created_at")?,
+        created_at: timestamp(row, "created_at")?,
     })
 }
 
-/// The columns of a file that cannot be read.
+/// The columns of an unreadable file.
 pub(crate) const UNREADABLE: &str = "SELECT path, tenant, bundle, name, error, modified_at FROM unreadable";
 
 pub(crate) fn unreadable(row: &AnyRow) -> Result<UnreadableFile, sqlx::Error> {
     Ok(UnreadableFile {
         path: row.try_get("path")?,
-        bundle: parsed::<BundleSlug>(row, "bundle")?,
-        tenant: parsed::<TenantId>(row, "tenant")?,
+        bundle: parse_column::<BundleSlug>(row, "bundle")?,
+        tenant: parse_column::<TenantId>(row, "tenant")?,
         name: row.try_get("name")?,
         error: row.try_get("error")?,
-        modified_at: moment(row, "modified_at")?,
+        modified_at: timestamp(row, "modified_at")?,
     })
 }

@@ -1,5 +1,5 @@
-//! One change of the catalog: the turn of this process, the lock between processes, the transaction,
-//! what to undo on disk if it fails, and what to announce when it is done.
+//! One change of the catalog: the locks within and between processes, the transaction, the undo steps on disk, and the
+//! changes to announce.
 
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
@@ -8,19 +8,20 @@ use sqlx::{Any, Row as _, Transaction};
 use tokio::sync::MutexGuard;
 
 use crate::audit;
-use crate::catalog::insert::Waiting;
-use crate::engine::fault;
+use crate::catalog::insert::PendingInsert;
+use crate::engine::failed_to;
 use crate::files::lock::HomeLock;
 use crate::files::write::Undo;
 use crate::rows;
-use crate::store::{Inner, KnownBundle, KnownFile, State};
+use crate::store::{IndexedBundle, IndexedFile, Inner, State};
+use crate::watch::notification::ChangeSet;
 
-/// Above this many touched tools, one query for all of them is cheaper than one each.
-const ONE_BY_ONE: usize = 200;
+/// Above this number of changed tools, one query for all tools is cheaper than one each.
+const BULK_THRESHOLD: usize = 200;
 
-/// A change under way. Dropped without [`Session::finish`], it leaves nothing behind.
+/// A change in progress. If it is dropped without [`Session::finish`], nothing changes.
 pub(crate) struct Session<'a> {
-    // Dropped in this order: the files are put back before the locks are released.
+    // Dropped in this order: files are restored before the locks are released.
     undo: Undo,
     pub(crate) tx: Transaction<'static, Any>,
     lock: Option<HomeLock>,
@@ -29,28 +30,31 @@ pub(crate) struct Session<'a> {
     tools: Vec<ToolId>,
     bundles: Vec<BundleId>,
     paths: Vec<String>,
-    learned: Vec<Lesson>,
-    /// New tools that are not in the tables yet.
-    pub(crate) waiting: Vec<Waiting>,
+    index_updates: Vec<IndexUpdate>,
+    /// New tools that are not in the table yet.
+    pub(crate) pending_inserts: Vec<PendingInsert>,
 }
 
-/// What this process will know when the change stands.
-enum Lesson {
-    File(String, Option<KnownFile>),
-    Bundle((TenantId, BundleSlug), Option<KnownBundle>),
+/// An update of [`State`] when the change is committed.
+enum IndexUpdate {
+    File(String, Option<IndexedFile>),
+    Bundle((TenantId, BundleSlug), Option<IndexedBundle>),
 }
 
-/// Moves the generation, so that other processes see that something changed. Every change passes here, so this is also
-/// where its record goes along.
-pub(crate) async fn bump(tx: &mut Transaction<'static, Any>, subject: &str) -> Result<i64, sqlx::Error> {
-    audit::store_with(tx, subject).await?;
+/// Advances the generation, so that other processes see the change, and stores the audit record of the current
+/// request.
+pub(crate) async fn advance_generation(
+    tx: &mut Transaction<'static, Any>,
+    subject: &str,
+) -> Result<i64, sqlx::Error> {
+    audit::store_current_record(tx, subject).await?;
     let row = sqlx::query("UPDATE generation SET value = value + 1 WHERE one = 1 RETURNING value")
         .fetch_one(&mut **tx)
         .await?;
     row.try_get(0)
 }
 
-/// Names what a change is about.
+/// Returns the name of the changed tool or bundle, for the audit record.
 fn subject(changes: &[Change]) -> String {
     let named = changes.iter().find_map(|change| match change {
         Change::Tool(tool) => Some(tool.qualified()),
@@ -66,35 +70,35 @@ fn subject(changes: &[Change]) -> String {
 }
 
 impl State {
-    /// Takes the generation of our own change. A gap says that another process wrote in between; the watcher
-    /// sees it and fetches that change.
+    /// Advances to the generation of our own change. After a gap, another process wrote in between: the watcher then
+    /// reloads.
     pub(crate) fn advance(&mut self, generation: i64) {
         if self.generation + 1 == generation {
             self.generation = generation;
         }
     }
 
-    fn learn(&mut self, lessons: Vec<Lesson>) {
-        for lesson in lessons {
-            match lesson {
-                Lesson::File(path, Some(known)) => drop(self.files.insert(path, known)),
-                Lesson::File(path, None) => drop(self.files.remove(&path)),
-                Lesson::Bundle(key, Some(known)) => drop(self.bundles.insert(key, known)),
-                Lesson::Bundle(key, None) => drop(self.bundles.remove(&key)),
+    fn apply(&mut self, updates: Vec<IndexUpdate>) {
+        for update in updates {
+            match update {
+                IndexUpdate::File(path, Some(indexed)) => drop(self.files.insert(path, indexed)),
+                IndexUpdate::File(path, None) => drop(self.files.remove(&path)),
+                IndexUpdate::Bundle(key, Some(indexed)) => drop(self.bundles.insert(key, indexed)),
+                IndexUpdate::Bundle(key, None) => drop(self.bundles.remove(&key)),
             }
         }
     }
 }
 
 impl Inner {
-    /// Waits for its turn and begins.
+    /// Acquires the locks and begins a change.
     pub(crate) async fn session(&self) -> Result<Session<'_>, StoreError> {
         let state = self.state.lock().await;
         let lock = match &self.files {
             Some(files) => Some(files.lock().await?),
             None => None,
         };
-        let tx = self.engine.begin_change().await.map_err(fault("begin a change of the catalog"))?;
+        let tx = self.engine.begin_change().await.map_err(failed_to("change the catalog"))?;
         Ok(Session {
             undo: Undo::default(),
             tx,
@@ -104,35 +108,35 @@ impl Inner {
             tools: Vec::new(),
             bundles: Vec::new(),
             paths: Vec::new(),
-            learned: Vec::new(),
-            waiting: Vec::new(),
+            index_updates: Vec::new(),
+            pending_inserts: Vec::new(),
         })
     }
 }
 
 impl Session<'_> {
-    /// Says that a tool is new, different or gone.
+    /// Marks a tool as changed or removed.
     pub(crate) fn touch_tool(&mut self, id: ToolId) {
-        if self.tools.len() > ONE_BY_ONE || !self.tools.contains(&id) {
+        if self.tools.len() > BULK_THRESHOLD || !self.tools.contains(&id) {
             self.tools.push(id);
         }
     }
 
-    /// Says that a bundle is new, different or gone.
+    /// Marks a bundle as changed or removed.
     pub(crate) fn touch_bundle(&mut self, id: BundleId) {
         if !self.bundles.contains(&id) {
             self.bundles.push(id);
         }
     }
 
-    /// Says that a file became unreadable, readable, or is gone.
+    /// Marks a file whose error changed.
     pub(crate) fn touch_path(&mut self, path: String) {
-        if self.paths.len() > ONE_BY_ONE || !self.paths.contains(&path) {
+        if self.paths.len() > BULK_THRESHOLD || !self.paths.contains(&path) {
             self.paths.push(path);
         }
     }
 
-    /// Counts what is to be announced.
+    /// Returns the number of changes to announce.
     pub(crate) fn touched(&self) -> usize {
         self.tools.len() + self.bundles.len() + self.paths.len()
     }
@@ -142,66 +146,72 @@ impl Session<'_> {
         self.touched() == 0
     }
 
-    /// Remembers how to put the files back as they were.
-    pub(crate) fn undo_with(&mut self, undo: Undo) {
+    /// Adds steps that run if the change fails.
+    pub(crate) fn add_undo(&mut self, undo: Undo) {
         self.undo.append(undo);
     }
 
-    /// Remembers a definition file, or forgets it, once the change stands.
-    pub(crate) fn learn_file(&mut self, path: String, known: Option<KnownFile>) {
-        self.learned.push(Lesson::File(path, known));
+    /// Adds or removes a definition file in [`State`] when the change is committed.
+    pub(crate) fn index_file(&mut self, path: String, indexed: Option<IndexedFile>) {
+        self.index_updates.push(IndexUpdate::File(path, indexed));
     }
 
-    /// Remembers a bundle, or forgets it, once the change stands.
-    pub(crate) fn learn_bundle(&mut self, tenant: &TenantId, slug: &BundleSlug, known: Option<KnownBundle>) {
-        self.learned.push(Lesson::Bundle((tenant.clone(), slug.clone()), known));
+    /// Adds or removes a bundle in [`State`] when the change is committed.
+    pub(crate) fn index_bundle(
+        &mut self,
+        tenant: &TenantId,
+        slug: &BundleSlug,
+        indexed: Option<IndexedBundle>,
+    ) {
+        self.index_updates.push(IndexUpdate::Bundle((tenant.clone(), slug.clone()), indexed));
     }
 
-    /// Commits and announces. Where there is nothing to announce, others are not disturbed.
+    /// Commits and announces the change. Without changes to announce, the generation stays.
     pub(crate) async fn finish(mut self) -> Result<Vec<Change>, StoreError> {
-        let doing = "store a change of the catalog";
-        let quiet = self.is_untouched();
-        if quiet && self.learned.is_empty() {
+        let action = "store a change of the catalog";
+        let silent = self.is_untouched();
+        if silent && self.index_updates.is_empty() {
             return Ok(Vec::new());
         }
-        self.insert_waiting().await.map_err(fault(doing))?;
-        let changes = self.inner.mark(self.collect().await.map_err(fault(doing))?);
-        let generation = if quiet { None } else { Some(self.bump(&changes).await.map_err(fault(doing))?) };
-        let Session { mut undo, tx, lock, mut state, inner, learned, .. } = self;
+        self.flush_inserts().await.map_err(failed_to(action))?;
+        let changes = self.inner.mark_missing_built_ins(self.collect().await.map_err(failed_to(action))?);
+        let generation = if silent {
+            None
+        } else {
+            Some(self.advance_generation(&changes).await.map_err(failed_to(action))?)
+        };
+        let Session { mut undo, tx, lock, mut state, inner, index_updates, .. } = self;
         if let Err(error) = tx.commit().await {
             drop(undo);
-            return Err(fault(doing)(error));
+            return Err(failed_to(action)(error));
         }
-        undo.forget();
+        undo.disarm();
         if let Some(generation) = generation {
             state.advance(generation);
         }
-        state.learn(learned);
+        state.apply(index_updates);
         drop(lock);
         inner.announce(&changes);
         drop(state);
         Ok(changes)
     }
 
-    async fn bump(&mut self, changes: &[Change]) -> Result<i64, sqlx::Error> {
-        for (kind, id) in self
-            .bundles
-            .iter()
-            .map(|id| ('b', id.to_string()))
-            .chain(self.tools.iter().map(|id| ('t', id.to_string())))
-        {
-            let payload = format!("{} {kind} {id}", self.inner.node);
-            self.inner.engine.notify(&mut self.tx, &payload).await?;
-        }
-        bump(&mut self.tx, &subject(changes)).await
+    async fn advance_generation(&mut self, changes: &[Change]) -> Result<i64, sqlx::Error> {
+        let changed = ChangeSet {
+            bundles: self.bundles.iter().copied().collect(),
+            tools: self.tools.iter().copied().collect(),
+            ..ChangeSet::default()
+        };
+        self.inner.engine.notify(&mut self.tx, &self.inner.node, &changed).await?;
+        advance_generation(&mut self.tx, &subject(changes)).await
     }
 
     async fn collect(&mut self) -> Result<Vec<Change>, sqlx::Error> {
-        let (mut changes, mut gone) = (Vec::new(), Vec::new());
+        let (mut changes, mut removed) = (Vec::new(), Vec::new());
         for id in self.bundles.clone() {
             match self.find_bundle(id).await? {
                 Some(bundle) => changes.push(Change::Bundle(bundle)),
-                None => gone.push(Change::BundleGone(id)),
+                None => removed.push(Change::BundleGone(id)),
             }
         }
         self.collect_tools(&mut changes).await?;
@@ -211,12 +221,12 @@ impl Session<'_> {
                 None => Change::UnreadableGone(path),
             });
         }
-        changes.append(&mut gone);
+        changes.append(&mut removed);
         Ok(changes)
     }
 
     async fn collect_tools(&mut self, changes: &mut Vec<Change>) -> Result<(), sqlx::Error> {
-        if self.tools.len() <= ONE_BY_ONE {
+        if self.tools.len() <= BULK_THRESHOLD {
             for id in self.tools.clone() {
                 changes.push(match self.find_tool(id).await? {
                     Some(tool) => Change::Tool(Box::new(tool)),
@@ -226,14 +236,14 @@ impl Session<'_> {
             return Ok(());
         }
         let rows = sqlx::query(rows::TOOL).fetch_all(&mut *self.tx).await?;
-        let mut wanted: std::collections::HashSet<ToolId> = self.tools.iter().copied().collect();
+        let mut remaining: std::collections::HashSet<ToolId> = self.tools.iter().copied().collect();
         for row in &rows {
             let tool = rows::tool(row)?;
-            if wanted.remove(&tool.id) {
+            if remaining.remove(&tool.id) {
                 changes.push(Change::Tool(Box::new(tool)));
             }
         }
-        changes.extend(wanted.into_iter().map(Change::ToolGone));
+        changes.extend(remaining.into_iter().map(Change::ToolGone));
         Ok(())
     }
 }

@@ -1,39 +1,39 @@
-//! What a store is opened with.
+//! The settings of a store.
 
 use std::path::PathBuf;
 
 use haft_core::secret::Secret;
 
-/// Where and how a store keeps things.
+/// Where and how a store keeps its data.
 #[derive(Debug, Clone)]
 pub struct StoreSettings {
-    /// The home folder: definition files, SQLite and the call journal. Needed without `database_url`.
+    /// The home folder: definition files, SQLite and the call journal. Required without `database_url`.
     pub home: Option<PathBuf>,
-    /// A `postgres://` address; with it the database is truth and no definition files are kept.
+    /// A `postgres://` URL. With it, the database is the source of truth and there are no definition files.
     pub database_url: Option<Secret>,
-    /// The key of stored credentials, 64 hexadecimal digits; without it `key` in the home folder is used.
+    /// The key of stored credentials, 64 hexadecimal digits. The default is the file `key` in the home folder.
     pub key: Option<Secret>,
-    /// Whether a call waits for the disk itself, which outlives a loss of power, or only for the
-    /// operating system, which outlives the process. Definitions always wait for the disk.
+    /// Whether a recorded call waits for the disk and survives a power failure, or only for the operating system and
+    /// survives the end of the process. Definitions always wait for the disk.
     pub sync_to_disk: bool,
-    /// How many days calls are kept; 0 keeps them for good.
+    /// How many days calls are kept; 0 keeps them forever.
     pub keep_days: u32,
-    /// How long and how much of everything else is kept.
+    /// Limits for all other data.
     pub retention: Retention,
 }
 
-/// How long and how much is kept; 0 sets no bound.
+/// How long and how much data is kept; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// The most calls of a tenant.
+    /// The largest number of calls of a tenant.
     pub calls: u32,
-    /// How many days records of changes are kept.
+    /// How many days audit records are kept.
     pub audit_days: u32,
-    /// The most records of changes.
+    /// The largest number of audit records.
     pub audit_records: u32,
     /// How many days replaced and deleted definitions stay in `tool-history/`.
     pub history_days: u32,
-    /// The most of them of one file name.
+    /// The largest number of backups of one file name.
     pub history_copies: u32,
 }
 
@@ -52,15 +52,15 @@ impl Default for Retention {
 impl StoreSettings {
     /// Returns the settings of an embedded store in a folder.
     pub fn embedded(home: impl Into<PathBuf>) -> Self {
-        Self { home: Some(home.into()), ..Self::nowhere() }
+        Self { home: Some(home.into()), ..Self::defaults() }
     }
 
     /// Returns the settings of a store in PostgreSQL.
     pub fn postgres(url: Secret) -> Self {
-        Self { database_url: Some(url), ..Self::nowhere() }
+        Self { database_url: Some(url), ..Self::defaults() }
     }
 
-    fn nowhere() -> Self {
+    fn defaults() -> Self {
         Self {
             home: None,
             database_url: None,

@@ -1,4 +1,4 @@
-//! The store itself: what it holds, how it opens and closes.
+//! The store: its state, opening and closing.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -9,81 +9,81 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::Secret;
 use haft_core::{Clock, Timestamp};
+use haft_definition::folder::FileStamp;
 use sqlx::Row as _;
 use tokio::sync::{Mutex, watch};
 
-use crate::engine::{Engine, fault};
+use crate::engine::{Engine, failed_to};
 use crate::files::Files;
-use crate::files::stamp::Stamp;
-use crate::ledger::health::Health;
+use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
-use crate::ledger::{Durability, Group, Ledgers};
+use crate::ledger::{Durability, LedgerBackend, database};
 use crate::search::SearchIndex;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{audit, migrate, rows, time};
 
-/// The name of the SQLite file in the home folder.
-const DATABASE: &str = "haft.db";
+/// The SQLite file in the home folder.
+const DATABASE_FILE: &str = "haft.db";
 
-/// Everything haft keeps.
+/// The persistent data of haft.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What tasks of the store share.
+/// The state that the tasks of the store share.
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) files: Option<Files>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) search: SearchIndex,
     pub(crate) state: Mutex<State>,
-    /// Names this process among those that share the database.
+    /// The id of this process among those that share the database.
     pub(crate) node: String,
     pub(crate) keep_days: u32,
     pub(crate) retention: Retention,
-    pub(crate) ledger: Ledgers,
-    pub(crate) health: Health,
+    pub(crate) ledger: LedgerBackend,
+    pub(crate) health: LedgerHealth,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
-    /// With PostgreSQL, says to the other nodes that this one lives.
-    alive: Mutex<Option<sqlx::pool::PoolConnection<sqlx::Any>>>,
+    /// With PostgreSQL, the connection whose lock shows that this node is alive.
+    node_lock: Mutex<Option<sqlx::pool::PoolConnection<sqlx::Any>>>,
     sink: Arc<dyn ChangeSink>,
-    /// The built-in tools of this program, once it has named them.
-    pub(crate) compiled_in: RwLock<Option<HashSet<ToolName>>>,
-    /// Moves whenever the tokens may have changed.
+    /// The names of the built-in tools of this program, when they are set.
+    pub(crate) built_in_names: RwLock<Option<HashSet<ToolName>>>,
+    /// Changes whenever the tokens may have changed.
     pub(crate) tokens: watch::Sender<u64>,
 }
 
-/// What the holder of the turn to write may look at.
+/// The index as this process has loaded it. The lock serialises all changes.
 #[derive(Default)]
 pub(crate) struct State {
-    /// Every definition file that was read, by path.
-    pub(crate) files: HashMap<String, KnownFile>,
-    /// Every bundle that is not built in.
-    pub(crate) bundles: HashMap<(TenantId, BundleSlug), KnownBundle>,
-    /// The generation of the catalog that was last announced.
+    /// All definition files, by path.
+    pub(crate) files: HashMap<String, IndexedFile>,
+    /// All bundles that may have a folder.
+    pub(crate) bundles: HashMap<(TenantId, BundleSlug), IndexedBundle>,
+    /// The last announced generation of the catalog.
     pub(crate) generation: i64,
 }
 
-/// A definition file as it was last read.
+/// A definition file when it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownFile {
-    pub(crate) stamp: Stamp,
-    /// Its tool; `None` where the file cannot be read.
+pub(crate) struct IndexedFile {
+    pub(crate) stamp: FileStamp,
+    /// Its tool; `None` if the file is invalid.
     pub(crate) tool: Option<ToolId>,
 }
 
-/// A bundle as its folder was last read.
+/// A bundle when its folder was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownBundle {
+pub(crate) struct IndexedBundle {
     pub(crate) id: BundleId,
     /// The stamp of its `bundle.yaml`.
-    pub(crate) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<FileStamp>,
 }
 
 impl Store {
-    /// Opens the store: migrates, repairs the index from the files, and announces everything.
+    /// Opens the store: migrates the database, syncs the index with the files, and announces the whole catalog.
     pub async fn open(
         settings: StoreSettings,
         clock: Arc<dyn Clock>,
@@ -93,15 +93,16 @@ impl Store {
         let (engine, files) = open_engine(&settings).await?;
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
-        let alive = engine.hold(&node).await.map_err(fault("take the lock of this node"))?;
+        let node_lock =
+            engine.hold_node_lock(&node).await.map_err(failed_to("acquire the lock of this node"))?;
         let ledger = match &files {
-            None => Ledgers::Group(Group::new()),
+            None => LedgerBackend::Database(database::group_commit(&engine, &node)),
             Some(files) => {
                 let name = node.clone();
                 let durability = if settings.sync_to_disk { Durability::Disk } else { Durability::System };
-                let doing = "start the call journal".to_owned();
-                let journal = files.run(doing, move |home| Journal::open(home, &name, durability)).await?;
-                Ledgers::Journal(Box::new(journal))
+                let action = "open the call journal".to_owned();
+                let journal = files.run(action, move |home| Journal::open(home, &name, durability)).await?;
+                LedgerBackend::Journal(Box::new(journal))
             }
         };
         let inner = Arc::new(Inner {
@@ -114,12 +115,12 @@ impl Store {
             keep_days: settings.keep_days,
             retention: settings.retention,
             ledger,
-            health: Health::default(),
+            health: LedgerHealth::default(),
             vault,
             database_url: settings.database_url,
-            alive: Mutex::new(alive),
+            node_lock: Mutex::new(node_lock),
             sink,
-            compiled_in: RwLock::default(),
+            built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
         });
         inner.recover().await?;
@@ -131,20 +132,20 @@ impl Store {
         Ok(Arc::new(Store { inner }))
     }
 
-    /// Returns the index that ranks tools by a query; it follows every change.
+    /// Returns the search index, which is updated with every change.
     pub fn search(&self) -> &SearchIndex {
         &self.inner.search
     }
 
-    /// Moves the last calls to the database and closes it. Stop the tasks of [`Store::watch`] first.
+    /// Drains the journal and closes the database. Stop the tasks of [`Store::watch`] first.
     pub async fn close(&self) {
         match &self.inner.ledger {
-            Ledgers::Group(group) => group.flush(&self.inner.engine, &self.inner.node).await,
-            Ledgers::Journal(journal) => {
+            LedgerBackend::Database(group_commit) => group_commit.flush().await,
+            LedgerBackend::Journal(journal) => {
                 journal.close();
-                match self.inner.fold().await {
-                    Ok(()) => drop(self.inner.journal(Journal::remove).await),
-                    // They stay in the journal; the next start finds them.
+                match self.inner.drain_journal().await {
+                    Ok(()) => drop(self.inner.with_journal(Journal::remove).await),
+                    // The next start recovers them.
                     Err(error) => {
                         tracing::error!(
                             error = &error as &dyn std::error::Error,
@@ -154,17 +155,17 @@ impl Store {
                 }
             }
         }
-        drop(self.inner.alive.lock().await.take());
+        drop(self.inner.node_lock.lock().await.take());
         self.inner.engine.close().await;
     }
 
-    /// Runs a change to its end even if the caller stops waiting: half a change must not exist.
+    /// Runs a change to completion even if the caller stops waiting: a change must not be left half done.
     pub(crate) async fn run<T, F>(&self, work: impl FnOnce(Arc<Inner>) -> F + Send) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        match tokio::spawn(audit::carried(work(Arc::clone(&self.inner)))).await {
+        match tokio::spawn(audit::in_current_request(work(Arc::clone(&self.inner)))).await {
             Ok(result) => result,
             Err(error) => Err(StoreError::unavailable("change the store", error)),
         }
@@ -176,7 +177,7 @@ async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>)
         (Some(url), _) => Ok((Engine::postgres(url).await?, None)),
         (None, Some(home)) => {
             let files = Files::open(home)?;
-            Ok((Engine::sqlite(&home.join(DATABASE)).await?, Some(files)))
+            Ok((Engine::sqlite(&home.join(DATABASE_FILE)).await?, Some(files)))
         }
         (None, None) => {
             Err(StoreError::unavailable("open the store", "neither `home` nor `database_url` is set"))
@@ -185,12 +186,12 @@ async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>)
 }
 
 impl Inner {
-    /// Returns the present moment as the tables can keep it.
+    /// Returns the current time in the precision of the tables.
     pub(crate) fn now(&self) -> Timestamp {
         time::now(&*self.clock)
     }
 
-    /// Tells the registry and the search index.
+    /// Announces changes to the registry and the search index.
     pub(crate) fn announce(&self, changes: &[Change]) {
         if !changes.is_empty() {
             self.search.apply(changes);
@@ -198,19 +199,19 @@ impl Inner {
         }
     }
 
-    /// Reads the whole catalog and announces it.
+    /// Loads and announces the whole catalog.
     pub(crate) async fn reload(&self) -> Result<(), StoreError> {
         let mut state = self.state.lock().await;
-        let (fresh, everything) = self.load().await.map_err(fault("load the catalog"))?;
-        let everything = self.mark(everything);
+        let (fresh, everything) = self.load().await.map_err(failed_to("load the catalog"))?;
+        let everything = self.mark_missing_built_ins(everything);
         *state = fresh;
         self.search.replace(&everything);
         self.sink.replace(everything);
-        self.tokens_moved();
+        self.signal_token_change();
         self.open_vault().await
     }
 
-    /// Returns the generation that the database has now.
+    /// Returns the generation in the database.
     pub(crate) async fn generation(&self) -> Result<i64, sqlx::Error> {
         sqlx::query("SELECT value FROM generation WHERE one = 1")
             .fetch_one(&self.engine.pool)
@@ -219,18 +220,18 @@ impl Inner {
     }
 
     async fn load(&self) -> Result<(State, Vec<Change>), sqlx::Error> {
-        // Read first: a change that comes in between is announced twice rather than never.
+        // Read first: a change in between is then announced twice rather than never.
         let mut state = State { generation: self.generation().await?, ..State::default() };
         let mut everything = Vec::new();
         let pool = &self.engine.pool;
-        let bundles = "SELECT id, tenant, slug, display_name, description, enabled, built_in, created_at, \
+        let bundles = "SELECT id, tenant, slug, display_name, description, enabled, kind, created_at, \
                        modified_at, soft_deleted_at, stamp FROM bundles";
         for row in sqlx::query(bundles).fetch_all(pool).await? {
             let bundle = rows::bundle(&row)?;
-            if !bundle.built_in {
-                let stamp = row.try_get::<Option<String>, _>("stamp")?.map(Stamp);
+            if !bundle.kind.is_read_only() {
+                let stamp = row.try_get::<Option<String>, _>("stamp")?.map(FileStamp::from_text);
                 let key = (bundle.tenant.clone(), bundle.slug.clone());
-                state.bundles.insert(key, KnownBundle { id: bundle.id, stamp });
+                state.bundles.insert(key, IndexedBundle { id: bundle.id, stamp });
             }
             everything.push(Change::Bundle(bundle));
         }
@@ -240,15 +241,15 @@ impl Inner {
         for row in sqlx::query(rows::UNREADABLE).fetch_all(pool).await? {
             everything.push(Change::Unreadable(rows::unreadable(&row)?));
         }
-        let known = "SELECT path, id, stamp FROM tools WHERE path IS NOT NULL \
+        let files = "SELECT path, id, stamp FROM tools WHERE path IS NOT NULL \
                      UNION ALL SELECT path, NULL, stamp FROM unreadable";
-        for row in sqlx::query(known).fetch_all(pool).await? {
+        for row in sqlx::query(files).fetch_all(pool).await? {
             let tool = match row.try_get::<Option<&str>, _>("id")? {
-                Some(_) => Some(rows::parsed(&row, "id")?),
+                Some(_) => Some(rows::parse_column(&row, "id")?),
                 None => None,
             };
-            let stamp = Stamp(row.try_get::<Option<String>, _>("stamp")?.unwrap_or_default());
-            state.files.insert(row.try_get("path")?, KnownFile { stamp, tool });
+            let stamp = FileStamp::from_text(row.try_get::<Option<String>, _>("stamp")?.unwrap_or_default());
+            state.files.insert(row.try_get("path")?, IndexedFile { stamp, tool });
         }
         Ok((state, everything))
     }

@@ -1,33 +1,31 @@
-//! What can be seen only from within.
-
 use super::*;
 use crate::ledger::insert::insert;
-use crate::ledger::record::{self, Row};
+use crate::ledger::record::{self, CallRow};
 use haft_core::call::CallStatus;
 use haft_core::id::CallId;
 
-struct Still;
+struct FixedClock;
 
-impl Clock for Still {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         "2026-08-01T10:00:00Z".parse().unwrap()
     }
 }
 
-struct Deaf;
+struct NullSink;
 
-impl ChangeSink for Deaf {
+impl ChangeSink for NullSink {
     fn apply(&self, _: Vec<Change>) {}
     fn replace(&self, _: Vec<Change>) {}
 }
 
 async fn open(home: &std::path::Path) -> Arc<Store> {
-    Store::open(StoreSettings::embedded(home), Arc::new(Still), Arc::new(Deaf)).await.unwrap()
+    Store::open(StoreSettings::embedded(home), Arc::new(FixedClock), Arc::new(NullSink)).await.unwrap()
 }
 
-/// A file that was only touched is no change: other processes must not load everything for it.
+/// A new timestamp of a file is no change: other processes must not reload for it.
 #[tokio::test]
-async fn a_touched_file_moves_no_generation() {
+async fn a_touched_file_does_not_advance_the_generation() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("skills/web/a.skill");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -35,8 +33,8 @@ async fn a_touched_file_moves_no_generation() {
         .unwrap();
     let store = open(home.path()).await;
     let inner = &store.inner;
-    // Until the file is old enough for its stamp to be trusted.
-    while inner.sync().await.unwrap().again {}
+    // Until the file is old enough to trust its stamp.
+    while inner.sync().await.unwrap().repeat {}
     let stamp = async || inner.state.lock().await.files["skills/web/a.skill"].stamp.clone();
     let (before, generation) = (stamp().await, inner.generation().await.unwrap());
     let file = std::fs::File::options().write(true).open(&path).unwrap();
@@ -45,7 +43,7 @@ async fn a_touched_file_moves_no_generation() {
     loop {
         let synced = inner.sync().await.unwrap();
         assert_eq!(synced.changed, 0);
-        if !synced.again && stamp().await != before {
+        if !synced.repeat && stamp().await != before {
             break;
         }
     }
@@ -53,13 +51,13 @@ async fn a_touched_file_moves_no_generation() {
     store.close().await;
 }
 
-/// Between looking for interrupted calls and ending them, one may have come to its end by itself.
+/// A call may finish between the search for interrupted calls and their update.
 #[tokio::test]
-async fn a_finished_call_is_not_ended_again() {
+async fn a_finished_call_is_not_marked_as_interrupted() {
     let home = tempfile::tempdir().unwrap();
     let store = open(home.path()).await;
     let engine = &store.inner.engine;
-    let row = |status: CallStatus, record: &str| Row {
+    let row = |status: CallStatus, record: &str| CallRow {
         id: CallId(uuid::Uuid::nil()),
         tenant: haft_core::name::TenantId::default_tenant(),
         tool_id: haft_core::id::ToolId(uuid::Uuid::nil()),
@@ -72,11 +70,11 @@ async fn a_finished_call_is_not_ended_again() {
     };
     let interrupted = [row(CallStatus::Error, "interrupted")];
     insert(engine, "n", &[row(CallStatus::Success, "done")]).await.unwrap();
-    record::end(engine, &interrupted).await.unwrap();
+    record::finish_interrupted(engine, &interrupted).await.unwrap();
     assert_eq!(stored().await, "done");
     sqlx::query("DELETE FROM calls").execute(&engine.pool).await.unwrap();
     insert(engine, "n", &[row(CallStatus::Running, "runs")]).await.unwrap();
-    record::end(engine, &interrupted).await.unwrap();
+    record::finish_interrupted(engine, &interrupted).await.unwrap();
     assert_eq!(stored().await, "interrupted");
     store.close().await;
 }

@@ -1,4 +1,4 @@
-//! Whatever a value contains, it cannot change the structure of its place.
+//! Whatever a value contains, it cannot change the structure of its context.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 fn render(place: EscapeContext<'_>, template: &str, x: &Value) -> Result<String, RenderError> {
-    let scope = Scope::of(&json!({"properties": {"x": {}}}));
+    let scope = Scope::from_schema(&json!({"properties": {"x": {}}}));
     let template = Template::parse(Notation::Dollar, template, &scope).unwrap();
     let (args, steps, secrets) = (json!({"x": x}), serde_json::Map::new(), BTreeMap::new());
     let values = Values { args: args.as_object().unwrap(), steps: &steps, secrets: &secrets, version: "1" };
@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn parsing_never_panics(text in hostile(), key in hostile()) {
-        let scope = Scope::of(&json!({"properties": {"x": {}}}));
+        let scope = Scope::from_schema(&json!({"properties": {"x": {}}}));
         for notation in [Notation::Dollar, Notation::Braces] {
             let _ = Template::parse(notation, &text, &scope);
             let _ = Template::parse(notation, &format!("{{{{{text}}}}}${{{key}}}"), &scope);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_literal_is_rendered_as_it_stands(text in "[^$]*") {
+    fn a_literal_is_rendered_unchanged(text in "[^$]*") {
         prop_assert_eq!(render(EscapeContext::Text, &text, &Value::Null).unwrap(), text);
     }
 }

@@ -1,15 +1,15 @@
 //! Values in JSON documents that are written as text.
 
-/// Where in a JSON document the writer stands.
+/// The position of the writer in a JSON document.
 #[derive(Debug, Default)]
 pub(super) struct JsonState {
     in_string: bool,
-    /// How many characters of an escape are still to come.
+    /// The number of missing characters of an escape.
     escape: u8,
 }
 
 impl JsonState {
-    /// Tells whether a whole JSON value may stand here.
+    /// Returns whether a whole JSON value is allowed here.
     pub(super) fn takes_values(&self) -> bool {
         !self.in_string
     }
@@ -21,7 +21,7 @@ impl JsonState {
                 (true, 5, 'u') => self.escape = 4,
                 (true, 5, _) => self.escape = 0,
                 (true, 1..=4, _) => self.escape -= 1,
-                // Five stands for "a backslash was read": `u` leaves four digits, all else none.
+                // Five means that a backslash was read: after `u` four digits follow, otherwise none.
                 (true, _, '\\') => self.escape = 5,
                 (true, _, '"') => self.in_string = false,
                 (false, _, '"') => self.in_string = true,

@@ -1,9 +1,9 @@
-//! Templates: one evaluator for the notations of the design, compiled once, never expanded twice.
+//! Templates: compiled once, rendered per call, never expanded twice.
 //!
-//! A text ([`Template`]) or a structure whose strings are texts ([`ValueTemplate`]) is parsed against a
-//! [`Scope`], which knows the declared arguments and the earlier steps. Rendering is pure: the caller fetches
-//! the secrets that [`Template::secrets`] names, and says by a [`EscapeContext`] where the result goes. The place alone
-//! decides how values are escaped; what a value contains is never read as template or as syntax of the place.
+//! A text ([`Template`]) or a structure whose strings are templates ([`ValueTemplate`]) is parsed against a
+//! [`Scope`], which has the declared arguments and the earlier steps. Rendering is pure: the caller fetches
+//! the secrets that [`Template::secrets`] names, and passes an [`EscapeContext`]. The context alone decides how values are escaped;
+//! the content of a value is never read as a template or as syntax of the context.
 //!
 //! | notation | means |
 //! | --- | --- |
@@ -14,14 +14,16 @@
 //! | `${NAME}` (`Braces`) | a secret |
 //! | `$${` and `{{"{{"}}` | a literal `${` and `{{` |
 //!
-//! A missing required value is an error that names it. A missing optional one takes the default of the
-//! template, then the default of the schema, and otherwise is empty in text and left out of a structure.
+//! A missing required value is an error that names it. A missing optional value takes the default of the
+//! template, then the default of the schema; otherwise it is empty in text and left out of a structure.
 
+mod argv;
 mod command;
 mod error;
+mod escape_context;
+mod exec;
 mod json_text;
 mod parse;
-mod place;
 mod python;
 mod reference;
 mod scripts;
@@ -31,11 +33,11 @@ mod url_text;
 mod variables;
 mod xml_text;
 
-pub use command::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
 pub use error::{RenderError, SyntaxError};
+pub use escape_context::EscapeContext;
+pub use exec::{ExecInvocation, ExecTemplate};
 pub use haft_core::implementation::Notation;
-pub use parse::overruled;
-pub use place::EscapeContext;
+pub use parse::overridden_defaults;
 pub use python::PythonTemplate;
 pub use reference::{Scope, Values};
 pub use scripts::script_secrets;
@@ -43,6 +45,8 @@ pub use structure::{FieldError, ValueTemplate};
 pub use text::{Rendered, Template};
 pub use variables::{SecretName, is_variable, reserved_variable};
 
+#[cfg(test)]
+mod exec_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

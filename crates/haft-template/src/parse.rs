@@ -1,4 +1,4 @@
-//! The scanner: from a text to the parts of a template.
+//! Parses a text into the parts of a template.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::text::Part;
 use haft_core::implementation::Notation;
 use haft_core::problem::excerpt;
 
-/// How deep `{{if}}` may nest.
+/// The maximum nesting of `{{if}}`.
 const MAX_DEPTH: usize = 32;
 
-/// What stands between `{{` and `}}`.
+/// An expression between `{{` and `}}`.
 pub(super) enum Control {
     If(Reference),
     Else,
@@ -35,19 +35,19 @@ struct Scanner<'a> {
     at: usize,
     notation: Notation,
     scope: &'a Scope,
-    /// The conditions that are not closed yet.
-    open: Vec<Open>,
+    /// The open conditions.
+    open: Vec<OpenCondition>,
     /// The parts of the innermost branch.
     parts: Vec<Part>,
 }
 
-/// A condition that waits for its `{{end}}`.
-struct Open {
+/// A condition before its `{{end}}`.
+struct OpenCondition {
     start: usize,
-    test: Reference,
-    /// What stood before it.
+    condition: Reference,
+    /// The parts before it.
     before: Vec<Part>,
-    /// Its first branch, once `{{else}}` has come.
+    /// The first branch, after `{{else}}`.
     then: Option<Vec<Part>>,
 }
 
@@ -120,12 +120,14 @@ impl Scanner<'_> {
         match control {
             Control::Value(reference) => self.parts.push(Part::Value(reference)),
             Control::Literal(text) => self.literal(&text),
-            Control::If(test) => {
+            Control::If(condition) => {
                 if self.open.len() >= MAX_DEPTH {
-                    return Err(self.error(self.at, format!("more than {MAX_DEPTH} nested `{{{{if}}}}`")));
+                    return Err(
+                        self.error(self.at, format!("nesting limit of `{{{{if}}}}` ({MAX_DEPTH}) exceeded"))
+                    );
                 }
                 let before = std::mem::take(&mut self.parts);
-                self.open.push(Open { start: self.at, test, before, then: None });
+                self.open.push(OpenCondition { start: self.at, condition, before, then: None });
             }
             Control::Else => match self.open.last_mut() {
                 Some(open) if open.then.is_none() => open.then = Some(std::mem::take(&mut self.parts)),
@@ -140,7 +142,7 @@ impl Scanner<'_> {
                     Some(then) => (then, last),
                     None => (last, Vec::new()),
                 };
-                self.parts.push(Part::If { test: open.test, then, otherwise });
+                self.parts.push(Part::If { condition: open.condition, then, otherwise });
             }
         }
         self.at += 2 + end + 2;
@@ -153,7 +155,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Finds the `}}` that ends an expression: not inside quotes, not inside a JSON default.
+/// Finds the `}}` that ends an expression, outside of quotes and JSON defaults.
 pub(super) fn closing(inner: &str) -> Option<usize> {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     let mut chars = inner.char_indices().peekable();
@@ -172,13 +174,13 @@ pub(super) fn closing(inner: &str) -> Option<usize> {
     None
 }
 
-/// Reads what stands between `{{` and `}}`.
+/// Parses the text between `{{` and `}}`.
 pub(super) fn control(inner: &str, scope: &Scope) -> Result<Control, String> {
     let text = inner.trim();
     match text {
         "end" => return Ok(Control::End),
         "else" => return Ok(Control::Else),
-        "if" => return Err("`{{if}}` names no argument; write `{{if name}}`".to_owned()),
+        "if" => return Err("missing argument name; write `{{if name}}`".to_owned()),
         "endif" | "/if" | "fi" => return Err(format!("write `{{{{end}}}}` instead of `{{{{{text}}}}}`")),
         _ => {}
     }
@@ -187,18 +189,21 @@ pub(super) fn control(inner: &str, scope: &Scope) -> Result<Control, String> {
             .map(Control::Literal)
             .map_err(|_| format!("`{}` is not a JSON string", excerpt(text, 40)));
     }
-    if let Some(test) = text.strip_prefix("if ") {
-        return braces_name(test.trim(), scope).map(Control::If);
+    if let Some(name) = text.strip_prefix("if ") {
+        return braces_name(name.trim(), scope).map(Control::If);
     }
     if text.starts_with("else ") {
-        return Err("`{{else if}}` is not supported; nest an `{{if}}` in `{{else}}`".to_owned());
+        return Err("`{{else if}}` is unsupported; nest an `{{if}}` in `{{else}}`".to_owned());
     }
     let Some((name, filter)) = text.split_once('|') else {
         return braces_name(text, scope).map(Control::Value);
     };
     let mut reference = braces_name(name.trim(), scope)?;
     let Some(default) = filter.trim().strip_prefix("default").map(str::trim_start) else {
-        return Err(format!("`{}` is not known; the only filter is `| default:VALUE`", excerpt(filter, 40)));
+        return Err(format!(
+            "unknown filter `{}`; the only filter is `default:VALUE`",
+            excerpt(filter.trim(), 40)
+        ));
     };
     let Some(default) = default.strip_prefix(':') else {
         return Err("write the default as `| default:VALUE`".to_owned());
@@ -207,9 +212,8 @@ pub(super) fn control(inner: &str, scope: &Scope) -> Result<Control, String> {
     Ok(Control::Value(reference))
 }
 
-/// Finds the defaults in a text that overrule another one of the schema: the argument, its default here, that of the
-/// schema.
-pub fn overruled(text: &str, scope: &Scope) -> Vec<(String, Value, Value)> {
+/// Finds the defaults in a text that differ from the schema: the argument, its default here, its default in the schema.
+pub fn overridden_defaults(text: &str, scope: &Scope) -> Vec<(String, Value, Value)> {
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some((_, inner)) = rest.split_once("{{") {
@@ -278,7 +282,7 @@ fn secret_name(name: &str) -> Result<Reference, String> {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !name.chars().all(plain) || name.chars().count() > 128 {
         return Err(format!(
-            "`{}` is not the name of a secret: letters, digits, `_`, `-` and `.`, at most 128",
+            "invalid secret name `{}`: use at most 128 letters, digits, `_`, `-` and `.`",
             excerpt(name, 40)
         ));
     }
@@ -287,16 +291,16 @@ fn secret_name(name: &str) -> Result<Reference, String> {
 
 fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
-        return Err("a name is missing between the braces".to_owned());
+        return Err("missing name between the braces".to_owned());
     }
     let odd =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '{' | '}' | '$' | '|' | '"' | '\'');
     if name.chars().any(odd) || name.split('.').any(str::is_empty) {
-        return Err(format!("`{}` is not a name", excerpt(name, 40)));
+        return Err(format!("invalid name `{}`", excerpt(name, 40)));
     }
     Ok(())
 }
 
 fn no_step(step: &str) -> String {
-    format!("no earlier step is called `{}`", excerpt(step, 40))
+    format!("no earlier step is named `{}`", excerpt(step, 40))
 }

@@ -1,4 +1,4 @@
-//! What a template may name, and how a name finds its value.
+//! The names that a template may use, and their values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::error::RenderError;
-use haft_core::schema::declared;
+use haft_core::schema::declared_properties;
 use haft_core::secret::Secret;
 
-/// What the templates of a tool may name.
+/// The arguments and steps that the templates of a tool may use.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     arguments: HashMap<String, Option<Value>>,
@@ -19,10 +19,10 @@ pub struct Scope {
 
 impl Scope {
     /// Reads the declared arguments, their defaults, and which are required from an input schema.
-    pub fn of(input_schema: &Value) -> Self {
+    pub fn from_schema(input_schema: &Value) -> Self {
         let required = input_schema.get("required").and_then(Value::as_array);
         Self {
-            arguments: declared(input_schema)
+            arguments: declared_properties(input_schema)
                 .into_iter()
                 .map(|(name, schema)| (name.to_owned(), schema.get("default").cloned()))
                 .collect(),
@@ -31,17 +31,17 @@ impl Scope {
         }
     }
 
-    /// Lets the templates that are parsed from now on read the value of a step.
+    /// Lets templates that are parsed later use the value of a step.
     pub fn add_step(&mut self, name: &str) {
         self.steps.insert(name.to_owned());
     }
 
-    /// Tells whether an argument of that name is declared.
+    /// Returns whether an argument of that name is declared.
     pub(super) fn declares(&self, name: &str) -> bool {
         self.arguments.contains_key(name)
     }
 
-    /// Finds the declared argument that a dotted text names, or walks into.
+    /// Finds the declared argument of a name or of a dotted path.
     pub(super) fn argument(&self, text: &str) -> Option<Reference> {
         let (name, path) = if self.arguments.contains_key(text) {
             (text, "")
@@ -57,7 +57,7 @@ impl Scope {
         Some(Reference::new(source, name, path))
     }
 
-    /// Finds the earlier step that `steps.NAME.path` reads; `Err` carries a name that is no earlier step.
+    /// Finds the earlier step of `steps.NAME.path`; `Err` has the name of an unknown step.
     pub(super) fn step<'t>(&self, text: &'t str) -> Option<Result<Reference, &'t str>> {
         let rest = text.strip_prefix("steps.")?;
         let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
@@ -69,20 +69,20 @@ impl Scope {
     }
 }
 
-/// Where the values of one call come from.
+/// The values of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Values<'a> {
-    /// The arguments of the call; only declared ones are ever read.
+    /// The arguments of the call; only declared ones are read.
     pub args: &'a Map<String, Value>,
     /// The values of the earlier steps.
     pub steps: &'a Map<String, Value>,
-    /// The secrets that the templates name, as far as they exist.
+    /// The existing secrets of the templates.
     pub secrets: &'a BTreeMap<&'a str, Secret>,
     /// The version of the tool.
     pub version: &'a str,
 }
 
-/// Which of the sources a reference reads.
+/// The source of a reference.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     Argument {
@@ -91,11 +91,11 @@ pub(super) enum Source {
     },
     Step,
     Secret,
-    /// A secret called `version`, else the version of the tool.
+    /// A secret named `version`, else the version of the tool.
     Version,
 }
 
-/// One named value of a template.
+/// A reference to a value in a template.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reference {
     pub(super) source: Source,
@@ -104,9 +104,9 @@ pub(super) struct Reference {
     pub(super) default: Option<Value>,
 }
 
-/// A value that was found.
+/// The result of resolving a reference.
 #[derive(Debug, Clone)]
-pub(super) enum Found<'a> {
+pub(super) enum Resolved<'a> {
     Value(Cow<'a, Value>),
     Secret(&'a Secret),
     Missing,
@@ -119,7 +119,7 @@ impl Reference {
     }
 
     /// Returns the name as an author would write it.
-    pub(super) fn written(&self) -> String {
+    pub(super) fn display_name(&self) -> String {
         let steps = if matches!(self.source, Source::Step) { "steps." } else { "" };
         let mut out = format!("{steps}{}", self.name);
         for part in &self.path {
@@ -129,7 +129,7 @@ impl Reference {
         out
     }
 
-    /// Returns the name of the argument that it stands for as a whole.
+    /// Returns the name of the argument, if the reference has no path.
     pub(super) fn whole_argument(&self) -> Option<&str> {
         let whole = matches!(self.source, Source::Argument { .. }) && self.path.is_empty();
         whole.then_some(self.name.as_str())
@@ -140,41 +140,42 @@ impl Reference {
         matches!(self.source, Source::Secret | Source::Version).then_some(self.name.as_str())
     }
 
-    /// Tells whether what was found may have to stay hidden.
-    pub(super) fn is_sensitive(&self, found: &Found<'_>) -> bool {
-        matches!(found, Found::Secret(_)) || matches!((&self.source, found), (Source::Step, Found::Value(_)))
+    /// Returns whether the value may be a secret.
+    pub(super) fn is_sensitive(&self, resolved: &Resolved<'_>) -> bool {
+        matches!(resolved, Resolved::Secret(_))
+            || matches!((&self.source, resolved), (Source::Step, Resolved::Value(_)))
     }
 
-    /// Finds the value; a missing one that has to be there is an error.
-    pub(super) fn find<'a>(&'a self, values: &Values<'a>) -> Result<Found<'a>, RenderError> {
-        let found = self.peek(values, self.default.is_none());
+    /// Resolves the value; a missing required one is an error.
+    pub(super) fn resolve<'a>(&'a self, values: &Values<'a>) -> Result<Resolved<'a>, RenderError> {
+        let found = self.lookup(values, self.default.is_none());
         let absent = match &found {
-            Found::Value(value) => value.is_null(),
-            Found::Missing => true,
-            Found::Secret(_) => false,
+            Resolved::Value(value) => value.is_null(),
+            Resolved::Missing => true,
+            Resolved::Secret(_) => false,
         };
         if let (true, Some(default)) = (absent, &self.default) {
-            return Ok(Found::Value(Cow::Borrowed(default)));
+            return Ok(Resolved::Value(Cow::Borrowed(default)));
         }
-        if !matches!(found, Found::Missing) {
+        if !matches!(found, Resolved::Missing) {
             return Ok(found);
         }
         match &self.source {
             Source::Argument { required: true, .. } if self.path.is_empty() => {
-                Err(RenderError::MissingArgument(self.written()))
+                Err(RenderError::MissingArgument(self.display_name()))
             }
-            Source::Argument { .. } => Ok(Found::Missing),
-            Source::Step => Err(RenderError::MissingStep(self.written())),
-            Source::Secret | Source::Version => Err(RenderError::MissingSecret(self.written())),
+            Source::Argument { .. } => Ok(Resolved::Missing),
+            Source::Step => Err(RenderError::MissingStep(self.display_name())),
+            Source::Secret | Source::Version => Err(RenderError::MissingSecret(self.display_name())),
         }
     }
 
-    /// Tells whether a condition on it holds: missing, `null`, `false`, `""`, `0`, `[]` and `{}` do not.
+    /// Returns whether a condition on it is true: missing, `null`, `false`, `""`, `0`, `[]` and `{}` are false.
     pub(super) fn truthy(&self, values: &Values<'_>) -> bool {
-        match self.peek(values, true) {
-            Found::Missing => false,
-            Found::Secret(secret) => !secret.expose().is_empty(),
-            Found::Value(value) => match value.as_ref() {
+        match self.lookup(values, true) {
+            Resolved::Missing => false,
+            Resolved::Secret(secret) => !secret.expose().is_empty(),
+            Resolved::Value(value) => match value.as_ref() {
                 Value::Null => false,
                 Value::Bool(flag) => *flag,
                 Value::Number(number) => number.as_f64() != Some(0.0),
@@ -185,8 +186,8 @@ impl Reference {
         }
     }
 
-    /// Looks the value up, with or without the default of the schema.
-    fn peek<'a>(&'a self, values: &Values<'a>, defaults: bool) -> Found<'a> {
+    /// Looks up the value, with or without the default of the schema.
+    fn lookup<'a>(&'a self, values: &Values<'a>, defaults: bool) -> Resolved<'a> {
         let root = match &self.source {
             Source::Argument { default, .. } => {
                 values.args.get(&self.name).or(default.as_ref().filter(|_| defaults))
@@ -194,16 +195,16 @@ impl Reference {
             Source::Step => values.steps.get(&self.name),
             Source::Secret | Source::Version => {
                 return match values.secrets.get(self.name.as_str()) {
-                    Some(secret) => Found::Secret(secret),
+                    Some(secret) => Resolved::Secret(secret),
                     None if self.source == Source::Version => {
-                        Found::Value(Cow::Owned(Value::String(values.version.to_owned())))
+                        Resolved::Value(Cow::Owned(Value::String(values.version.to_owned())))
                     }
-                    None => Found::Missing,
+                    None => Resolved::Missing,
                 };
             }
         };
         let walked = self.path.iter().try_fold(root, |at, part| Some(Some(child(at?, part)?)));
-        walked.flatten().map_or(Found::Missing, |value| Found::Value(Cow::Borrowed(value)))
+        walked.flatten().map_or(Resolved::Missing, |value| Resolved::Value(Cow::Borrowed(value)))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Which secrets a script reads: a generous reading of its text, which never refuses anything.
+//! Finds the secrets that a script reads. The scan is tolerant and rejects nothing.
 
 use super::python::PythonTemplate;
 use super::reference::Scope;
-use super::variables::{SecretName, add_secret, is_capital, is_variable, may_be_secret};
+use super::variables::{SecretName, add_secret, is_upper_case, is_variable, may_be_secret};
 use haft_core::implementation::ScriptRuntime;
 
-/// Commands whose words are the names of variables that they set.
+/// Commands whose arguments are names of variables that they set.
 const SETTERS: [&str; 13] = [
     "read",
     "declare",
@@ -21,13 +21,13 @@ const SETTERS: [&str; 13] = [
     "printf",
     "unset",
 ];
-/// Words that may stand before a command.
+/// Words that may precede a command.
 const OPENERS: [&str; 9] = ["then", "do", "else", "if", "elif", "while", "until", "!", "{"];
 
-/// Returns the secrets that a script names.
+/// Returns the secrets that a script reads.
 ///
 /// In bash: `$NAME` and `${NAME…}` in capitals, outside of single quotes, comments and quoted here-documents, that
-/// is no declared argument, set nowhere in the body, and no variable of the shell itself. In python:
+/// is not a declared argument, not set in the body, and not a variable of the shell. In python:
 /// `os.environ["NAME"]`, `os.environ.get("NAME")`, `os.getenv("NAME")` and `${NAME}` in string literals.
 pub fn script_secrets(runtime: ScriptRuntime, body: &str, scope: &Scope) -> Vec<SecretName> {
     let mut names = match runtime {
@@ -45,14 +45,14 @@ pub(super) fn bash_secrets(body: &str, scope: &Scope) -> Vec<SecretName> {
     let sets = bash_sets(body);
     for (name, required) in reader.uses {
         let known = scope.declares(&name) || sets.iter().any(|set| *set == name);
-        if !known && is_capital(&name) && may_be_secret(&name) {
+        if !known && is_upper_case(&name) && may_be_secret(&name) {
             add_secret(&mut names, &name, required);
         }
     }
     names
 }
 
-/// Finds the variables that a body sets, except where it sets them from themselves.
+/// Finds the variables that a body sets, except from their own values.
 fn bash_sets(body: &str) -> Vec<&str> {
     let mut sets = Vec::new();
     for part in body.split(['\n', ';', '|', '&', '(', ')']) {
@@ -74,7 +74,7 @@ fn bash_sets(body: &str) -> Vec<&str> {
     sets
 }
 
-/// What encloses the text that is read.
+/// The quotes around the current position.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Code,
@@ -84,7 +84,7 @@ enum Inside {
 struct Bash {
     chars: Vec<char>,
     at: usize,
-    /// Names, and whether there is no fallback for them.
+    /// The names, and whether they are required.
     uses: Vec<(String, bool)>,
 }
 
@@ -189,7 +189,7 @@ impl Bash {
         }
     }
 
-    /// Reads `<<EOF`; returns the closing line and whether nothing in the body is filled in.
+    /// Reads `<<EOF`; returns the delimiter, and whether it is quoted.
     fn document(&mut self) -> Option<(String, bool)> {
         self.at += 2;
         if self.char(0) == Some('<') {
@@ -244,7 +244,7 @@ fn python_secrets(body: &str, scope: &Scope) -> Vec<SecretName> {
             let Some((name, after)) = rest.get(1..).and_then(|rest| rest.split_once(mark)) else { continue };
             let after = after.trim_start().trim_start_matches(']').trim_start();
             let sets = required && after.starts_with('=') && !after.starts_with("==");
-            if !sets && is_capital(name) && may_be_secret(name) && !scope.declares(name) {
+            if !sets && is_upper_case(name) && may_be_secret(name) && !scope.declares(name) {
                 add_secret(&mut names, name, required);
             }
         }

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::error::{RenderError, SyntaxError};
+use super::escape_context::EscapeContext;
 use super::parse::{self, Control};
-use super::place::EscapeContext;
-use super::reference::{Found, Reference, Scope, Values};
+use super::reference::{Reference, Resolved, Scope, Values};
 use super::text::Template;
 use haft_core::implementation::Notation;
 
-/// How deep a structure may nest.
+/// The maximum nesting of a structure.
 const MAX_DEPTH: usize = 100;
 
 /// A compiled structure.
@@ -18,19 +18,19 @@ pub struct ValueTemplate {
     node: Node,
 }
 
-/// A fault in a structure, with the way to it.
+/// A syntax error in a structure, with its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` {error}")]
 pub struct FieldError {
-    /// The way from the root, such as `.items[0].name`; empty for the root.
+    /// The path from the root, such as `.items[0].name`; empty for the root.
     pub path: String,
-    /// What is wrong there.
+    /// The error.
     pub error: SyntaxError,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    /// Nothing to fill in.
+    /// A value without references.
     Constant(Value),
     /// Exactly one reference: it keeps its JSON type.
     Reference(Reference),
@@ -42,26 +42,26 @@ enum Node {
 #[derive(Debug, Clone, PartialEq)]
 enum Item {
     One(Node),
-    If { test: Reference, then: Vec<Item>, otherwise: Vec<Item> },
+    If { condition: Reference, then: Vec<Item>, otherwise: Vec<Item> },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Entry {
     Pair(String, Node),
-    If { test: Reference, then: Vec<Entry>, otherwise: Vec<Entry> },
+    If { condition: Reference, then: Vec<Entry>, otherwise: Vec<Entry> },
 }
 
 impl ValueTemplate {
-    /// Compiles a structure; names every fault.
+    /// Compiles a structure, and reports all errors.
     pub fn parse(notation: Notation, value: &Value, scope: &Scope) -> Result<Self, Vec<FieldError>> {
-        let mut compiler = Compiler { notation, scope, faults: Vec::new(), path: String::new(), depth: 0 };
+        let mut compiler = Compiler { notation, scope, errors: Vec::new(), path: String::new(), depth: 0 };
         let node = compiler.node(value);
-        if compiler.faults.is_empty() { Ok(Self { node }) } else { Err(compiler.faults) }
+        if compiler.errors.is_empty() { Ok(Self { node }) } else { Err(compiler.errors) }
     }
 
-    /// Fills it in; `None` where it is exactly one reference to a missing optional value.
+    /// Renders it; `None` if it is exactly one reference to a missing optional value.
     ///
-    /// The flag tells whether a secret or the value of an earlier step went in.
+    /// The flag says whether it contains a secret or the value of an earlier step.
     pub fn render(&self, values: &Values<'_>) -> Result<(Option<Value>, bool), RenderError> {
         let mut secret = false;
         let value = self.node.render(values, &mut secret)?;
@@ -81,12 +81,12 @@ impl Node {
         Ok(Some(match self {
             Node::Constant(value) => value.clone(),
             Node::Reference(reference) => {
-                let found = reference.find(values)?;
+                let found = reference.resolve(values)?;
                 *secret |= reference.is_sensitive(&found);
                 match found {
-                    Found::Missing => return Ok(None),
-                    Found::Value(value) => value.into_owned(),
-                    Found::Secret(found) => Value::String(found.expose().to_owned()),
+                    Resolved::Missing => return Ok(None),
+                    Resolved::Value(value) => value.into_owned(),
+                    Resolved::Secret(found) => Value::String(found.expose().to_owned()),
                 }
             }
             Node::Text(template) => {
@@ -149,8 +149,8 @@ fn render_items(
     for item in items {
         match item {
             Item::One(node) => out.extend(node.render(values, secret)?),
-            Item::If { test, then, otherwise } => {
-                render_items(if test.truthy(values) { then } else { otherwise }, values, secret, out)?;
+            Item::If { condition, then, otherwise } => {
+                render_items(if condition.truthy(values) { then } else { otherwise }, values, secret, out)?;
             }
         }
     }
@@ -170,15 +170,15 @@ fn render_entries(
                     out.insert(key.clone(), value);
                 }
             }
-            Entry::If { test, then, otherwise } => {
-                render_entries(if test.truthy(values) { then } else { otherwise }, values, secret, out)?;
+            Entry::If { condition, then, otherwise } => {
+                render_entries(if condition.truthy(values) { then } else { otherwise }, values, secret, out)?;
             }
         }
     }
     Ok(())
 }
 
-/// What a key of a map says.
+/// The meaning of a key of a map.
 enum Key {
     Plain,
     If(Reference),
@@ -188,7 +188,7 @@ enum Key {
 struct Compiler<'a> {
     notation: Notation,
     scope: &'a Scope,
-    faults: Vec<FieldError>,
+    errors: Vec<FieldError>,
     path: String,
     depth: usize,
 }
@@ -196,7 +196,7 @@ struct Compiler<'a> {
 impl Compiler<'_> {
     fn node(&mut self, value: &Value) -> Node {
         if self.depth >= MAX_DEPTH {
-            self.fault(1, format!("nested deeper than {MAX_DEPTH} levels"));
+            self.error(1, format!("nesting limit ({MAX_DEPTH}) exceeded"));
             return Node::Constant(Value::Null);
         }
         self.depth += 1;
@@ -222,7 +222,7 @@ impl Compiler<'_> {
                 }
             }
             Err(error) => {
-                self.faults.push(FieldError { path: self.path.clone(), error });
+                self.errors.push(FieldError { path: self.path.clone(), error });
                 Node::Constant(Value::Null)
             }
         }
@@ -231,7 +231,7 @@ impl Compiler<'_> {
     fn items(&mut self, items: &[Value]) -> Vec<Item> {
         let mut out = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let mark = self.enter(&format!("[{index}]"));
+            let length = self.enter(&format!("[{index}]"));
             match item {
                 Value::Object(map) if self.is_choice(map) => self.choice(map, &mut out),
                 other => {
@@ -239,45 +239,45 @@ impl Compiler<'_> {
                     out.push(Item::One(node));
                 }
             }
-            self.path.truncate(mark);
+            self.path.truncate(length);
         }
         out
     }
 
-    /// Tells whether a list item consists of conditions only, and so stands for any number of items.
+    /// Returns whether a list item consists of conditions only, and so may become any number of items.
     fn is_choice(&self, map: &Map<String, Value>) -> bool {
         self.notation == Notation::Braces && !map.is_empty() && map.keys().all(|key| is_control(key))
     }
 
     fn choice(&mut self, map: &Map<String, Value>, out: &mut Vec<Item>) {
         if self.depth >= MAX_DEPTH {
-            self.fault(1, format!("nested deeper than {MAX_DEPTH} levels"));
+            self.error(1, format!("nesting limit ({MAX_DEPTH}) exceeded"));
             return;
         }
         self.depth += 1;
         for (key, value) in map {
-            let mark = self.enter(&format!(".{key}"));
+            let length = self.enter(&format!(".{key}"));
             let branch = |compiler: &mut Self| match value {
-                // What an empty block of YAML reads as.
+                // An empty YAML block.
                 Value::Null => Vec::new(),
                 Value::Array(items) => compiler.items(items),
                 single => compiler.items(std::slice::from_ref(single)),
             };
             match self.key(key) {
-                Key::If(test) => {
+                Key::If(condition) => {
                     let then = branch(self);
-                    out.push(Item::If { test, then, otherwise: Vec::new() });
+                    out.push(Item::If { condition, then, otherwise: Vec::new() });
                 }
                 Key::Else => {
                     let items = branch(self);
                     match out.last_mut() {
                         Some(Item::If { otherwise, .. }) if otherwise.is_empty() => *otherwise = items,
-                        _ => self.fault(1, "`{{else}}` does not follow an `{{if}}`".to_owned()),
+                        _ => self.error(1, "`{{else}}` does not follow an `{{if}}`".to_owned()),
                     }
                 }
                 Key::Plain => {}
             }
-            self.path.truncate(mark);
+            self.path.truncate(length);
         }
         self.depth -= 1;
     }
@@ -285,35 +285,35 @@ impl Compiler<'_> {
     fn entries(&mut self, map: &Map<String, Value>) -> Vec<Entry> {
         let mut out = Vec::with_capacity(map.len());
         for (key, value) in map {
-            let mark = self.enter(&format!(".{key}"));
+            let length = self.enter(&format!(".{key}"));
             match self.key(key) {
                 Key::Plain => {
                     let node = self.node(value);
                     out.push(Entry::Pair(key.clone(), node));
                 }
-                Key::If(test) => {
+                Key::If(condition) => {
                     let then = self.branch(value);
-                    out.push(Entry::If { test, then, otherwise: Vec::new() });
+                    out.push(Entry::If { condition, then, otherwise: Vec::new() });
                 }
                 Key::Else => {
                     let entries = self.branch(value);
                     match out.last_mut() {
                         Some(Entry::If { otherwise, .. }) if otherwise.is_empty() => *otherwise = entries,
-                        _ => self.fault(1, "`{{else}}` does not follow an `{{if}}`".to_owned()),
+                        _ => self.error(1, "`{{else}}` does not follow an `{{if}}`".to_owned()),
                     }
                 }
             }
-            self.path.truncate(mark);
+            self.path.truncate(length);
         }
         out
     }
 
-    /// Compiles what a condition inside a map holds: entries of that map.
+    /// Compiles the content of a condition inside a map: entries of that map.
     fn branch(&mut self, value: &Value) -> Vec<Entry> {
         match value {
             Value::Null => Vec::new(),
             Value::Object(_) if self.depth >= MAX_DEPTH => {
-                self.fault(1, format!("nested deeper than {MAX_DEPTH} levels"));
+                self.error(1, format!("nesting limit ({MAX_DEPTH}) exceeded"));
                 Vec::new()
             }
             Value::Object(map) => {
@@ -323,7 +323,7 @@ impl Compiler<'_> {
                 entries
             }
             _ => {
-                self.fault(1, "a condition inside a map holds a map".to_owned());
+                self.error(1, "the content of a condition in a map has to be a map".to_owned());
                 Vec::new()
             }
         }
@@ -333,38 +333,38 @@ impl Compiler<'_> {
         let braces = self.notation == Notation::Braces && key.contains("{{");
         if !braces {
             if key.contains("${") {
-                self.fault(1, "a key cannot be a template".to_owned());
+                self.error(1, "keys cannot be templates".to_owned());
             }
             return Key::Plain;
         }
         let inner = key.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
         let inner = inner.map(without_number);
         match inner.map(|inner| parse::control(inner, self.scope)) {
-            Some(Ok(Control::If(test))) => Key::If(test),
+            Some(Ok(Control::If(condition))) => Key::If(condition),
             Some(Ok(Control::Else)) => Key::Else,
             Some(Err(message)) => {
-                self.fault(1, message);
+                self.error(1, message);
                 Key::Plain
             }
             _ => {
-                self.fault(1, "a key cannot be a template, only `{{if x}}` or `{{else}}`".to_owned());
+                self.error(1, "keys cannot be templates, except `{{if x}}` and `{{else}}`".to_owned());
                 Key::Plain
             }
         }
     }
 
     fn enter(&mut self, step: &str) -> usize {
-        let mark = self.path.len();
+        let length = self.path.len();
         self.path.push_str(step);
-        mark
+        length
     }
 
-    fn fault(&mut self, column: u32, message: String) {
-        self.faults.push(FieldError { path: self.path.clone(), error: SyntaxError { column, message } });
+    fn error(&mut self, column: u32, message: String) {
+        self.errors.push(FieldError { path: self.path.clone(), error: SyntaxError { column, message } });
     }
 }
 
-/// Removes the `#2` that only keeps two equal conditions of one map apart.
+/// Removes the `#2` that distinguishes equal conditions of one map.
 fn without_number(inner: &str) -> &str {
     match inner.rsplit_once('#') {
         Some((before, number)) if number.trim().parse::<u32>().is_ok() => before.trim_end(),

@@ -9,7 +9,7 @@ use haft_core::outcome::CallError;
 use haft_core::secret::Secret;
 
 fn scope() -> Scope {
-    let mut scope = Scope::of(&json!({
+    let mut scope = Scope::from_schema(&json!({
         "properties": {
             "city": {"type": "string"}, "count": {"type": "integer"}, "user": {"type": "object"},
             "flag": {"type": "boolean"}, "units": {"type": "string", "default": "metric"}, "a.b": {}, "list": {}
@@ -58,22 +58,22 @@ fn dollar_texts() {
             "${hidden}",
             "error `hidden` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret",
         ),
-        ("${steps.login.nope}", "error the value `steps.login.nope` of an earlier step is missing"),
-        ("${steps.later.x}", "syntax at character 1: no earlier step is called `later`"),
+        ("${steps.login.nope}", "error missing value `steps.login.nope` of an earlier step"),
+        ("${steps.later.x}", "syntax at character 1: no earlier step is named `later`"),
         ("ä ${", "syntax at character 3: `${` has no `}`; write `$${` for a literal `${`"),
-        ("${}", "syntax at character 1: a name is missing between the braces"),
-        ("${a b}", "syntax at character 1: `a b` is not a name"),
-        ("${a..b}", "syntax at character 1: `a..b` is not a name"),
+        ("${}", "syntax at character 1: missing name between the braces"),
+        ("${a b}", "syntax at character 1: invalid name `a b`"),
+        ("${a..b}", "syntax at character 1: invalid name `a..b`"),
         (
             "${a/b}",
-            "syntax at character 1: `a/b` is not the name of a secret: letters, digits, `_`, `-` and `.`, at most 128",
+            "syntax at character 1: invalid secret name `a/b`: use at most 128 letters, digits, `_`, `-` and `.`",
         ),
     ] {
         assert_eq!(text(Notation::Dollar, EscapeContext::Text, template, &args), expected, "{template}");
     }
     assert_eq!(
         text(Notation::Dollar, EscapeContext::Text, "${city}", &json!({})),
-        "error the argument `city` is missing"
+        "error missing required argument `city`"
     );
 }
 
@@ -84,7 +84,7 @@ fn braces_texts() {
         ("{{city}} {{ city }}", "Rome Rome"),
         ("{{units}}", "metric"),
         ("{{count | default:10}}", "0"),
-        // The template stands nearer than the schema.
+        // The default of the template overrides the one of the schema.
         ("{{units}} {{units | default:imperial}}", "metric imperial"),
         ("{{user.name|default: \"no }} one\"}}", "no }} one"),
         ("{{user.name | default:'it is'}}", "it is"),
@@ -113,24 +113,24 @@ fn braces_texts() {
         ("{{else}}", "syntax at character 1: `{{else}}` without `{{if}}`"),
         ("{{if flag}}{{else}}{{else}}{{end}}", "syntax at character 20: `{{else}}` without `{{if}}`"),
         ("{{endif}}", "syntax at character 1: write `{{end}}` instead of `{{endif}}`"),
-        ("{{if}}x{{end}}", "syntax at character 1: `{{if}}` names no argument; write `{{if name}}`"),
+        ("{{if}}x{{end}}", "syntax at character 1: missing argument name; write `{{if name}}`"),
         (
             "{{if flag}}{{else if count}}{{end}}",
-            "syntax at character 12: `{{else if}}` is not supported; nest an `{{if}}` in `{{else}}`",
+            "syntax at character 12: `{{else if}}` is unsupported; nest an `{{if}}` in `{{else}}`",
         ),
         (
             "{{city | upper}}",
-            "syntax at character 1: ` upper` is not known; the only filter is `| default:VALUE`",
+            "syntax at character 1: unknown filter `upper`; the only filter is `default:VALUE`",
         ),
         ("{{city", "syntax at character 1: `{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`"),
-        ("{{- city -}}", "syntax at character 1: `- city -` is not a name"),
+        ("{{- city -}}", "syntax at character 1: invalid name `- city -`"),
     ] {
         assert_eq!(text(Notation::Braces, EscapeContext::Text, template, &args), expected, "{template}");
     }
     let deep = "{{if flag}}".repeat(33);
     assert_eq!(
         text(Notation::Braces, EscapeContext::Text, &deep, &args),
-        "syntax at character 353: more than 32 nested `{{if}}`"
+        "syntax at character 353: nesting limit of `{{if}}` (32) exceeded"
     );
 }
 
@@ -155,28 +155,28 @@ fn escaping_by_place() {
     check(
         EscapeContext::Url,
         "https://${city}.h/",
-        "error the value of `city` does not fit into the URL: a host takes letters, digits, `-`, `_` and `.` only",
+        "error value of `city` is not valid in the URL: a host may contain only letters, digits, `-`, `_` and `.`",
     );
     check(
         EscapeContext::Url,
         "https:///${city}",
-        "error the value of `city` does not fit into the URL: a host takes letters, digits, `-`, `_` and `.` only",
+        "error value of `city` is not valid in the URL: a host may contain only letters, digits, `-`, `_` and `.`",
     );
     check(
         EscapeContext::Url,
         "${city}://h/",
-        "error the value of `city` does not fit into the URL: the scheme must stand in the template itself",
+        "error value of `city` is not valid in the URL: the scheme has to be literal",
     );
     check(
         EscapeContext::Url,
         "https://h/%${count}",
-        "error the value of `count` does not fit into the URL: it would complete a percent escape of the template",
+        "error value of `count` is not valid in the URL: it would complete a percent escape of the template",
     );
     check(EscapeContext::Header("X-N"), "v ${count}", "v 5");
     check(
         EscapeContext::Header("X-N"),
         "${user.name}",
-        "error the value of `user.name` does not fit into the header `X-N`: a line break or NUL would start another header",
+        "error value of `user.name` is not valid in the header `X-N`: line breaks and NUL are not allowed",
     );
     check(EscapeContext::Form, "a=${city}&b=${count}", &format!("a={encoded}&b=5"));
     check(
@@ -187,7 +187,7 @@ fn escaping_by_place() {
     check(
         EscapeContext::Json,
         r#"{"a":"\${city}"}"#,
-        "error the value of `city` does not fit into the JSON body: it would complete a backslash escape of the template",
+        "error value of `city` is not valid in the JSON body: it would complete a backslash escape of the template",
     );
     check(EscapeContext::Json, r#"{"a":"\"${count}\u0041${count}"}"#, r#"{"a":"\"5\u00415"}"#);
     check(
@@ -199,7 +199,7 @@ fn escaping_by_place() {
     check(
         EscapeContext::Xml,
         "<${city}/>",
-        "error the value of `city` does not fit into the XML body: outside of text and quotes XML takes letters, digits, `_` and `.` only",
+        "error value of `city` is not valid in the XML body: outside of text and quotes only letters, digits, `_` and `.` are allowed",
     );
 }
 
@@ -225,7 +225,7 @@ fn a_value_cannot_climb_in_a_path() {
 
 fn structure(template: &Value, args: &Value) -> Result<Option<Value>, String> {
     match ValueTemplate::parse(Notation::Braces, template, &scope()) {
-        Err(faults) => Err(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        Err(errors) => Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
         Ok(template) => with(args, |values| match template.render(values) {
             Ok((value, _)) => Ok(value),
             Err(error) => Err(error.to_string()),
@@ -265,7 +265,7 @@ fn structures() {
     assert_eq!(structure(&json!("{{user.x}}"), &args), Ok(None));
     assert_eq!(
         structure(&json!({"a": "{{city}}"}), &json!({})),
-        Err("the argument `city` is missing".into())
+        Err("missing required argument `city`".into())
     );
     for (template, expected) in [
         (
@@ -273,12 +273,15 @@ fn structures() {
             "`.a[0].b` at character 1: write `{{x}}` instead of `{{.x}}`; `.c` at character 1: `{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`",
         ),
         (json!({"{{else}}": {}}), "`.{{else}}` at character 1: `{{else}}` does not follow an `{{if}}`"),
-        (json!({"{{if flag}}": 3}), "`.{{if flag}}` at character 1: a condition inside a map holds a map"),
+        (
+            json!({"{{if flag}}": 3}),
+            "`.{{if flag}}` at character 1: the content of a condition in a map has to be a map",
+        ),
         (
             json!({"{{city}}": 3}),
-            "`.{{city}}` at character 1: a key cannot be a template, only `{{if x}}` or `{{else}}`",
+            "`.{{city}}` at character 1: keys cannot be templates, except `{{if x}}` and `{{else}}`",
         ),
-        (json!({"${K}": 3}), "`.${K}` at character 1: a key cannot be a template"),
+        (json!({"${K}": 3}), "`.${K}` at character 1: keys cannot be templates"),
     ] {
         assert_eq!(structure(&template, &args), Err(expected.to_owned()), "{template}");
     }
@@ -286,7 +289,7 @@ fn structures() {
     for _ in 0..200 {
         deep = json!([deep]);
     }
-    assert!(structure(&deep, &args).unwrap_err().contains("nested deeper than 100 levels"));
+    assert!(structure(&deep, &args).unwrap_err().contains("nesting limit (100) exceeded"));
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn errors_become_outcomes() {
 
 #[test]
 fn what_looks_like_json() {
-    let scope = Scope::of(&json!({"properties": {"a": {}, "b": {}}}));
+    let scope = Scope::from_schema(&json!({"properties": {"a": {}, "b": {}}}));
     for (template, expected) in [
         (r#" {"a": "{{a}}"}"#, true),
         ("[{{a}}]", true),

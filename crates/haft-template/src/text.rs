@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::error::{RenderError, SyntaxError};
+use super::escape_context::{EscapeContext, Writer};
 use super::parse;
-use super::place::{EscapeContext, Writer};
-use super::reference::{Found, Reference, Scope, Values};
+use super::reference::{Reference, Resolved, Scope, Values};
 use haft_core::implementation::{Notation, TextStyle};
 use haft_core::secret::MASK;
 
@@ -25,25 +25,25 @@ pub(super) enum Part {
     /// A value whose lists and maps are spelled in that style.
     Styled(Reference, TextStyle),
     If {
-        test: Reference,
+        condition: Reference,
         then: Vec<Part>,
         otherwise: Vec<Part>,
     },
 }
 
-/// A filled-in template.
+/// A rendered template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The text.
     pub text: String,
-    /// Whether a secret went into it, or the value of an earlier step, which may be one (a session, a token).
+    /// Whether it contains a secret, or the value of an earlier step, which may be one (a session, a token).
     pub secret: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Show {
-    Secrets,
-    Masks,
+enum SecretDisplay {
+    Plain,
+    Masked,
 }
 
 impl Template {
@@ -52,7 +52,7 @@ impl Template {
         parse::parts(notation, text, scope).map(|parts| Self { parts })
     }
 
-    /// Spells the lists and maps of these arguments in their style, wherever they stand as a whole.
+    /// Writes the lists and maps of these arguments in their style, wherever they are used as a whole.
     #[must_use]
     pub fn styled(mut self, styles: &BTreeMap<String, TextStyle>) -> Self {
         if !styles.is_empty() {
@@ -61,10 +61,49 @@ impl Template {
         self
     }
 
-    /// Tells whether it is nothing but an optional value that was not given.
+    /// Returns whether it is only a reference to an optional value that is absent.
     pub fn is_missing(&self, values: &Values<'_>) -> bool {
-        let found = self.only_reference().map(|reference| reference.find(values));
-        matches!(found, Some(Ok(Found::Missing)))
+        let found = self.only_reference().map(|reference| reference.resolve(values));
+        matches!(found, Some(Ok(Resolved::Missing)))
+    }
+
+    /// Returns whether nothing is left of it: an optional reference without a value, or an `{{if}}` whose selected
+    /// branch is empty.
+    pub(super) fn is_absent(&self, values: &Values<'_>) -> bool {
+        match self.parts.as_slice() {
+            [Part::Value(reference)] => match reference.resolve(values) {
+                Ok(Resolved::Missing) => true,
+                Ok(Resolved::Value(value)) => value.is_null(),
+                _ => false,
+            },
+            [Part::If { condition, then, otherwise }] => {
+                if condition.truthy(values) {
+                    then.is_empty()
+                } else {
+                    otherwise.is_empty()
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the reference to a string that starts the rendered text.
+    pub(super) fn leading_string(&self, values: &Values<'_>) -> Option<&Reference> {
+        match leading(&self.parts, values)? {
+            Leading::String(reference) => Some(reference),
+            Leading::Other => None,
+        }
+    }
+
+    /// Returns the name of the first reference, or an empty text.
+    pub(super) fn first_name(&self) -> String {
+        let reference = self.parts.iter().find_map(|part| match part {
+            Part::Value(reference) | Part::Styled(reference, _) | Part::If { condition: reference, .. } => {
+                Some(reference)
+            }
+            Part::Literal(_) => None,
+        });
+        reference.map(Reference::display_name).unwrap_or_default()
     }
 
     /// Returns the names of the secrets that it may read.
@@ -74,9 +113,9 @@ impl Template {
         names.into_iter()
     }
 
-    /// Tells whether an argument of the call or the value of a step may go into it.
-    pub(super) fn takes_values(&self) -> bool {
-        takes_values(&self.parts)
+    /// Returns whether it refers to an argument or to the value of a step.
+    pub(super) fn uses_values(&self) -> bool {
+        uses_values(&self.parts)
     }
 
     /// Returns the text before the first value or condition.
@@ -87,8 +126,7 @@ impl Template {
         }
     }
 
-    /// Tells whether the text is, by its first literal characters, a JSON document; of a condition either branch
-    /// may be what it starts with.
+    /// Returns whether its first literal characters start a JSON document; a condition may start with either branch.
     ///
     /// After a leading value only what opens an object counts: `${title} [${level}]` is a line of text.
     pub fn looks_like_json(&self) -> bool {
@@ -104,21 +142,21 @@ impl Template {
         }
     }
 
-    /// Fills it in, escaped for its place.
-    pub fn render(&self, place: EscapeContext<'_>, values: &Values<'_>) -> Result<Rendered, RenderError> {
-        self.write(place, values, Show::Secrets)
+    /// Renders it, escaped for its context.
+    pub fn render(&self, context: EscapeContext<'_>, values: &Values<'_>) -> Result<Rendered, RenderError> {
+        self.write(context, values, SecretDisplay::Plain)
     }
 
-    /// Fills it in with [`MASK`] for every secret and every value of a step: what may be shown to the operator.
+    /// Renders it with [`MASK`] for every secret and every value of a step, to be shown to the operator.
     pub fn render_masked(
         &self,
-        place: EscapeContext<'_>,
+        context: EscapeContext<'_>,
         values: &Values<'_>,
     ) -> Result<String, RenderError> {
-        self.write(place, values, Show::Masks).map(|rendered| rendered.text)
+        self.write(context, values, SecretDisplay::Masked).map(|rendered| rendered.text)
     }
 
-    /// Returns the reference of a template that is nothing else.
+    /// Returns the reference of a template that consists of it alone.
     pub(super) fn only_reference(&self) -> Option<&Reference> {
         match self.parts.as_slice() {
             [Part::Value(reference)] => Some(reference),
@@ -128,39 +166,40 @@ impl Template {
 
     fn write(
         &self,
-        place: EscapeContext<'_>,
+        context: EscapeContext<'_>,
         values: &Values<'_>,
-        show: Show,
+        display: SecretDisplay,
     ) -> Result<Rendered, RenderError> {
-        let mut fill = Fill { writer: Writer::new(place), values, show, secret: false, last: None };
-        fill.parts(&self.parts)?;
-        let last = fill.last;
-        let text = fill.writer.finish().map_err(|why| unfit(last, place, why))?;
-        Ok(Rendered { text, secret: fill.secret })
+        let mut renderer =
+            Renderer { writer: Writer::new(context), values, display, secret: false, last: None };
+        renderer.parts(&self.parts)?;
+        let last = renderer.last;
+        let text = renderer.writer.finish().map_err(|reason| invalid_value(last, context, reason))?;
+        Ok(Rendered { text, secret: renderer.secret })
     }
 }
 
-struct Fill<'a> {
+struct Renderer<'a> {
     writer: Writer<'a>,
     values: &'a Values<'a>,
-    show: Show,
+    display: SecretDisplay,
     secret: bool,
-    /// The value that was written last: the one to blame where the text after it shows a fault.
+    /// The value written last, which is named in errors of the text after it.
     last: Option<&'a Reference>,
 }
 
-impl<'a> Fill<'a> {
+impl<'a> Renderer<'a> {
     fn parts(&mut self, parts: &'a [Part]) -> Result<(), RenderError> {
         for part in parts {
             match part {
                 Part::Literal(text) => {
                     let written = self.writer.literal(text);
-                    written.map_err(|why| unfit(self.last, self.writer.place(), why))?;
+                    written.map_err(|reason| invalid_value(self.last, self.writer.context(), reason))?;
                 }
                 Part::Value(reference) => self.value(reference, None)?,
                 Part::Styled(reference, style) => self.value(reference, Some(*style))?,
-                Part::If { test, then, otherwise } => {
-                    self.parts(if test.truthy(self.values) { then } else { otherwise })?;
+                Part::If { condition, then, otherwise } => {
+                    self.parts(if condition.truthy(self.values) { then } else { otherwise })?;
                 }
             }
         }
@@ -168,36 +207,40 @@ impl<'a> Fill<'a> {
     }
 
     fn value(&mut self, reference: &'a Reference, style: Option<TextStyle>) -> Result<(), RenderError> {
-        let found = reference.find(self.values)?;
+        let found = reference.resolve(self.values)?;
         let secret = reference.is_sensitive(&found);
         self.secret |= secret;
         self.last = Some(reference);
         let written = match found {
-            _ if secret && self.show == Show::Masks => self.writer.literal(MASK),
-            Found::Missing => self.writer.value(&Value::Null),
-            Found::Value(value) => match style {
+            _ if secret && self.display == SecretDisplay::Masked => self.writer.literal(MASK),
+            Resolved::Missing => self.writer.value(&Value::Null),
+            Resolved::Value(value) => match style {
                 Some(style) => self.writer.styled(&value, style),
                 None => self.writer.value(&value),
             },
-            Found::Secret(secret) => self.writer.text_value(secret.expose()),
+            Resolved::Secret(secret) => self.writer.text_value(secret.expose()),
         };
-        written.map_err(|why| unfit(self.last, self.writer.place(), why))
+        written.map_err(|reason| invalid_value(self.last, self.writer.context(), reason))
     }
 }
 
-fn unfit(reference: Option<&Reference>, place: EscapeContext<'_>, why: &'static str) -> RenderError {
-    let name = reference.map(Reference::written).unwrap_or_default();
-    RenderError::Unfit { name, place: place.to_string(), why }
+fn invalid_value(
+    reference: Option<&Reference>,
+    context: EscapeContext<'_>,
+    reason: &'static str,
+) -> RenderError {
+    let name = reference.map(Reference::display_name).unwrap_or_default();
+    RenderError::InvalidValue { name, context: context.to_string(), reason }
 }
 
-/// What has been met on the way to the first literal.
+/// What precedes the first literal.
 #[derive(Default, Clone, Copy)]
 struct Start {
     value: bool,
     literal: bool,
 }
 
-/// Looks at the first literal of every way through the parts.
+/// Checks the first literal of every path through the parts.
 fn json_start(parts: &[Part], start: &mut Start) -> bool {
     for part in parts {
         match part {
@@ -219,7 +262,7 @@ fn json_start(parts: &[Part], start: &mut Start) -> bool {
                 if json_start(then, &mut first) || json_start(otherwise, &mut second) {
                     return true;
                 }
-                // Text may follow directly on the way that met the least.
+                // What follows may start the text if either branch is empty.
                 start.value = first.value && second.value;
                 start.literal = first.literal && second.literal;
             }
@@ -245,11 +288,38 @@ fn style(parts: &mut [Part], styles: &BTreeMap<String, TextStyle>) {
     }
 }
 
-fn takes_values(parts: &[Part]) -> bool {
+/// What a rendered text starts with.
+enum Leading<'a> {
+    /// A string value, which may start with `-`.
+    String(&'a Reference),
+    /// A literal or another value.
+    Other,
+}
+
+/// Returns what the rendered text starts with; `None` if it is empty.
+fn leading<'a>(parts: &'a [Part], values: &Values<'_>) -> Option<Leading<'a>> {
+    parts.iter().find_map(|part| match part {
+        Part::Literal(text) => (!text.is_empty()).then_some(Leading::Other),
+        Part::Value(reference) | Part::Styled(reference, _) => match reference.resolve(values) {
+            Ok(Resolved::Value(value)) => match value.as_ref() {
+                Value::Null => None,
+                Value::String(text) => (!text.is_empty()).then_some(Leading::String(reference)),
+                _ => Some(Leading::Other),
+            },
+            Ok(Resolved::Secret(_)) => Some(Leading::String(reference)),
+            Ok(Resolved::Missing) | Err(_) => None,
+        },
+        Part::If { condition, then, otherwise } => {
+            leading(if condition.truthy(values) { then } else { otherwise }, values)
+        }
+    })
+}
+
+fn uses_values(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Literal(_) => false,
         Part::Value(reference) | Part::Styled(reference, _) => reference.secret().is_none(),
-        Part::If { then, otherwise, .. } => takes_values(then) || takes_values(otherwise),
+        Part::If { then, otherwise, .. } => uses_values(then) || uses_values(otherwise),
     })
 }
 

@@ -1,6 +1,6 @@
-//! The names of environment variables: which belong to shells, loaders and interpreters.
+//! Names of environment variables that shells, loaders and interpreters use.
 
-/// Variables that bash sets or reads, that change how a program is loaded, or that an interpreter obeys.
+/// Variables that bash sets or reads, or that change how programs are loaded and interpreted.
 const RESERVED: [&str; 164] = [
     "ALL_PROXY",
     "ANT_OPTS",
@@ -194,11 +194,11 @@ const RESERVED_PREFIXES: [&str; 22] = [
     "DYLD_",
 ];
 
-/// Variables that people and programs set for themselves, and that nobody means as a secret.
+/// Common variables that are never secrets.
 const COMMON: [&str; 3] = ["DISPLAY", "HOST", "NF"];
 
-/// Tells whether an argument of that name must not become an environment variable: it is no name of a variable,
-/// or a shell, a loader or an interpreter would obey it.
+/// Returns whether an argument of that name must not become an environment variable: the name is invalid, or a
+/// shell, a loader or an interpreter uses it.
 pub fn reserved_variable(name: &str) -> bool {
     let lower_proxy = name.ends_with("_proxy");
     !is_variable(name)
@@ -207,20 +207,54 @@ pub fn reserved_variable(name: &str) -> bool {
         || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Tells whether a text is the name of an environment variable that every shell can read.
+/// Variables that bash evaluates, or that decide which programs and libraries it loads.
+const SHELL_CONTROL: [&str; 23] = [
+    "BASH",
+    "BASHOPTS",
+    "BASHPID",
+    "ENV",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "EXECIGNORE",
+    "FUNCNEST",
+    "GLOBIGNORE",
+    "HISTCMD",
+    "HOME",
+    "IFS",
+    "LINENO",
+    "OPTIND",
+    "PATH",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "RANDOM",
+    "SHELLOPTS",
+    "SRANDOM",
+];
+/// Prefixes of [`SHELL_CONTROL`] variables.
+const SHELL_CONTROL_PREFIXES: [&str; 5] = ["BASH_", "COMP_", "DYLD_", "HAFT_", "LD_"];
+
+/// Returns whether a value in that variable of a command could run code in the shell.
+pub(super) fn controls_shell(name: &str) -> bool {
+    SHELL_CONTROL.contains(&name) || SHELL_CONTROL_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns whether a text is a valid name of a shell variable.
 pub fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Tells whether a variable that nothing assigns is taken for a secret, in any spelling.
+/// Returns whether a variable that is not assigned may be a secret.
 pub(super) fn may_be_secret(name: &str) -> bool {
     !reserved_variable(name) && !COMMON.contains(&name)
 }
 
-/// Tells whether a name has the spelling of a secret in a script: capitals, digits and `_`.
-pub(super) fn is_capital(name: &str) -> bool {
+/// Returns whether a name consists of upper-case letters, digits and `_`.
+pub(super) fn is_upper_case(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
@@ -228,13 +262,13 @@ pub(super) fn is_capital(name: &str) -> bool {
 /// A secret that a command or a script reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName {
-    /// Its name, which is also the name of the variable that carries it.
+    /// Its name, which is also the name of its variable.
     pub name: String,
-    /// Whether nothing runs without it; `false` where the text has a fallback, such as `${NAME:-x}`.
+    /// Whether the call fails without it; `false` if the text has a fallback, such as `${NAME:-x}`.
     pub required: bool,
 }
 
-/// Adds a use of a secret to those that are known.
+/// Adds a secret to a list without duplicates.
 pub(super) fn add_secret(names: &mut Vec<SecretName>, name: &str, required: bool) {
     match names.iter_mut().find(|known| known.name == name) {
         Some(known) => known.required |= required,

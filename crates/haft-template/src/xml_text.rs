@@ -2,7 +2,7 @@
 
 use haft_core::encode::xml_escape_into;
 
-/// Where in an XML document the writer stands.
+/// The position of the writer in an XML document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum XmlState {
     #[default]
@@ -36,32 +36,32 @@ impl XmlState {
     pub(super) fn value(self, text: &str, out: &mut String) -> Result<(), &'static str> {
         let legal = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
         if !text.chars().all(legal) {
-            return Err("XML has no way to write a control character");
+            return Err("control characters are not allowed in XML");
         }
         match self {
             XmlState::Tag | XmlState::Comment => {
                 if !text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.')) {
-                    return Err("outside of text and quotes XML takes letters, digits, `_` and `.` only");
+                    return Err("outside of text and quotes only letters, digits, `_` and `.` are allowed");
                 }
                 out.push_str(text);
             }
             XmlState::Text | XmlState::Quoted(_) => text.chars().for_each(|c| xml_escape_into(c, out)),
-            XmlState::CData => text.chars().for_each(|c| section(c, out)),
+            XmlState::CData => text.chars().for_each(|c| push_cdata(c, out)),
         }
         Ok(())
     }
 }
 
-/// Inside CDATA nothing can be escaped: the section is ended and begun anew, so that `]]>` never forms.
-fn section(c: char, out: &mut String) {
-    const ANEW: &str = "]]><![CDATA[";
+/// Writes a character in CDATA. Nothing can be escaped there, so the section is closed and reopened before `]]>` forms.
+fn push_cdata(c: char, out: &mut String) {
+    const REOPEN: &str = "]]><![CDATA[";
     match c {
         ']' => {
             out.push(']');
-            out.push_str(ANEW);
+            out.push_str(REOPEN);
         }
         '>' => {
-            out.push_str(ANEW);
+            out.push_str(REOPEN);
             out.push('>');
         }
         _ => out.push(c),

@@ -1,4 +1,4 @@
-//! What haft's tests share: a PostgreSQL of their own, upstream HTTP servers, temporary homes.
+//! Helpers shared by haft's tests: PostgreSQL databases, SMTP and HTTP servers, prerequisites.
 
 pub mod postgres;
 pub mod prerequisite;

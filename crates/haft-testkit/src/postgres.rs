@@ -1,7 +1,7 @@
-//! A PostgreSQL of the tests' own: one cluster for a test run, one database for a test.
+//! A PostgreSQL cluster for the tests, with one database per test.
 //!
-//! Test processes find the cluster by a file under a lock, so that only the first of them starts it. A
-//! watchdog that was started with it stops it, and removes its files, when nobody has used it for a while.
+//! Test processes find the cluster through a locked file; the first one starts it. A watchdog stops the cluster and
+//! removes its files when it has not been used for a while.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Runs beside the cluster: `$1` folder, `$2` lock file, `$3` folder of the programs, `$4` port.
+/// The watchdog script: `$1` folder, `$2` lock file, `$3` folder of the programs, `$4` port.
 const WATCHDOG: &str = r#"
 dir=$1 lock=$2 bin=$3 port=$4
 busy() {
@@ -34,44 +34,44 @@ while [ -d "$dir/data" ]; do
 done
 "#;
 
-/// A database that only one test uses.
+/// The database of one test.
 #[derive(Debug)]
 pub struct TestDatabase {
-    /// Its address.
+    /// The connection URL.
     pub url: String,
 }
 
-/// Returns a new, empty database; starts the cluster where none runs.
+/// Creates an empty database; starts the cluster if necessary.
 pub fn database() -> io::Result<TestDatabase> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let programs = Programs::find()?;
     let user = User::choose()?;
     let folder = std::env::temp_dir().join(format!("haft-test-postgres-{}", user.name));
     fs::create_dir_all(&folder)?;
-    user.own(&folder)?;
+    user.chown(&folder)?;
     let lock_path = folder.join("lock");
     let lock = File::options().create(true).truncate(false).write(true).open(&lock_path)?;
-    // The watchdog, which is not root, takes this lock too.
-    user.own(&lock_path)?;
+    // The watchdog, which does not run as root, takes this lock, too.
+    user.chown(&lock_path)?;
     lock.lock()?;
-    let port = match running(&folder) {
+    let port = match running_port(&folder) {
         Some(port) => port,
         None => start(&folder, &lock_path, &programs, &user)?,
     };
     File::create(folder.join("used"))?;
-    user.own(&folder.join("used"))?;
+    user.chown(&folder.join("used"))?;
     let name = format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    // Databases of an earlier process with the same id may still be there.
+    // An earlier process with the same id may have left a database behind.
     let server = format!("postgres://haft@127.0.0.1:{port}");
     let psql =
-        |sql: &str| run(command(&programs.at("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
+        |sql: &str| run(command(&programs.path("psql")).args([&format!("{server}/postgres"), "-qc", sql]));
     psql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
     psql(&format!("CREATE DATABASE {name}"))?;
     Ok(TestDatabase { url: format!("{server}/{name}") })
 }
 
-/// Returns the port of the cluster, if it runs.
-fn running(folder: &Path) -> Option<u16> {
+/// Returns the port of the running cluster.
+fn running_port(folder: &Path) -> Option<u16> {
     let port = fs::read_to_string(folder.join("port")).ok()?.trim().parse().ok()?;
     TcpStream::connect(("127.0.0.1", port)).ok().map(|_| port)
 }
@@ -80,7 +80,7 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
     let data = folder.join("data");
     let _ = fs::remove_dir_all(&data);
     let text = |path: &Path| path.display().to_string();
-    run(user.command(&programs.at("initdb")).args([
+    run(user.command(&programs.path("initdb")).args([
         "-D",
         &text(&data),
         "-U",
@@ -93,13 +93,13 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
         "-N",
     ]))?;
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    // Nothing here has to outlive a crash.
+    // Test data need not survive a crash.
     let options = format!(
         "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
          -c synchronous_commit=off -c full_page_writes=off -c max_connections=400 -c shared_buffers=64MB"
     );
     let log = folder.join("log");
-    run(user.command(&programs.at("pg_ctl")).args([
+    run(user.command(&programs.path("pg_ctl")).args([
         "-D",
         &text(&data),
         "-l",
@@ -117,7 +117,7 @@ fn start(folder: &Path, lock: &Path, programs: &Programs, user: &User) -> io::Re
     Ok(port)
 }
 
-/// Where the programs of PostgreSQL are.
+/// The folder of the PostgreSQL programs.
 struct Programs {
     folder: PathBuf,
 }
@@ -132,53 +132,53 @@ impl Programs {
         folders.sort();
         folders.reverse();
         folders.extend(["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"].map(PathBuf::from));
-        let whole = |folder: &PathBuf| {
+        let is_complete = |folder: &PathBuf| {
             ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|name| folder.join(name).exists())
         };
-        folders.into_iter().find(whole).map(|folder| Self { folder }).ok_or_else(|| {
+        folders.into_iter().find(is_complete).map(|folder| Self { folder }).ok_or_else(|| {
             io::Error::other(
                 "PostgreSQL is not installed; on Debian and Ubuntu: `apt-get install postgresql`",
             )
         })
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 }
 
-/// As whom the cluster runs: PostgreSQL refuses to run as root.
+/// The user that runs the cluster; PostgreSQL does not run as root.
 struct User {
     name: String,
-    /// Set where this process is root and has to become someone else.
+    /// The user and group to switch to, if this process runs as root.
     ids: Option<(u32, u32)>,
 }
 
 impl User {
     fn choose() -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
-        let me = fs::metadata("/proc/self")?.uid();
-        if me != 0 {
-            return Ok(Self { name: me.to_string(), ids: None });
+        let uid = fs::metadata("/proc/self")?.uid();
+        if uid != 0 {
+            return Ok(Self { name: uid.to_string(), ids: None });
         }
         let users = fs::read_to_string("/etc/passwd")?;
-        let ids = |wanted: &str| {
+        let ids = |user: &str| {
             users.lines().find_map(|line| {
                 let mut parts = line.split(':');
                 let name = parts.next()?;
                 let (uid, gid) = (parts.nth(1)?.parse().ok()?, parts.next()?.parse().ok()?);
-                (name == wanted).then_some((uid, gid))
+                (name == user).then_some((uid, gid))
             })
         };
         ["postgres", "nobody"]
             .into_iter()
             .find_map(|name| Some(Self { name: name.to_owned(), ids: Some(ids(name)?) }))
             .ok_or_else(|| {
-                io::Error::other("there is neither a user `postgres` nor `nobody` to run PostgreSQL as")
+                io::Error::other("cannot run PostgreSQL as root: neither user `postgres` nor `nobody` exists")
             })
     }
 
-    fn own(&self, path: &Path) -> io::Result<()> {
+    fn chown(&self, path: &Path) -> io::Result<()> {
         match self.ids {
             Some((uid, gid)) => std::os::unix::fs::chown(path, Some(uid), Some(gid)),
             None => Ok(()),
@@ -195,17 +195,17 @@ impl User {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test server is no tool; it needs no sandbox")]
+#[expect(clippy::disallowed_methods, reason = "a test server needs no sandbox")]
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
-    // The folder of a test may be one that the other user may not enter.
+    // The other user may have no access to the current folder.
     command.current_dir("/");
     command
 }
 
-/// Runs a program to its end; its output is part of the error.
+/// Runs a program; the error contains its output.
 fn run(command: &mut Command) -> io::Result<()> {
-    // A file rather than a pipe: a server that keeps the pipe open would be waited for.
+    // A file, because a server would keep a pipe open.
     let log = tempfile::tempfile()?;
     let status = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?).status()?;
     if status.success() {
@@ -215,5 +215,5 @@ fn run(command: &mut Command) -> io::Result<()> {
     let mut log = log;
     io::Seek::rewind(&mut log)?;
     io::Read::read_to_string(&mut log, &mut text)?;
-    Err(io::Error::other(format!("{command:?} ended with {status}: {text}")))
+    Err(io::Error::other(format!("{command:?} failed with {status}: {text}")))
 }

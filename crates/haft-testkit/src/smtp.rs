@@ -1,4 +1,4 @@
-//! A mail server on loopback: real SMTP, with STARTTLS, TLS and logins.
+//! An SMTP server on loopback with STARTTLS, TLS and logins.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,37 +13,37 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// How a mail server behaves.
+/// The behavior of a mail server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SmtpBehavior {
-    /// Offers STARTTLS, and a login only after it.
+    /// Supports STARTTLS, and logins only after it.
     StartTls,
-    /// Speaks TLS from the start.
+    /// Uses TLS from the start.
     Tls,
-    /// Offers no encryption, but a login.
+    /// Supports logins without encryption.
     Plain,
-    /// Takes connections and never says a word.
+    /// Accepts connections and never sends anything.
     Silent,
-    /// Begins a line in clear and never ends it.
+    /// Sends an endless line without encryption.
     Endless,
-    /// Speaks TLS from the start, begins a line and never ends it.
+    /// Uses TLS from the start and sends an endless line.
     EndlessTls,
-    /// Refuses every recipient.
+    /// Rejects every recipient.
     NoRecipients,
-    /// Refuses the recipients whose name begins with `no`.
+    /// Rejects recipients whose name starts with `no`.
     SomeRecipients,
-    /// Refuses every login.
+    /// Rejects every login.
     NoLogins,
 }
 
 /// A message that a server accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// The sender of the envelope.
+    /// The envelope sender.
     pub from: String,
-    /// The recipients of the envelope.
+    /// The envelope recipients.
     pub to: Vec<String>,
-    /// User name and password, where somebody logged in.
+    /// The user name and password of the client, if it logged in.
     pub login: Option<(String, String)>,
     /// Whether the connection was encrypted.
     pub encrypted: bool,
@@ -53,9 +53,9 @@ pub struct Mail {
 
 /// A mail server on a free loopback port; it ends when this is dropped.
 pub struct SmtpServer {
-    /// Where it listens.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// Its certificate, for the name `localhost`, in PEM.
+    /// The certificate for `localhost` in PEM format.
     pub certificate: String,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -75,37 +75,37 @@ impl Drop for SmtpServer {
 
 impl SmtpServer {
     /// Starts a server.
-    pub async fn start(manner: SmtpBehavior) -> io::Result<Self> {
-        let made =
+    pub async fn start(behavior: SmtpBehavior) -> io::Result<Self> {
+        let generated =
             rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).map_err(io::Error::other)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .and_then(|builder| {
-                builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key)
+                builder.with_no_client_auth().with_single_cert(vec![generated.cert.der().clone()], key)
             })
             .map_err(io::Error::other)?;
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (address, shared) = (listener.local_addr()?, Arc::<Shared>::default());
-        let kept = Arc::clone(&shared);
+        let state = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, shared) = (acceptor.clone(), Arc::clone(&kept));
-                // A client that goes away ends its conversation.
-                tokio::spawn(async move { talk(stream, manner, acceptor, &shared).await });
+                let (acceptor, shared) = (acceptor.clone(), Arc::clone(&state));
+                // An error ends the session.
+                tokio::spawn(async move { serve(stream, behavior, acceptor, &shared).await });
             }
         });
-        Ok(Self { address, certificate: made.cert.pem(), shared, task })
+        Ok(Self { address, certificate: generated.cert.pem(), shared, task })
     }
 
-    /// Returns the messages so far.
+    /// Returns the accepted messages.
     pub fn mails(&self) -> Vec<Mail> {
         self.shared.mails.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns every line that clients sent in clear.
+    /// Returns the lines that clients sent without encryption.
     pub fn clear_lines(&self) -> Vec<String> {
         self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -115,8 +115,8 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// One conversation.
-struct Talk<'a> {
+/// An SMTP session.
+struct Session<'a> {
     stream: BufReader<Box<dyn Stream>>,
     shared: &'a Shared,
     encrypted: bool,
@@ -125,13 +125,13 @@ struct Talk<'a> {
     to: Vec<String>,
 }
 
-async fn talk(
+async fn serve(
     stream: TcpStream,
-    manner: SmtpBehavior,
+    behavior: SmtpBehavior,
     acceptor: TlsAcceptor,
     shared: &Shared,
 ) -> io::Result<()> {
-    let stream: Box<dyn Stream> = match manner {
+    let stream: Box<dyn Stream> = match behavior {
         SmtpBehavior::Silent => {
             let _open = stream;
             return std::future::pending().await;
@@ -139,41 +139,41 @@ async fn talk(
         SmtpBehavior::Tls | SmtpBehavior::EndlessTls => Box::new(acceptor.accept(stream).await?),
         _ => Box::new(stream),
     };
-    if matches!(manner, SmtpBehavior::Endless | SmtpBehavior::EndlessTls) {
-        return go_on(stream).await;
+    if matches!(behavior, SmtpBehavior::Endless | SmtpBehavior::EndlessTls) {
+        return write_endlessly(stream).await;
     }
-    let encrypted = manner == SmtpBehavior::Tls;
+    let encrypted = behavior == SmtpBehavior::Tls;
     let stream = BufReader::new(stream);
-    let mut talk = Talk { stream, shared, encrypted, login: None, from: String::new(), to: Vec::new() };
-    talk.say("220 localhost ESMTP").await?;
-    while let Some(line) = talk.line().await? {
+    let mut session = Session { stream, shared, encrypted, login: None, from: String::new(), to: Vec::new() };
+    session.send("220 localhost ESMTP").await?;
+    while let Some(line) = session.line().await? {
         let upper = line.to_ascii_uppercase();
-        if upper.starts_with("STARTTLS") && manner == SmtpBehavior::StartTls {
-            talk.say("220 go ahead").await?;
-            let inner = talk.stream.into_inner();
+        if upper.starts_with("STARTTLS") && behavior == SmtpBehavior::StartTls {
+            session.send("220 go ahead").await?;
+            let inner = session.stream.into_inner();
             let stream: Box<dyn Stream> = Box::new(acceptor.accept(inner).await?);
-            talk.stream = BufReader::new(stream);
-            talk.encrypted = true;
+            session.stream = BufReader::new(stream);
+            session.encrypted = true;
         } else if upper.starts_with("QUIT") {
-            talk.say("221 bye").await?;
+            session.send("221 bye").await?;
             return Ok(());
         } else {
-            talk.answer(manner, &line, &upper).await?;
+            session.handle(behavior, &line, &upper).await?;
         }
     }
     Ok(())
 }
 
-/// Writes one line for as long as somebody reads it.
-async fn go_on(mut stream: Box<dyn Stream>) -> io::Result<()> {
+/// Writes an endless line.
+async fn write_endlessly(mut stream: Box<dyn Stream>) -> io::Result<()> {
     stream.write_all(b"220 ").await?;
     loop {
         stream.write_all(&[b'x'; 16 * 1024]).await?;
     }
 }
 
-impl Talk<'_> {
-    async fn say(&mut self, line: &str) -> io::Result<()> {
+impl Session<'_> {
+    async fn send(&mut self, line: &str) -> io::Result<()> {
         self.stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).await?;
         self.stream.get_mut().flush().await
     }
@@ -190,48 +190,48 @@ impl Talk<'_> {
         Ok(Some(line))
     }
 
-    async fn answer(&mut self, manner: SmtpBehavior, line: &str, upper: &str) -> io::Result<()> {
+    async fn handle(&mut self, behavior: SmtpBehavior, line: &str, upper: &str) -> io::Result<()> {
         if upper.starts_with("EHLO") {
-            let offer = match (manner, self.encrypted) {
+            let extensions = match (behavior, self.encrypted) {
                 (SmtpBehavior::StartTls, false) => "250-localhost\r\n250-8BITMIME\r\n250 STARTTLS",
                 _ => "250-localhost\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
             };
-            return self.say(offer).await;
+            return self.send(extensions).await;
         }
         if let Some(token) = upper.starts_with("AUTH PLAIN ").then(|| line.get(11..)).flatten() {
-            return self.log_in(manner, token).await;
+            return self.log_in(behavior, token).await;
         }
         if upper.starts_with("MAIL FROM:") {
             self.from = address(line);
-            return self.say("250 ok").await;
+            return self.send("250 ok").await;
         }
         if upper.starts_with("RCPT TO:") {
-            let refused = match manner {
+            let is_rejected = match behavior {
                 SmtpBehavior::NoRecipients => true,
                 SmtpBehavior::SomeRecipients => address(line).starts_with("no"),
                 _ => false,
             };
-            if refused {
-                return self.say("550 5.1.1 no such user here").await;
+            if is_rejected {
+                return self.send("550 5.1.1 no such user here").await;
             }
             self.to.push(address(line));
-            return self.say("250 ok").await;
+            return self.send("250 ok").await;
         }
         if upper == "DATA" {
-            self.say("354 go ahead").await?;
+            self.send("354 go ahead").await?;
             return self.data().await;
         }
-        self.say("500 what?").await
+        self.send("500 unknown command").await
     }
 
-    async fn log_in(&mut self, manner: SmtpBehavior, token: &str) -> io::Result<()> {
+    async fn log_in(&mut self, behavior: SmtpBehavior, token: &str) -> io::Result<()> {
         let decoded = STANDARD.decode(token).unwrap_or_default();
         let text = String::from_utf8_lossy(&decoded).into_owned();
         let mut parts = text.split('\0').skip(1).map(str::to_owned);
         self.login = parts.next().zip(parts.next());
-        match manner {
-            SmtpBehavior::NoLogins => self.say("535 5.7.8 the password `wrong` is not right").await,
-            _ => self.say("235 welcome").await,
+        match behavior {
+            SmtpBehavior::NoLogins => self.send("535 5.7.8 the password `wrong` is not right").await,
+            _ => self.send("235 welcome").await,
         }
     }
 
@@ -252,11 +252,11 @@ impl Talk<'_> {
             text,
         };
         self.shared.mails.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
-        self.say("250 queued").await
+        self.send("250 queued").await
     }
 }
 
-/// What stands between `<` and `>`.
+/// Returns the text between `<` and `>`.
 fn address(line: &str) -> String {
     let rest = line.split_once('<').map_or("", |(_, rest)| rest);
     rest.split('>').next().unwrap_or_default().to_owned()

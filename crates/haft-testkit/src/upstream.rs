@@ -1,4 +1,4 @@
-//! Servers that tools talk to in tests: real ones, on loopback.
+//! HTTP servers on loopback for tests of tools.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,12 +17,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A request as a server saw it.
+/// A request that a server received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenRequest {
     /// The method.
     pub method: String,
-    /// The path with its query, as it was sent.
+    /// The path and query, as sent.
     pub target: String,
     /// The headers, by lower-case name.
     pub headers: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct SeenRequest {
 
 /// A server on a free loopback port; it ends when this is dropped.
 pub struct Upstream {
-    /// Where it listens.
+    /// The address of the server.
     pub address: SocketAddr,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
     task: JoinHandle<()>,
@@ -45,12 +45,12 @@ impl Drop for Upstream {
 }
 
 impl Upstream {
-    /// Serves a router and remembers every request.
+    /// Serves a router and records every request.
     pub async fn serve(router: Router) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let seen: Arc<Mutex<Vec<SeenRequest>>> = Arc::default();
-        let router = router.layer(middleware::from_fn_with_state(Arc::clone(&seen), remember));
+        let router = router.layer(middleware::from_fn_with_state(Arc::clone(&seen), record));
         let task = tokio::spawn(async move {
             // The server runs until the task is aborted.
             let _ = axum::serve(listener, router).await;
@@ -58,8 +58,8 @@ impl Upstream {
         Ok(Self { address, seen, task })
     }
 
-    /// Gives every connection to a function, for servers that misbehave.
-    pub async fn raw<F, W>(answer: F) -> std::io::Result<Self>
+    /// Passes every connection to a function, for servers that misbehave.
+    pub async fn raw<F, W>(handler: F) -> std::io::Result<Self>
     where
         F: Fn(TcpStream) -> W + Send + 'static,
         W: Future<Output = ()> + Send + 'static,
@@ -68,20 +68,20 @@ impl Upstream {
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream));
+                tokio::spawn(handler(stream));
             }
         });
         Ok(Self { address, seen: Arc::default(), task })
     }
 
-    /// Answers every connection with the same bytes, after the head of a request, and closes it.
-    pub async fn bytes(answer: impl Into<Vec<u8>>) -> std::io::Result<Self> {
-        let answer: Arc<[u8]> = answer.into().into();
+    /// Responds to every connection with the same bytes after the head of a request, and closes it.
+    pub async fn bytes(response: impl Into<Vec<u8>>) -> std::io::Result<Self> {
+        let response: Arc<[u8]> = response.into().into();
         Self::raw(move |mut stream| {
-            let answer = Arc::clone(&answer);
+            let response = Arc::clone(&response);
             async move {
                 read_head(&mut stream).await;
-                let _ = stream.write_all(&answer).await;
+                let _ = stream.write_all(&response).await;
                 let _ = stream.shutdown().await;
             }
         })
@@ -93,13 +93,13 @@ impl Upstream {
         format!("http://{}{path}", self.address)
     }
 
-    /// Returns the requests so far.
+    /// Returns the recorded requests.
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Reads a request up to the end of its head, or of the connection.
+/// Reads a request up to the end of its head or of the connection.
 pub async fn read_head(stream: &mut TcpStream) {
     let (mut head, mut buffer) = (Vec::<u8>::new(), [0_u8; 1024]);
     while let Ok(count) = stream.read(&mut buffer).await {
@@ -110,11 +110,7 @@ pub async fn read_head(stream: &mut TcpStream) {
     }
 }
 
-async fn remember(
-    State(seen): State<Arc<Mutex<Vec<SeenRequest>>>>,
-    request: Request,
-    next: Next,
-) -> Response {
+async fn record(State(seen): State<Arc<Mutex<Vec<SeenRequest>>>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let bytes = axum::body::to_bytes(body, 16 * 1024 * 1024).await.unwrap_or_default();
     let entry = describe(&parts.method, &parts.uri, &parts.headers, &bytes);
@@ -122,7 +118,7 @@ async fn remember(
     next.run(Request::from_parts(parts, bytes.into())).await
 }
 
-/// Returns a request as data.
+/// Converts a request.
 pub fn describe(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> SeenRequest {
     SeenRequest {
         method: method.to_string(),

@@ -1,7 +1,7 @@
-//! Compiled code on disk, so that a start does not compile again what an earlier one has.
+//! Caches compiled code on disk between starts.
 //!
-//! A file holds a MAC and the code. What does not authenticate, is of another version, or cannot be read counts
-//! as not there; the module is compiled anew and the file replaced.
+//! A file contains a MAC and the code. A file that is unreadable, not authentic or of another version is ignored and
+//! replaced.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,25 +20,25 @@ use crate::compile::Code;
 use crate::scan::Format;
 use crate::settings::CacheSettings;
 
-/// The bytes of the MAC at the beginning of a file.
-const TAG: usize = 32;
-/// The largest file that is read.
-const MAX_SIZE: u64 = 512 * 1024 * 1024;
-/// How much the folder holds; beyond it the files that were written longest ago go.
-const TOTAL: u64 = 1024 * 1024 * 1024;
+/// The size of the MAC at the beginning of a file.
+const MAC_BYTES: usize = 32;
+/// The size limit of a file.
+const MAX_FILE_BYTES: u64 = 512 * 1024 * 1024;
+/// The size limit of the folder; the oldest files are removed above it.
+const MAX_TOTAL_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The folder of compiled code.
+/// A folder of compiled code.
 pub(crate) struct Cache {
     folder: PathBuf,
-    /// Ready to authenticate one file.
+    /// Initialized with the key.
     mac: Hmac<Sha256>,
-    /// What the code depends on besides the module: the version of wasmtime and the settings of the engine.
+    /// Identifies the wasmtime version and the engine settings.
     engine: String,
     written: AtomicU64,
 }
 
 impl Cache {
-    /// Opens the folder, for its owner alone.
+    /// Opens the folder with access for its owner only.
     pub(crate) fn open(settings: &CacheSettings, engine: &Engine) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&settings.folder)?;
         fs::set_permissions(&settings.folder, fs::Permissions::from_mode(0o700))?;
@@ -49,16 +49,16 @@ impl Cache {
         Ok(Self { folder: settings.folder.clone(), mac, engine, written: AtomicU64::new(0) })
     }
 
-    /// Returns the name under which the code of a module is kept.
+    /// Returns the file name for a module.
     pub(crate) fn name(&self, bytes: &[u8]) -> String {
         format!("{}-{}.cwasm", hash::of_bytes(bytes), self.engine)
     }
 
-    /// Finds compiled code.
+    /// Loads compiled code.
     pub(crate) fn load(&self, engine: &Engine, name: &str, format: Format) -> Option<Code> {
         let body = self.read(name).inspect_err(|error| {
             if error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(file = name, %error, "compiled WebAssembly cannot be used; it is compiled anew");
+                tracing::warn!(file = name, %error, "failed to load compiled WebAssembly; compiling it again");
             }
         });
         deserialize(engine, &Authentic(body.ok()?), format)
@@ -66,34 +66,34 @@ impl Cache {
                 tracing::info!(
                     file = name,
                     error = format!("{error:#}"),
-                    "compiled WebAssembly is of another engine"
+                    "compiled WebAssembly belongs to another engine version; compiling it again"
                 );
             })
             .ok()
     }
 
-    /// Keeps compiled code; a failure is only a slower start next time.
+    /// Stores compiled code; a failure only makes the next start slower.
     pub(crate) fn store(&self, name: &str, code: &Code) {
-        let kept = code
+        let stored = code
             .serialize()
             .map_err(io::Error::other)
             .and_then(|body| self.write(name, &body))
             .and_then(|()| self.make_room(name));
-        if let Err(error) = kept {
-            tracing::warn!(file = name, %error, "compiled WebAssembly is not kept");
+        if let Err(error) = stored {
+            tracing::warn!(file = name, %error, "failed to cache compiled WebAssembly");
         }
     }
 
-    /// Reads a file of ours; its name is authenticated too, so that none stands in for another.
+    /// Reads and authenticates a file; its name is authenticated too, so that files cannot be swapped.
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let file = File::open(self.folder.join(name))?;
         let mut body = Vec::new();
-        let mut tag = [0_u8; TAG];
+        let mut tag = [0_u8; MAC_BYTES];
         (&file).read_exact(&mut tag)?;
-        file.take(MAX_SIZE).read_to_end(&mut body)?;
+        file.take(MAX_FILE_BYTES).read_to_end(&mut body)?;
         self.mac(name, &body)
             .verify_slice(&tag)
-            .map_err(|_| io::Error::other("it was not written by this installation"))?;
+            .map_err(|_| io::Error::other("not written by this installation"))?;
         Ok(body)
     }
 
@@ -118,7 +118,7 @@ impl Cache {
         write().inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
-    /// Removes what was written longest ago where the folder has grown too large.
+    /// Removes the oldest files if the folder exceeds its limit.
     fn make_room(&self, newest: &str) -> io::Result<()> {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -128,7 +128,7 @@ impl Cache {
         files.sort();
         let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
         for (_, size, path) in files {
-            if total <= TOTAL {
+            if total <= MAX_TOTAL_BYTES {
                 break;
             }
             if path.file_name() != Path::new(newest).file_name() {
@@ -140,7 +140,7 @@ impl Cache {
     }
 }
 
-/// Bytes that this installation wrote, as their MAC shows.
+/// Bytes whose MAC shows that this installation wrote them.
 struct Authentic(Vec<u8>);
 
 #[expect(
@@ -162,7 +162,7 @@ fn deserialize(engine: &Engine, bytes: &Authentic, format: Format) -> wasmtime::
     }
 }
 
-/// Derives the key of this use from the secret, which has others.
+/// Derives a key for this use from the secret.
 fn keyed(secret: &[u8]) -> io::Result<Hmac<Sha256>> {
     let mut derive = Hmac::<Sha256>::new_from_slice(secret).map_err(io::Error::other)?;
     derive.update(b"haft: compiled WebAssembly");

@@ -1,4 +1,4 @@
-//! What a guest writes: stdout whole and bounded, stderr as its last part, each line shown to those who watch.
+//! Captures the output of a guest: all of stdout up to a limit, and the end of stderr, whose lines are also events.
 
 use std::io;
 use std::pin::Pin;
@@ -14,14 +14,14 @@ use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError};
 
-/// How much one write may bring; wasmtime allocates as much on behalf of the guest.
-const WRITE: usize = 64 * 1024;
-/// How much of stderr is kept; up to twice as much is there at times.
-const STDERR: usize = 16 * 1024;
-/// The longest line that is shown while the call runs.
-const LINE: usize = 4 * 1024;
+/// The size limit of one write, which wasmtime allocates for the guest.
+const MAX_WRITE_BYTES: usize = 64 * 1024;
+/// How many bytes of stderr are kept; up to twice as many are buffered.
+const STDERR_BYTES: usize = 16 * 1024;
+/// The size limit of a line in an event.
+const MAX_LINE_BYTES: usize = 4 * 1024;
 
-/// What is kept where more is written than fits.
+/// Which part is kept above the limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     /// The beginning; the guest is stopped.
@@ -30,7 +30,7 @@ enum Keep {
     Last,
 }
 
-/// One output of a guest.
+/// An output stream of a guest.
 #[derive(Clone)]
 pub(crate) struct Capture {
     shared: Arc<Mutex<Buffer>>,
@@ -43,24 +43,24 @@ struct Buffer {
     overflowed: bool,
     line: Vec<u8>,
     events: Option<Arc<dyn EventSink>>,
-    /// What no line may show.
+    /// Removed from lines.
     secrets: Vec<Secret>,
 }
 
-/// A guest wrote more than it may.
+/// The output limit was exceeded.
 #[derive(Debug, thiserror::Error)]
-#[error("the output is larger than allowed")]
+#[error("output limit exceeded")]
 struct Overflow;
 
 impl Capture {
-    /// Captures a value: all of it, up to the limit.
+    /// Captures a value, up to the limit.
     pub(crate) fn value(limit: usize) -> Self {
         Self::with(limit, Keep::First, None, Vec::new())
     }
 
-    /// Captures messages: the last of them, each line shown at once, without these secrets.
+    /// Captures messages: keeps the last ones and emits each line, without these secrets.
     pub(crate) fn messages(events: Option<Arc<dyn EventSink>>, secrets: Vec<Secret>) -> Self {
-        Self::with(STDERR, Keep::Last, events, secrets)
+        Self::with(STDERR_BYTES, Keep::Last, events, secrets)
     }
 
     fn with(limit: usize, keep: Keep, events: Option<Arc<dyn EventSink>>, secrets: Vec<Secret>) -> Self {
@@ -69,15 +69,15 @@ impl Capture {
         Self { shared: Arc::new(Mutex::new(buffer)) }
     }
 
-    /// Tells whether more was written than is kept.
+    /// Returns whether the limit was exceeded.
     pub(crate) fn overflowed(&self) -> bool {
         self.lock(|buffer| buffer.overflowed)
     }
 
-    /// Takes what was written.
+    /// Returns what was written.
     pub(crate) fn take(&self) -> Vec<u8> {
         self.lock(|buffer| {
-            buffer.show_rest();
+            buffer.emit_line();
             std::mem::take(&mut buffer.bytes)
         })
     }
@@ -89,7 +89,7 @@ impl Capture {
 
 impl Buffer {
     fn write(&mut self, new: &[u8]) -> Result<(), Overflow> {
-        self.show(new);
+        self.emit_lines(new);
         self.bytes.extend_from_slice(new);
         match self.keep {
             Keep::First if self.bytes.len() > self.limit => {
@@ -97,7 +97,7 @@ impl Buffer {
                 self.bytes.truncate(self.limit);
                 Err(Overflow)
             }
-            // Twice the limit before anything moves, so that small writes stay cheap.
+            // Cut at twice the limit, so that small writes stay cheap.
             Keep::Last if self.bytes.len() > 2 * self.limit => {
                 self.overflowed = true;
                 let surplus = self.bytes.len() - self.limit;
@@ -108,26 +108,26 @@ impl Buffer {
         }
     }
 
-    fn show(&mut self, new: &[u8]) {
+    fn emit_lines(&mut self, new: &[u8]) {
         if self.events.is_none() {
             return;
         }
         for byte in new {
             if *byte == b'\n' {
-                self.show_rest();
-            } else if self.line.len() < LINE {
+                self.emit_line();
+            } else if self.line.len() < MAX_LINE_BYTES {
                 self.line.push(*byte);
             }
         }
     }
 
-    fn show_rest(&mut self) {
+    fn emit_line(&mut self) {
         if let Some(events) = &self.events
             && !self.line.is_empty()
         {
-            // A line that is full may have been cut within a secret.
-            let left_out = u64::from(self.line.len() >= LINE);
-            let line = StreamOutput { bytes: &self.line, left_out }.told(&self.secrets);
+            // A full line may have been cut within a secret.
+            let left_out = u64::from(self.line.len() >= MAX_LINE_BYTES);
+            let line = StreamOutput { bytes: &self.line, left_out }.redacted(&self.secrets);
             events.emit(CallEvent::Output(line));
             self.line.clear();
         }
@@ -165,7 +165,7 @@ impl OutputStream for Capture {
     }
 
     fn check_write(&mut self) -> Result<usize, StreamError> {
-        Ok(WRITE)
+        Ok(MAX_WRITE_BYTES)
     }
 }
 

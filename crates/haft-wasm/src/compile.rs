@@ -1,4 +1,4 @@
-//! From bytes to code: scanned, found in the cache or compiled, one at a time.
+//! Compiles modules, one at a time, with a cache.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,12 +24,12 @@ impl Code {
     }
 }
 
-/// Why there is no code.
+/// Why a module could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
     #[error(transparent)]
     Scan(#[from] ScanError),
-    #[error("cannot be compiled: {0}")]
+    #[error("invalid module: {0}")]
     Compiler(String),
 }
 
@@ -37,30 +37,30 @@ pub(crate) enum CompileError {
 pub(crate) struct Compiler {
     pub(crate) engine: Engine,
     pub(crate) cache: Option<Cache>,
-    turn: Mutex<()>,
+    compile_lock: Mutex<()>,
 }
 
 impl Compiler {
     pub(crate) fn new(engine: Engine, cache: Option<Cache>) -> Self {
-        Self { engine, cache, turn: Mutex::new(()) }
+        Self { engine, cache, compile_lock: Mutex::new(()) }
     }
 
-    /// Returns the code of a module. Slow where nobody has compiled it yet: not for threads that serve others.
+    /// Returns the code of a module. Blocks while it is compiled, so do not call this on an async worker.
     pub(crate) fn code(&self, bytes: &[u8]) -> Result<Code, CompileError> {
         let format = scan::scan(bytes)?;
-        let kept = self.cache.as_ref().map(|cache| (cache, cache.name(bytes)));
-        let find = || kept.as_ref().and_then(|(cache, name)| cache.load(&self.engine, name, format));
+        let cached = self.cache.as_ref().map(|cache| (cache, cache.name(bytes)));
+        let find = || cached.as_ref().and_then(|(cache, name)| cache.load(&self.engine, name, format));
         if let Some(code) = find() {
             return Ok(code);
         }
-        // One at a time: the compiler needs much memory, and the other cores have calls to serve.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waited for the same module finds it now.
+        // One at a time: the compiler needs much memory, and calls need the other cores.
+        let _guard = self.compile_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have compiled the same module in the meantime.
         if let Some(code) = find() {
             return Ok(code);
         }
         let code = self.compile(bytes, format).map_err(|error| CompileError::Compiler(reason(&error)))?;
-        if let Some((cache, name)) = &kept {
+        if let Some((cache, name)) = &cached {
             cache.store(name, &code);
         }
         Ok(code)
@@ -74,7 +74,7 @@ impl Compiler {
     }
 }
 
-/// Spells an error of wasmtime in one line, its causes included.
+/// Writes an error of wasmtime in one line, with its causes.
 pub(crate) fn reason(error: &wasmtime::Error) -> String {
     let text = format!("{error:#}");
     haft_core::problem::excerpt(text.lines().next().unwrap_or_default(), 400)

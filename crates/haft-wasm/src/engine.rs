@@ -1,4 +1,4 @@
-//! The one engine: how guests are compiled, where their memory comes from, and what they may link to.
+//! The wasmtime engine: compiler settings, memory pool and linkers.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::settings::WasmSettings;
 use crate::state::State;
 use crate::ticker::Ticker;
 
-/// The stack of a guest. What host functions need of the thread's stack comes on top.
+/// The stack of a guest, without the stack of host functions.
 const GUEST_STACK: usize = 512 * 1024;
 const HOST_STACK: usize = 512 * 1024;
 
-/// The most core instances, memories and tables of one call.
+/// Limits of core instances, memories and tables of one call.
 pub(crate) const INSTANCES: u32 = 32;
 pub(crate) const MEMORIES: u32 = 4;
 pub(crate) const TABLES: u32 = 16;
-/// The most elements of one table.
+/// The size limit of a table.
 pub(crate) const TABLE_ELEMENTS: usize = 100_000;
 
-/// Why the executor cannot be made.
+/// Why the engine could not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
-    /// This machine cannot run WebAssembly.
-    #[error("start the WebAssembly engine: {0:#}")]
+    /// wasmtime failed to start.
+    #[error("failed to start the WebAssembly engine: {0:#}")]
     Engine(wasmtime::Error),
-    /// The thread that keeps the time cannot be started.
-    #[error("start the clock of the WebAssembly engine: {0}")]
+    /// The timer thread failed to start.
+    #[error("failed to start the timer of the WebAssembly engine: {0}")]
     Ticker(std::io::Error),
 }
 
-/// The engine and what belongs to it.
+/// The engine, its linkers and its timer.
 pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) components: ComponentLinker<State>,
@@ -51,15 +51,15 @@ impl Host {
     }
 }
 
-/// Makes the engine with its memory reserved in advance, which makes an instance a matter of microseconds. Where
-/// the address space does not allow that, memory is reserved per call.
+/// Creates the engine with a memory pool, so that an instance starts within microseconds. If the address space is too
+/// small for the pool, memory is allocated per call.
 fn engine(settings: &WasmSettings) -> wasmtime::Result<Engine> {
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings)));
     Engine::new(&config).or_else(|error| {
         tracing::warn!(
             error = format!("{error:#}"),
-            "memory for WebAssembly cannot be reserved in advance; calls are slower"
+            "failed to reserve memory for WebAssembly; calls are slower"
         );
         config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
         Engine::new(&config)
@@ -84,7 +84,7 @@ fn pool(settings: &WasmSettings) -> PoolingAllocationConfig {
         .max_core_instances_per_component(INSTANCES)
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
-        // Most guests have one memory and few tables; those that have more wait for their turn like others.
+        // Most guests have one memory and few tables; those with more may have to wait.
         .total_core_instances(calls.saturating_mul(8))
         .total_memories(calls.saturating_mul(2))
         .total_tables(calls.saturating_mul(8))
@@ -92,7 +92,7 @@ fn pool(settings: &WasmSettings) -> PoolingAllocationConfig {
         .max_tables_per_module(TABLES)
         .table_elements(TABLE_ELEMENTS)
         .max_memory_size(settings.limits.guest_memory())
-        // What a small guest touches is cleared by hand: cheaper than to give pages back and fault them in again.
+        // Clearing a few pages is cheaper than returning and faulting them in again.
         .linear_memory_keep_resident(64 * 1024)
         .table_keep_resident(4 * 1024)
         .max_unused_warm_slots(16);

@@ -1,4 +1,4 @@
-//! A program that is ready to be called: linked, and with the way in that its definition means.
+//! A linked program and its entry point.
 
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
@@ -13,36 +13,38 @@ use crate::exports::{self, Choice, Export};
 use crate::shape::{Field, Shape, quoted, same_name};
 use crate::state::State;
 
-/// The way in.
+/// A linked program with its entry point.
 pub(crate) enum Program {
     /// A function of a component.
     Function { linked: ComponentPre<State>, index: ComponentExportIndex, signature: Signature },
-    /// A component that is run as a whole: arguments on stdin, value on stdout.
+    /// A WASI command as a component: arguments on stdin, value on stdout.
     Command { linked: ComponentPre<State>, index: ComponentExportIndex },
-    /// A core module that is run as a whole.
+    /// A WASI command as a core module.
     Module { linked: ModulePre<State> },
 }
 
-/// How a function of a component is called.
+/// The calling convention of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Signature {
     /// `run(string) -> string`: the arguments as JSON text, the value as JSON or text.
     Text,
-    /// Its own types.
+    /// The types of the function.
     Typed { name: String, params: Vec<Field>, result: Option<Shape> },
 }
 
 impl Program {
-    /// Links code and finds the way in.
+    /// Links code and selects the entry point.
     pub(crate) fn new(
         host: &Host,
         code: Code,
         spec: &ToolSpec,
-        asked: Option<&str>,
+        requested: Option<&str>,
     ) -> Result<Self, Vec<Problem>> {
         match code {
-            Code::Component(component) => Self::of_component(host, &component, spec, asked),
-            Code::Module(module) => Self::of_module(host, &module, asked).map_err(|problem| vec![problem]),
+            Code::Component(component) => Self::of_component(host, &component, spec, requested),
+            Code::Module(module) => {
+                Self::of_module(host, &module, requested).map_err(|problem| vec![problem])
+            }
         }
     }
 
@@ -50,12 +52,13 @@ impl Program {
         host: &Host,
         component: &Component,
         spec: &ToolSpec,
-        asked: Option<&str>,
+        requested: Option<&str>,
     ) -> Result<Self, Vec<Problem>> {
-        let choice = exports::choose(&host.engine, component, asked).map_err(|error| {
+        let choice = exports::choose(&host.engine, component, requested).map_err(|error| {
             vec![Problem::new("implementation.function", "unknown_function", error.to_string())]
         })?;
-        let linked = host.components.instantiate_pre(component).map_err(|error| vec![unlinked(&error)])?;
+        let linked =
+            host.components.instantiate_pre(component).map_err(|error| vec![link_problem(&error)])?;
         let (export, by_convention) = match choice {
             Choice::Command(export) => return Ok(Self::Command { linked, index: export.index }),
             Choice::Run(export) => (export, true),
@@ -69,12 +72,12 @@ impl Program {
         Ok(Self::Function { linked, index: export.index, signature })
     }
 
-    fn of_module(host: &Host, module: &Module, asked: Option<&str>) -> Result<Self, Problem> {
-        if let Some(asked) = asked.filter(|asked| *asked != "_start") {
+    fn of_module(host: &Host, module: &Module, requested: Option<&str>) -> Result<Self, Problem> {
+        if let Some(requested) = requested.filter(|requested| *requested != "_start") {
             let message = format!(
-                "`{}` cannot be called: a core module runs as a WASI command (`_start`); build a component for \
-                 functions with types, or leave `function` out",
-                haft_core::problem::excerpt(asked, 80)
+                "cannot call `{}`: a core module runs as a WASI command (`_start`); build a component for typed \
+                 functions, or remove `function`",
+                haft_core::problem::excerpt(requested, 80)
             );
             return Err(Problem::new("implementation.function", "unknown_function", message));
         }
@@ -83,19 +86,19 @@ impl Program {
             _ => {
                 let names: Vec<_> = module.exports().take(20).map(|export| export.name()).collect();
                 let message = format!(
-                    "the core module exports no function `_start` without arguments, so it is no WASI command; it exports {}",
+                    "not a WASI command: the core module exports no function `_start` without arguments; it exports {}",
                     if names.is_empty() { "nothing".to_owned() } else { quoted(names) }
                 );
                 return Err(Problem::new("implementation.function", "unknown_function", message));
             }
         }
-        let linked = host.modules.instantiate_pre(module).map_err(|error| unlinked(&error))?;
+        let linked = host.modules.instantiate_pre(module).map_err(|error| link_problem(&error))?;
         Ok(Self::Module { linked })
     }
 }
 
-fn unlinked(error: &wasmtime::Error) -> Problem {
-    let message = format!("it needs what is not offered to tools: {}", reason(error));
+fn link_problem(error: &wasmtime::Error) -> Problem {
+    let message = format!("unsupported import: {}", reason(error));
     Problem::new("implementation", "unknown_import", message)
 }
 
@@ -142,7 +145,7 @@ fn is_text(params: &[Field], result: Option<&Shape>) -> bool {
 }
 
 impl Signature {
-    /// Compares with the input schema, where that says which arguments there are.
+    /// Compares with the input schema, if it declares arguments.
     fn check(&self, spec: &ToolSpec) -> Vec<Problem> {
         let (Self::Typed { name, params, .. }, Some(declared)) =
             (self, spec.input_schema.get("properties").and_then(Value::as_object))
@@ -156,15 +159,14 @@ impl Signature {
         };
         let unknown = declared.keys().filter(|key| !params.iter().any(|param| same_name(&param.name, key)));
         let unknown = unknown.map(|key| {
-            let message = format!("the function `{name}` has no such argument; {taken}");
+            let message = format!("function `{name}` has no such argument; {taken}");
             Problem::new(format!("input_schema.properties.{key}"), "unknown_argument", message)
         });
         let missing = params.iter().filter(|param| {
             !param.shape.optional() && !declared.keys().any(|key| same_name(&param.name, key))
         });
         let missing = missing.map(|param| {
-            let message =
-                format!("the function `{name}` needs `{}: {}`; declare it", param.name, param.shape);
+            let message = format!("function `{name}` requires `{}: {}`; declare it", param.name, param.shape);
             Problem::new("input_schema.properties", "missing_argument", message)
         });
         unknown.chain(missing).collect()

@@ -1,4 +1,4 @@
-//! The executor: from a definition to a program, and from a call to its outcome.
+//! The executor of `wasm` tools.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,18 @@ use crate::cache::Cache;
 use crate::compile::Compiler;
 use crate::engine::{EngineError, Host};
 use crate::entry::Program;
-use crate::grants::{Given, Granted};
+use crate::grants::{CallGrants, Grants};
 use crate::guest::{self, CallLimits, Guest};
 use crate::memory::Budget;
 use crate::settings::WasmSettings;
 use crate::source::{self, BundleFile, SourceError, Stamp};
-use crate::state::World;
-use crate::threads::{Begin, Threads};
+use crate::state::Determinism;
+use crate::threads::{StartThread, Threads};
 
-/// How often a file is looked at for a change.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often a file is checked for changes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Runs `wasm` tools. The engine starts with the first tool that needs it: it reserves address space, and most
-/// commands of a command line never call one.
+/// Runs `wasm` tools. The engine starts with the first tool, because it reserves address space.
 #[derive(Clone)]
 pub struct WasmExecutor {
     settings: Arc<WasmSettings>,
@@ -42,12 +41,12 @@ struct Shared {
     host: Host,
     compiler: Compiler,
     threads: Threads,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     budget: Arc<Budget>,
 }
 
 impl WasmExecutor {
-    /// Makes the executor.
+    /// Creates the executor.
     pub fn new(settings: WasmSettings) -> Self {
         Self { settings: Arc::new(settings), shared: Arc::default() }
     }
@@ -68,15 +67,15 @@ impl Shared {
         let host = Host::new(settings)?;
         let cache = settings.cache.as_ref().and_then(|cache| {
             Cache::open(cache, &host.engine)
-                .inspect_err(|error| tracing::warn!(%error, "compiled WebAssembly is not kept"))
+                .inspect_err(|error| tracing::warn!(%error, "failed to cache compiled WebAssembly"))
                 .ok()
         });
         let compiler = Compiler::new(host.engine.clone(), cache);
         let running = usize::try_from(settings.limits.at_once.max(1)).unwrap_or(1);
-        let places = Arc::new(Semaphore::new(running.min(Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::new(running.min(Semaphore::MAX_PERMITS)));
         let budget = Arc::new(Budget::new(settings.limits.total_memory_bytes));
         let (settings, threads) = (Arc::clone(settings), Threads::default());
-        Ok(Self { settings, host, compiler, threads, places, budget })
+        Ok(Self { settings, host, compiler, threads, permits, budget })
     }
 }
 
@@ -89,28 +88,28 @@ impl Executor for WasmExecutor {
         let loader = Loader::new(self.shared()?, spec, folder)?;
         let (program, stamp) = loader.load()?;
         if spec.network && matches!(program, Program::Module { .. }) {
-            let message = "a core module has no sockets; build a component (`wasm32-wasip2`), or remove it";
+            let message = "core modules have no sockets; build a component (`wasm32-wasip2`), or remove it";
             return Err(vec![Problem::new("network", "unsupported", message)]);
         }
         Ok(Arc::new(PreparedWasm {
             limits: CallLimits::new(&spec.execution.limits, self.settings.limits.guest_memory()),
-            granted: Arc::new(Granted::new(implementation(spec)?, spec, &self.settings)?),
-            world: if spec.execution.is_pure { World::Still } else { World::Real },
+            grants: Arc::new(Grants::new(implementation(spec)?, spec, &self.settings)?),
+            determinism: if spec.execution.is_pure { Determinism::Fixed } else { Determinism::Real },
             loader: Arc::new(loader),
             loaded: Mutex::new(Loaded { program: Ok(Arc::new(program)), stamp }),
             since: Instant::now(),
-            looked: AtomicU64::new(0),
+            last_check: AtomicU64::new(0),
         }))
     }
 }
 
-/// Where the bytes are.
+/// The source of the binary.
 enum Source {
     Inline,
     File(BundleFile),
 }
 
-/// Makes the program of a definition, as often as its file changes.
+/// Loads the program of a definition, again after each change of its file.
 struct Loader {
     shared: Arc<Shared>,
     spec: Arc<ToolSpec>,
@@ -124,15 +123,15 @@ impl Loader {
             None => Source::Inline,
             Some(file) => {
                 let home: Option<&Path> = shared.settings.home.as_deref();
-                let place = home.zip(folder).ok_or(SourceError::NoFolder);
-                let file = place.and_then(|(home, folder)| BundleFile::new(home.join(folder), file));
-                Source::File(file.map_err(|error| vec![unread(&error)])?)
+                let location = home.zip(folder).ok_or(SourceError::NoFolder);
+                let file = location.and_then(|(home, folder)| BundleFile::new(home.join(folder), file));
+                Source::File(file.map_err(|error| vec![file_problem(&error)])?)
             }
         };
         Ok(Self { shared: Arc::clone(shared), spec: Arc::clone(spec), source })
     }
 
-    /// Reads, compiles and links. Slow: not for threads that serve others.
+    /// Reads, compiles and links. Blocks, so do not call this on an async worker.
     fn load(&self) -> Result<(Program, Option<Stamp>), Vec<Problem>> {
         let wasm = implementation(&self.spec)?;
         let limit = self.shared.settings.max_module_bytes;
@@ -145,7 +144,7 @@ impl Loader {
                 (bytes, None, "implementation.base64")
             }
             Source::File(file) => {
-                let (bytes, stamp) = file.read(limit).map_err(|error| vec![unread(&error)])?;
+                let (bytes, stamp) = file.read(limit).map_err(|error| vec![file_problem(&error)])?;
                 (bytes, Some(stamp), "implementation.file")
             }
         };
@@ -169,23 +168,23 @@ fn implementation(spec: &ToolSpec) -> Result<&Wasm, Vec<Problem>> {
     }
 }
 
-fn unread(error: &SourceError) -> Problem {
+fn file_problem(error: &SourceError) -> Problem {
     Problem::new("implementation.file", "unreadable_file", error.to_string())
 }
 
-/// A tool, ready to run.
+/// A prepared tool.
 struct PreparedWasm {
     loader: Arc<Loader>,
     limits: CallLimits,
-    world: World,
-    granted: Arc<Granted>,
+    determinism: Determinism,
+    grants: Arc<Grants>,
     loaded: Mutex<Loaded>,
     since: Instant,
-    /// When the file was last looked at, in milliseconds after `since`.
-    looked: AtomicU64,
+    /// When the file was last checked, in milliseconds after `since`.
+    last_check: AtomicU64,
 }
 
-/// The program of one state of the file, or why that state has none.
+/// The program of one version of the file, or why it could not be loaded.
 struct Loaded {
     program: Result<Arc<Program>, String>,
     stamp: Option<Stamp>,
@@ -197,65 +196,65 @@ impl Prepared for PreparedWasm {
             let program = self.program().await?;
             let input = guest::input(&program, args, self.limits.input)?;
             let shared = &self.loader.shared;
-            let env = self.granted.environment(call, args).await?;
+            let env = self.grants.environment(call, args).await?;
             let secrets = if env.is_empty() { Vec::new() } else { call.exposed() };
-            let place = place(&shared.places, call.deadline).await?;
+            let permit = acquire(&shared.permits, call.deadline).await?;
             let guest = Guest {
                 engine: shared.host.engine.clone(),
                 program,
                 input,
                 limits: self.limits,
-                world: self.world,
-                given: Given { granted: Arc::clone(&self.granted), env },
+                determinism: self.determinism,
+                grants: CallGrants { tool: Arc::clone(&self.grants), env },
                 secrets,
                 budget: Arc::clone(&shared.budget),
                 events: call.events.clone(),
                 running: shared.host.ticker.running(),
-                place,
+                permit,
             };
-            let begin = if self.granted.reaches_out() { Begin::Apart } else { Begin::Here };
-            let ended = shared.threads.run(guest.run(), begin, call.deadline).await?;
-            if let Some(process) = ended.process {
+            let start_thread = if self.grants.has_io() { StartThread::Guest } else { StartThread::Current };
+            let result = shared.threads.run(guest.run(), start_thread, call.deadline).await?;
+            if let Some(process) = result.process {
                 call.report_process(process);
             }
-            ended.outcome
+            result.outcome
         })
     }
 }
 
-async fn place(places: &Arc<Semaphore>, deadline: Instant) -> Result<OwnedSemaphorePermit, CallError> {
-    if let Ok(place) = Arc::clone(places).try_acquire_owned() {
-        return Ok(place);
+async fn acquire(permits: &Arc<Semaphore>, deadline: Instant) -> Result<OwnedSemaphorePermit, CallError> {
+    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+        return Ok(permit);
     }
-    let waiting = Arc::clone(places).acquire_owned();
+    let waiting = Arc::clone(permits).acquire_owned();
     match tokio::time::timeout_at(deadline.into(), waiting).await {
-        Ok(Ok(place)) => Ok(place),
-        Ok(Err(_)) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
+        Ok(Ok(permit)) => Ok(permit),
+        Ok(Err(_)) => Err(CallError::new(ErrorCode::Cancelled, "the server is stopping")),
         Err(_) => {
-            let message = "no place for a WebAssembly guest came free within the time of the call";
+            let message = "no WebAssembly instance became available before the timeout";
             Err(CallError::new(ErrorCode::Overloaded, message))
         }
     }
 }
 
 impl PreparedWasm {
-    /// Returns the program, of the file's newest state where it has one.
+    /// Returns the program, reloaded if its file has changed.
     async fn program(&self) -> Result<Arc<Program>, CallError> {
         if let Source::File(file) = &self.loader.source
-            && self.is_time_to_look()
+            && self.is_check_due()
         {
             self.refresh(file).await?;
         }
         self.lock(|loaded| loaded.program.clone()).map_err(|why| not_ready(&why))
     }
 
-    /// Tells one caller in a while that it has to look.
-    fn is_time_to_look(&self) -> bool {
+    /// Returns `true` to one caller per check interval.
+    fn is_check_due(&self) -> bool {
         let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let every = u64::try_from(LOOK_EVERY.as_millis()).unwrap_or(u64::MAX);
-        let last = self.looked.load(Ordering::Relaxed);
+        let every = u64::try_from(CHECK_INTERVAL.as_millis()).unwrap_or(u64::MAX);
+        let last = self.last_check.load(Ordering::Relaxed);
         now.saturating_sub(last) >= every
-            && self.looked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self.last_check.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     async fn refresh(&self, file: &BundleFile) -> Result<(), CallError> {
@@ -265,7 +264,7 @@ impl PreparedWasm {
         }
         let loader = Arc::clone(&self.loader);
         let loading = tokio::task::spawn_blocking(move || loader.load());
-        let result = loading.await.map_err(|_| CallError::internal("the module could not be loaded"))?;
+        let result = loading.await.map_err(|_| CallError::internal("failed to load the module"))?;
         self.lock(|loaded| {
             *loaded = match result {
                 Ok((program, stamp)) => Loaded { program: Ok(Arc::new(program)), stamp },

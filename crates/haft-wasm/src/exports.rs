@@ -1,4 +1,4 @@
-//! Which function of a component a definition means.
+//! Selects the exported function of a component.
 
 use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
@@ -6,12 +6,12 @@ use wasmtime::component::{Component, ComponentExportIndex};
 
 use crate::shape::quoted;
 
-/// The function that a tool is by convention.
+/// The default function.
 const RUN: &str = "run";
-/// The interface of a program that is run as a whole.
+/// The interface of WASI commands.
 const COMMAND: &str = "wasi:cli/run";
-/// The most functions that an error lists.
-const LISTED: usize = 20;
+/// How many functions an error message lists.
+const MAX_LISTED: usize = 20;
 
 /// An exported function.
 pub(crate) struct Export {
@@ -22,31 +22,31 @@ pub(crate) struct Export {
     pub(crate) index: ComponentExportIndex,
 }
 
-/// What a definition chose.
+/// The selected entry point.
 pub(crate) enum Choice {
-    /// A function by its name, or the only one there is.
+    /// A function by its name, or the only one.
     Function(Export),
-    /// The function `run`, because no name is given.
+    /// The default function `run`.
     Run(Export),
-    /// The whole program.
+    /// A WASI command.
     Command(Export),
 }
 
-/// Why no function is chosen.
+/// Why no function was selected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChoiceError {
-    #[error("the component exports no function `{asked}`; it exports {exported}")]
-    Unknown { asked: String, exported: String },
-    #[error("more than one exported function is named `{asked}`; give one of {exported}")]
-    Ambiguous { asked: String, exported: String },
-    #[error("the component exports no function `run`; name one of {exported}")]
+    #[error("function `{requested}` not found; the component exports {exported}")]
+    Unknown { requested: String, exported: String },
+    #[error("ambiguous function `{requested}`; use one of {exported}")]
+    Ambiguous { requested: String, exported: String },
+    #[error("the component has no function `run`; set `function` to one of {exported}")]
     NoRun { exported: String },
     #[error("the component exports no function")]
     Empty,
 }
 
 impl Export {
-    /// Returns the name that means this function and no other.
+    /// Returns the qualified name.
     pub(crate) fn path(&self) -> String {
         match &self.interface {
             Some(interface) => format!("{interface}#{}", self.name),
@@ -58,9 +58,9 @@ impl Export {
         self.name == RUN && self.interface.as_deref().map(unversioned) == Some(COMMAND)
     }
 
-    fn is_called(&self, asked: &str) -> bool {
-        match (asked.split_once('#'), &self.interface) {
-            (None, _) => self.name == asked,
+    fn is_called(&self, requested: &str) -> bool {
+        match (requested.split_once('#'), &self.interface) {
+            (None, _) => self.name == requested,
             (Some((interface, name)), Some(own)) => {
                 self.name == name && (own == interface || unversioned(own) == interface)
             }
@@ -73,19 +73,19 @@ fn unversioned(interface: &str) -> &str {
     interface.split_once('@').map_or(interface, |(name, _)| name)
 }
 
-/// Chooses: the named function; else `run`, a program, or the only function.
+/// Selects the named function, or `run`, a WASI command, or the only function.
 pub(crate) fn choose(
     engine: &Engine,
     component: &Component,
-    asked: Option<&str>,
+    requested: Option<&str>,
 ) -> Result<Choice, ChoiceError> {
     let mut all = list(engine, component);
     if all.is_empty() {
         return Err(ChoiceError::Empty);
     }
-    let exported = listed(&all);
-    if let Some(asked) = asked {
-        return named(all, asked, exported).map(Choice::Function);
+    let exported = list_text(&all);
+    if let Some(requested) = requested {
+        return named(all, requested, exported).map(Choice::Function);
     }
     let run = |export: &Export| export.name == RUN && !export.is_command();
     let of_component = all.iter().position(|export| run(export) && export.interface.is_none());
@@ -108,26 +108,26 @@ pub(crate) fn choose(
     }
 }
 
-fn named(mut all: Vec<Export>, asked: &str, exported: String) -> Result<Export, ChoiceError> {
-    let asked_text = haft_core::problem::excerpt(asked, 80);
-    let exact = all.iter().position(|export| export.path() == asked);
+fn named(mut all: Vec<Export>, requested: &str, exported: String) -> Result<Export, ChoiceError> {
+    let requested_text = haft_core::problem::excerpt(requested, 80);
+    let exact = all.iter().position(|export| export.path() == requested);
     if let Some(found) = exact {
         return Ok(all.swap_remove(found));
     }
-    all.retain(|export| export.is_called(asked));
+    all.retain(|export| export.is_called(requested));
     match (all.len(), all.pop()) {
         (1, Some(found)) => Ok(found),
-        (0, _) | (_, None) => Err(ChoiceError::Unknown { asked: asked_text, exported }),
+        (0, _) | (_, None) => Err(ChoiceError::Unknown { requested: requested_text, exported }),
         (_, Some(last)) => {
             all.push(last);
-            Err(ChoiceError::Ambiguous { asked: asked_text, exported: listed(&all) })
+            Err(ChoiceError::Ambiguous { requested: requested_text, exported: list_text(&all) })
         }
     }
 }
 
-fn listed(all: &[Export]) -> String {
-    let paths: Vec<_> = all.iter().take(LISTED).map(Export::path).collect();
-    let more = all.len().saturating_sub(LISTED);
+fn list_text(all: &[Export]) -> String {
+    let paths: Vec<_> = all.iter().take(MAX_LISTED).map(Export::path).collect();
+    let more = all.len().saturating_sub(MAX_LISTED);
     let text = quoted(paths.iter().map(String::as_str));
     if more > 0 { format!("{text} and {more} more") } else { text }
 }

@@ -18,28 +18,28 @@ use wasmtime_wasi::I32Exit;
 
 use crate::capture::Capture;
 use crate::entry::{Program, Signature};
-use crate::failure::{self, Remains};
-use crate::grants::Given;
+use crate::failure::{self, StopContext};
+use crate::grants::CallGrants;
 use crate::memory::Budget;
 use crate::shape::Shape;
-use crate::state::{Grants, State, World};
+use crate::state::{Determinism, GuestIo, State};
 use crate::ticker::Running;
 use crate::{lift, lower};
 
-/// What a guest may spend on handing data to the host: a value takes more room than its JSON.
+/// The memory that a guest can use to pass data to the host: a value needs more than its JSON.
 const FUEL_PER_BYTE: u64 = 8;
-const LEAST_FUEL: usize = 1024 * 1024;
+const MIN_FUEL: usize = 1024 * 1024;
 const MAX_FUEL: usize = 512 * 1024 * 1024;
-/// The most component handles of a guest.
-const HANDLES: usize = 10_000;
+/// How many component handles a guest can have.
+const MAX_HANDLES: usize = 10_000;
 
-/// What the guest is given of the arguments.
+/// The arguments, as the program takes them.
 pub(crate) enum Input {
     Values(Vec<Val>),
     Stdin(Bytes),
 }
 
-/// What bounds a call.
+/// The limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallLimits {
     pub(crate) input: u64,
@@ -54,17 +54,17 @@ impl CallLimits {
 
     fn fuel(&self) -> usize {
         let fuel = usize::try_from(self.output.saturating_mul(FUEL_PER_BYTE)).unwrap_or(MAX_FUEL);
-        fuel.clamp(LEAST_FUEL, MAX_FUEL)
+        fuel.clamp(MIN_FUEL, MAX_FUEL)
     }
 }
 
-/// Converts the arguments to what the program takes.
+/// Converts the arguments for the program.
 pub(crate) fn input(program: &Program, args: &Map<String, Value>, limit: u64) -> Result<Input, CallError> {
     match program {
         Program::Function { signature: Signature::Typed { params, .. }, .. } => {
             measure(args, limit).map_err(|_| failure::too_much_input(limit))?;
             lower::arguments(params, args).map(Input::Values).map_err(|mismatch| {
-                let message = format!("an argument does not fit the function: {mismatch}");
+                let message = format!("invalid argument: {mismatch}");
                 CallError::new(ErrorCode::InvalidArguments, message)
             })
         }
@@ -83,7 +83,7 @@ fn text(args: &Map<String, Value>, limit: u64) -> Result<String, CallError> {
     Ok(text)
 }
 
-/// Looks whether the JSON of a value stays within a limit, without keeping it.
+/// Checks the size of the JSON of a value, without storing it.
 fn measure<T: serde::Serialize>(value: &T, limit: u64) -> Result<(), serde_json::Error> {
     struct Count(u64);
     impl Write for Count {
@@ -99,56 +99,67 @@ fn measure<T: serde::Serialize>(value: &T, limit: u64) -> Result<(), serde_json:
     serde_json::to_writer(Count(limit), value)
 }
 
-/// A call with everything it needs; dropping what [`Guest::run`] returns stops it.
+/// One call of a program; dropping the future of [`Guest::run`] stops it.
 pub(crate) struct Guest {
     pub(crate) engine: Engine,
     pub(crate) program: Arc<Program>,
     pub(crate) input: Input,
     pub(crate) limits: CallLimits,
-    pub(crate) world: World,
-    pub(crate) given: Given,
-    /// What the guest was told that nobody else may be.
+    pub(crate) determinism: Determinism,
+    pub(crate) grants: CallGrants,
+    /// The secrets in its environment.
     pub(crate) secrets: Vec<Secret>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) events: Option<Arc<dyn EventSink>>,
     pub(crate) running: Running,
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) permit: OwnedSemaphorePermit,
 }
 
 impl Guest {
-    /// Runs the program in a store of its own.
-    pub(crate) async fn run(self) -> Ended {
-        let Self { engine, program, input, limits, world, given, secrets, budget, events, running, place } =
-            self;
+    /// Runs the program in its own store.
+    pub(crate) async fn run(self) -> GuestResult {
+        let Self {
+            engine,
+            program,
+            input,
+            limits,
+            determinism,
+            grants,
+            secrets,
+            budget,
+            events,
+            running,
+            permit,
+        } = self;
         let stdout = Capture::value(output_limit(&limits));
         let stderr = Capture::messages(events, secrets.clone());
         let (values, stdin) = match input {
             Input::Values(values) => (values, Bytes::new()),
             Input::Stdin(stdin) => (Vec::new(), stdin),
         };
-        let grants = Grants { world, given, stdin, stdout: stdout.clone(), stderr: stderr.clone() };
-        let state = match State::new(grants, limits.memory, budget) {
+        let io = GuestIo { determinism, grants, stdin, stdout: stdout.clone(), stderr: stderr.clone() };
+        let state = match State::new(io, limits.memory, budget) {
             Ok(state) => state,
-            Err(error) => return Ended { process: None, outcome: Err(error) },
+            Err(error) => return GuestResult { process: None, outcome: Err(error) },
         };
         let mut store = Store::new(&engine, state);
-        store.limiter(|state| &mut state.bounds);
+        store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(limits.fuel());
-        store.set_max_component_handles(HANDLES);
-        // At each tick the guest gives its thread back, and is gone if nobody waits for it any more.
+        store.set_max_component_handles(MAX_HANDLES);
+        // At each tick the guest yields, and is dropped if its call was cancelled.
         store.set_epoch_deadline(1);
         store.epoch_deadline_async_yield_and_update(1);
 
         let ended = enter(&program, &mut store, values).await;
-        let refused = store.data().bounds.refused;
+        let denied = store.data().limiter.denied;
         drop(store);
-        drop((running, place));
+        drop((running, permit));
         let (left_out, stderr) = (u64::from(stderr.overflowed()), stderr.take());
-        let stderr = StreamOutput { bytes: &stderr, left_out }.told(&secrets);
-        let remains = Remains {
+        let stderr = StreamOutput { bytes: &stderr, left_out }.redacted(&secrets);
+        let stop = StopContext {
             stderr: &stderr,
             stdout_overflowed: stdout.overflowed(),
-            refused,
+            denied,
             max_memory: limits.memory,
             max_output: limits.output,
         };
@@ -156,13 +167,13 @@ impl Guest {
             let stdout = stdout.take();
             StreamOutput { bytes: &stdout, left_out: 0 }.value(u64::MAX, &secrets)
         };
-        let outcome = outcome(&program, ended, value, &remains);
-        Ended { process: process(&program, &outcome, stderr), outcome }
+        let outcome = outcome(&program, ended, value, &stop);
+        GuestResult { process: process(&program, &outcome, stderr), outcome }
     }
 }
 
-/// What a call came to, and what a program left besides.
-pub(crate) struct Ended {
+/// The outcome of a call, and the record of a program.
+pub(crate) struct GuestResult {
     pub(crate) outcome: Outcome,
     pub(crate) process: Option<ProcessRecord>,
 }
@@ -183,7 +194,7 @@ fn output_limit(limits: &CallLimits) -> usize {
     usize::try_from(limits.output).unwrap_or(usize::MAX)
 }
 
-/// Makes an instance and calls it; returns what the function returned, where it returns anything.
+/// Instantiates and calls the program; returns the result of the function, if any.
 async fn enter(
     program: &Program,
     store: &mut Store<State>,
@@ -216,31 +227,31 @@ async fn enter(
 }
 
 fn exported<T>(function: Option<T>) -> wasmtime::Result<T> {
-    function.ok_or_else(|| wasmtime::Error::msg("an exported function is gone"))
+    function.ok_or_else(|| wasmtime::Error::msg("an exported function is missing"))
 }
 
 fn outcome(
     program: &Program,
     ended: wasmtime::Result<Option<Val>>,
     printed: impl FnOnce() -> Value,
-    remains: &Remains<'_>,
+    context: &StopContext<'_>,
 ) -> Outcome {
     let exit = ended.as_ref().err().and_then(|error| error.downcast_ref::<I32Exit>()).map(|exit| exit.0);
     match (program, ended, exit) {
         (Program::Command { .. } | Program::Module { .. }, _, Some(0)) => Ok(printed()),
-        (_, _, Some(status)) => Err(failure::exited(status, remains.stderr)),
-        (_, Err(error), None) => Err(failure::stopped(&error, remains)),
+        (_, _, Some(status)) => Err(failure::exited(status, context.stderr)),
+        (_, Err(error), None) => Err(failure::stopped(&error, context)),
         (Program::Command { .. }, Ok(Some(Val::Result(Err(_)))), None) => {
-            Err(failure::exited(1, remains.stderr))
+            Err(failure::exited(1, context.stderr))
         }
         (Program::Command { .. } | Program::Module { .. }, Ok(_), None) => Ok(printed()),
         (Program::Function { signature, .. }, Ok(value), None) => {
-            returned(signature, value, remains.max_output)
+            returned(signature, value, context.max_output)
         }
     }
 }
 
-/// What a function returned: the err of a result is a failed call.
+/// Converts the result of a function; the `err` of a result is a failed call.
 fn returned(signature: &Signature, value: Option<Val>, limit: u64) -> Outcome {
     match (signature, value) {
         (Signature::Text, Some(Val::String(text))) => bounded_text(text, limit),

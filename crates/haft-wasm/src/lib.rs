@@ -1,8 +1,8 @@
 //! The `wasm` executor: WebAssembly components and WASI commands in wasmtime.
 //!
-//! A guest has no authority of its own: files, network and environment are what its definition names and the settings
-//! have; memory (of each and of all together), time and output are bounded. Knows haft-core alone; nothing else in
-//! haft knows wasmtime.
+//! A guest has no ambient authority: its definition names the files, network and environment that it gets, as far as the
+//! settings allow. Memory (of each guest and of all together), time and output are limited. The only crate that depends
+//! on wasmtime.
 
 mod cache;
 mod capture;

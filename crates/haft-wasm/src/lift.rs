@@ -1,11 +1,11 @@
-//! From the values of a component to JSON, in the spelling that [`crate::lower`] reads.
+//! Converts component values to JSON, in the notation that [`crate::lower`] reads.
 
 use serde_json::{Map, Number, Value, json};
 use wasmtime::component::Val;
 
 use crate::shape::Shape;
 
-/// Converts a value. `shape` says only what the value itself does not: how options nest.
+/// Converts a value. `shape` is needed for nested options.
 pub(crate) fn value(shape: &Shape, val: Val) -> Value {
     match (shape, val) {
         (_, Val::Bool(value)) => value.into(),

@@ -1,4 +1,4 @@
-//! From JSON arguments to the values of a component.
+//! Converts JSON arguments to component values.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use wasmtime::component::Val;
 
 use crate::shape::{Case, Field, Shape, quoted, same_name};
 
-/// A value that does not fit its type.
+/// A value that does not match its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// Where, such as `.points[3].x`.
+    /// The location, such as `.points[3].x`.
     path: String,
     message: String,
 }
@@ -21,7 +21,7 @@ impl Mismatch {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// Says in which part the fault is; called from the inside out.
+    /// Prepends a part to the location; called from the inside out.
     fn within(mut self, part: &dyn fmt::Display) -> Self {
         self.path.insert_str(0, &part.to_string());
         self
@@ -37,7 +37,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Converts the arguments of a call, in the order of the function. What the function does not take is left out.
+/// Converts the arguments of a call, in the order of the parameters. Other arguments are ignored.
 pub(crate) fn arguments(params: &[Field], args: &Map<String, Value>) -> Result<Vec<Val>, Mismatch> {
     params.iter().map(|param| field(param, args)).collect()
 }
@@ -82,7 +82,7 @@ fn field(field: &Field, object: &Map<String, Value>) -> Result<Val, Mismatch> {
     match found {
         Some(json) => value(&field.shape, json).map_err(within),
         None if field.shape.optional() => Ok(Val::Option(None)),
-        None => Err(within(Mismatch::new(format!("is missing; expected {}", wanted(&field.shape))))),
+        None => Err(within(Mismatch::new(format!("missing; expected {}", type_text(&field.shape))))),
     }
 }
 
@@ -91,7 +91,7 @@ fn record(fields: &[Field], json: &Value) -> Result<Vec<(String, Val)>, Mismatch
     let unknown = object.keys().find(|key| !fields.iter().any(|field| same_name(&field.name, key)));
     if let Some(key) = unknown {
         let names = quoted(fields.iter().map(|field| field.name.as_str()));
-        return Err(Mismatch::new(format!("has no field `{}`; its fields are {names}", excerpt(key, 40))));
+        return Err(Mismatch::new(format!("unknown field `{}`; expected one of {names}", excerpt(key, 40))));
     }
     fields.iter().map(|part| Ok((part.name.clone(), field(part, object)?))).collect()
 }
@@ -116,7 +116,7 @@ fn counted(list: &[Value], length: usize) -> Result<(), Mismatch> {
     Err(Mismatch::new(format!("expected an array of {length}, found {} items", list.len())))
 }
 
-/// `null` is none. Where the inner type has `null` itself, some is written `{"some": …}`.
+/// `null` is none. If the inner type is also optional, some is written `{"some": …}`.
 fn option(inner: &Shape, json: &Value) -> Result<Option<Box<Val>>, Mismatch> {
     if json.is_null() {
         return Ok(None);
@@ -142,7 +142,7 @@ fn variant(cases: &[Case], json: &Value) -> Result<Val, Mismatch> {
     };
     let Some(case) = cases.iter().find(|case| same_name(&case.name, name)) else {
         let names = quoted(cases.iter().map(|case| case.name.as_str()));
-        return Err(Mismatch::new(format!("has no case `{}`; its cases are {names}", excerpt(name, 40))));
+        return Err(Mismatch::new(format!("unknown case `{}`; expected one of {names}", excerpt(name, 40))));
     };
     let within = |error: Mismatch| error.within(&format_args!(".{}", case.name));
     let payload = payload_of(case.shape.as_ref(), payload).map_err(within)?;
@@ -165,10 +165,10 @@ fn result(ok: Option<&Shape>, err: Option<&Shape>, json: &Value) -> Result<Val, 
 fn payload_of(shape: Option<&Shape>, json: Option<&Value>) -> Result<Option<Box<Val>>, Mismatch> {
     match (shape, json) {
         (None, None | Some(Value::Null)) => Ok(None),
-        (None, Some(_)) => Err(Mismatch::new("takes no value; give the name alone")),
+        (None, Some(_)) => Err(Mismatch::new("takes no value; use the name alone")),
         (Some(shape), Some(json)) => value(shape, json).map(|payload| Some(Box::new(payload))),
         (Some(shape), None) if shape.optional() => Ok(Some(Box::new(Val::Option(None)))),
-        (Some(shape), None) => Err(Mismatch::new(format!("needs a value; expected {}", wanted(shape)))),
+        (Some(shape), None) => Err(Mismatch::new(format!("needs a value; expected {}", type_text(shape)))),
     }
 }
 
@@ -209,7 +209,7 @@ where
         .ok_or_else(|| expected(&format!("an integer from {least} to {most} (`{name}`)"), json))
 }
 
-/// JSON has no integers apart from other numbers: `3.0` is the integer 3, as JSON Schema has it.
+/// As in JSON Schema, `3.0` is the integer 3.
 fn whole(number: &Number) -> Option<i128> {
     if let Some(number) = number.as_i64() {
         return Some(number.into());
@@ -222,7 +222,7 @@ fn whole(number: &Number) -> Option<i128> {
     Some(number as i128)
 }
 
-/// JSON cannot write what is not a number; such values travel by name.
+/// JSON has no NaN and infinities; they are written as strings.
 fn float(json: &Value) -> Result<f64, Mismatch> {
     match json {
         Value::Number(number) => number.as_f64().ok_or_else(|| expected("a number", json)),
@@ -265,7 +265,7 @@ fn array(json: &Value) -> Result<&[Value], Mismatch> {
     json.as_array().map(Vec::as_slice).ok_or_else(|| expected("an array", json))
 }
 
-fn wanted(shape: &Shape) -> String {
+fn type_text(shape: &Shape) -> String {
     format!("`{}`", excerpt(&shape.to_string(), 120))
 }
 

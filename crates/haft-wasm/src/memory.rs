@@ -1,9 +1,9 @@
-//! The memory that all guests share, and the part of it that one guest has.
+//! The memory budget of all guests, and the share of one guest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is left for guests.
+/// The free memory of all guests.
 #[derive(Debug)]
 pub(crate) struct Budget {
     free: AtomicUsize,
@@ -15,7 +15,7 @@ impl Budget {
     }
 }
 
-/// What one guest has taken; it is given back when the guest is gone, however it ended.
+/// The memory of one guest; returned to the budget on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -27,9 +27,9 @@ impl Share {
         Self { budget, taken: 0 }
     }
 
-    /// Takes more, if that much is left.
+    /// Takes memory from the budget; returns `false` if there is not enough.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
-        // A count and nothing else: no other memory is ordered by it.
+        // Only a counter: no other memory depends on its order.
         let rest = |free: usize| free.checked_sub(bytes);
         let is_left = self.budget.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok();
         if is_left {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_taken_than_there_is_and_all_of_it_comes_back() {
+    fn a_share_is_limited_and_returned() {
         let budget = Arc::new(Budget::new(100));
         let (mut one, mut two) = (Share::new(Arc::clone(&budget)), Share::new(Arc::clone(&budget)));
         assert_eq!([one.take(60), two.take(41), two.take(40), one.take(1)], [true, false, true, false]);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_take_together_no_more_than_there_is() {
+    fn concurrent_shares_do_not_exceed_the_budget() {
         let budget = Arc::new(Budget::new(1000));
         let taken: usize = std::thread::scope(|scope| {
             let takers: Vec<_> = (0..4)

@@ -1,43 +1,43 @@
-//! Looks at a module before it is compiled: what it is, and whether the compiler can bear it.
+//! Checks a module before it is compiled: its format, and the limits of the compiler.
 //!
-//! The compiler needs more than linear time for a long function, and nothing can interrupt it, so the size of
-//! functions is bounded before it starts.
+//! The compiler needs more than linear time for a long function and cannot be interrupted, so the size of functions is
+//! limited.
 
 use wasmparser::{Encoding, Parser, Payload};
 
-/// The largest function in bytes. Real programs stay far below it.
-const FUNCTION: usize = 512 * 1024;
-/// The most functions.
-const FUNCTIONS: usize = 200_000;
-/// How deep components may nest.
-const NESTED: usize = 8;
+/// The size limit of a function in bytes. Real programs stay far below it.
+const MAX_FUNCTION_BYTES: usize = 512 * 1024;
+/// How many functions a module can have.
+const MAX_FUNCTIONS: usize = 200_000;
+/// How deep components can nest.
+const MAX_NESTING: usize = 8;
 
-/// What the bytes are.
+/// The format of a binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Module,
     Component,
 }
 
-/// Why the bytes are not taken.
+/// Why a binary is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ScanError {
-    #[error("is not WebAssembly: it does not begin with `\\0asm`{0}")]
+    #[error("not a WebAssembly binary: it does not start with `\\0asm`{0}")]
     Foreign(&'static str),
-    #[error("is damaged or cut off at byte {0}: {1}")]
+    #[error("damaged or truncated at byte {0}: {1}")]
     Damaged(u64, String),
-    #[error("has a function of {0} bytes, more than the {FUNCTION} that are compiled")]
+    #[error("function size limit ({MAX_FUNCTION_BYTES} bytes) exceeded: {0} bytes")]
     LongFunction(usize),
-    #[error("has more than {FUNCTIONS} functions")]
+    #[error("function count limit ({MAX_FUNCTIONS}) exceeded")]
     ManyFunctions,
-    #[error("has components nested deeper than {NESTED}")]
+    #[error("component nesting limit ({MAX_NESTING}) exceeded")]
     Deep,
 }
 
-/// Reads the structure; the bodies of functions are left to the compiler.
+/// Parses the structure; the compiler checks function bodies.
 pub(crate) fn scan(bytes: &[u8]) -> Result<Format, ScanError> {
     if !bytes.starts_with(b"\0asm") {
-        return Err(ScanError::Foreign(guess(bytes)));
+        return Err(ScanError::Foreign(guess_format(bytes)));
     }
     let mut format = None;
     let (mut functions, mut depth) = (0_usize, 0_usize);
@@ -47,7 +47,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Result<Format, ScanError> {
         match payload {
             Payload::Version { encoding, .. } => {
                 depth += 1;
-                if depth > NESTED {
+                if depth > MAX_NESTING {
                     return Err(ScanError::Deep);
                 }
                 format.get_or_insert(match encoding {
@@ -59,28 +59,28 @@ pub(crate) fn scan(bytes: &[u8]) -> Result<Format, ScanError> {
             Payload::CodeSectionEntry(body) => {
                 functions += 1;
                 let length = body.range().len();
-                if length > FUNCTION {
+                if length > MAX_FUNCTION_BYTES {
                     return Err(ScanError::LongFunction(length));
                 }
-                if functions > FUNCTIONS {
+                if functions > MAX_FUNCTIONS {
                     return Err(ScanError::ManyFunctions);
                 }
             }
             _ => {}
         }
     }
-    format.ok_or_else(|| ScanError::Damaged(0, "it is empty".to_owned()))
+    format.ok_or_else(|| ScanError::Damaged(0, "empty".to_owned()))
 }
 
-/// Says what people often give instead.
-fn guess(bytes: &[u8]) -> &'static str {
+/// Recognizes other common formats.
+fn guess_format(bytes: &[u8]) -> &'static str {
     let text = std::str::from_utf8(bytes.get(..64).unwrap_or(bytes)).unwrap_or_default().trim_start();
     if bytes.is_empty() {
-        " (it is empty)"
+        " (empty)"
     } else if text.starts_with("(module") || text.starts_with("(component") {
-        " (it looks like the text format; convert it with `wasm-tools parse`)"
+        " (text format; convert it with `wasm-tools parse`)"
     } else if bytes.starts_with(b"\x7fELF") {
-        " (it is compiled code of a machine; build it for `wasm32-wasip2`)"
+        " (native executable; build it for `wasm32-wasip2`)"
     } else {
         ""
     }

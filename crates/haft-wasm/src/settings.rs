@@ -1,4 +1,4 @@
-//! What the executor is told when it is made.
+//! Settings of the executor.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,42 +7,42 @@ use std::sync::Arc;
 
 use haft_core::secret::Secret;
 
-/// Bounds and places of the executor.
+/// Settings of the executor.
 #[derive(Debug, Clone)]
 pub struct WasmSettings {
-    /// The home folder, beneath which the folders of bundles are; `None` where modules come as base64 alone.
+    /// The home folder with the folders of bundles; `None` allows only base64 modules.
     pub home: Option<PathBuf>,
-    /// Where compiled code is kept between starts; `None` compiles anew each time.
+    /// The cache of compiled code; `None` compiles at each start.
     pub cache: Option<CacheSettings>,
-    /// The largest module or component in bytes.
+    /// The size limit of a module or component in bytes.
     pub max_module_bytes: u64,
-    /// What guests may use, each of them and all together.
+    /// Resource limits of guests.
     pub limits: WasmLimits,
-    /// The folders that definitions may name.
+    /// The folders that definitions can use.
     pub folders: Vec<WasmFolder>,
-    /// The network of tools with `network: true`; `None` refuses these.
+    /// The network of tools with `network: true`; `None` rejects them.
     pub network: Option<WasmNetwork>,
 }
 
-/// A folder that definitions may name.
+/// A folder that definitions can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WasmFolder {
     /// The name.
     pub name: String,
-    /// Where it is; an absolute path.
+    /// The absolute path.
     pub path: PathBuf,
-    /// Whether nothing in it may be changed.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether the folder is made when it is first used.
+    /// Whether the folder is created on first use.
     pub make: bool,
 }
 
-/// How guests reach others: they connect and send, and nobody connects to them.
+/// The network of guests: outgoing connections only.
 #[derive(Clone)]
 pub struct WasmNetwork {
-    /// Decides about each address at the moment of its use.
+    /// Decides whether an address is allowed, at each use.
     pub allows: Arc<dyn Fn(SocketAddr) -> bool + Send + Sync>,
-    /// Whether names are looked up.
+    /// Whether host names are resolved.
     pub names: bool,
 }
 
@@ -52,19 +52,19 @@ impl fmt::Debug for WasmNetwork {
     }
 }
 
-/// What guests may use: they live in the memory of this process.
+/// Resource limits of guests, which run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmLimits {
-    /// The most linear memory of one call in bytes, all its memories together.
+    /// Linear memory of one call in bytes.
     pub memory_bytes: u64,
-    /// The most memory of all calls together in bytes; a call that needs more than is left fails.
+    /// Memory of all calls together in bytes; a call that exceeds it fails.
     pub total_memory_bytes: u64,
-    /// The most calls that are inside a guest at once; others wait for their turn.
+    /// Concurrent calls; further ones wait.
     pub at_once: u32,
 }
 
 impl WasmLimits {
-    /// Returns the memory that one guest may really have: never more than all of them.
+    /// Returns the effective memory limit of one guest.
     pub(crate) fn guest_memory(&self) -> usize {
         usize::try_from(self.memory_bytes.min(self.total_memory_bytes)).unwrap_or(usize::MAX)
     }
@@ -76,12 +76,12 @@ impl Default for WasmLimits {
     }
 }
 
-/// Where compiled code is kept.
+/// The cache of compiled code.
 #[derive(Debug, Clone)]
 pub struct CacheSettings {
-    /// The folder; it is made, for its owner alone.
+    /// The folder; created with access for its owner only.
     pub folder: PathBuf,
-    /// What the stored code is authenticated with: something that no tool knows.
+    /// The secret that authenticates cached code; no tool must know it.
     pub key: Secret,
 }
 

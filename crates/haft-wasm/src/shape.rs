@@ -1,18 +1,18 @@
-//! The types of a component's functions, as far as JSON can express their values.
+//! The types of a component's functions that JSON can represent.
 //!
-//! Taken once from wasmtime's types: what a call converts needs no look-up, and what cannot be converted is said
-//! when the tool is saved.
+//! Converted once from wasmtime's types, so that calls need no look-up and unsupported types are reported when a tool is
+//! saved.
 
 use std::fmt;
 
 use wasmtime::component::types::Type;
 
-/// The most types that the arguments or the value of a function consist of, each use counted.
+/// How many types the arguments or the result of a function can contain, counting each use.
 const MAX_COUNT: usize = 10_000;
-/// How deep types may nest.
+/// How deep types can nest.
 const MAX_DEPTH: usize = 64;
 
-/// A type whose values are JSON.
+/// A type with a JSON representation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
     Bool,
@@ -54,28 +54,28 @@ pub(crate) struct Case {
     pub(crate) shape: Option<Shape>,
 }
 
-/// Why a type has no JSON.
+/// Why a type is unsupported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ShapeError {
-    #[error("has a part of type `{0}`, which JSON cannot express")]
+    #[error("contains the type `{0}`, which JSON cannot represent")]
     Unsupported(&'static str),
-    #[error("has a type of more than {MAX_COUNT} parts or {MAX_DEPTH} levels")]
+    #[error("exceeds the limit of {MAX_COUNT} types or {MAX_DEPTH} levels")]
     TooLarge,
 }
 
 impl Shape {
-    /// Takes a type over.
+    /// Converts a type.
     pub(crate) fn of(ty: &Type) -> Result<Self, ShapeError> {
         Builder { left: MAX_COUNT }.shape(ty, MAX_DEPTH)
     }
 
-    /// Tells whether a value may be left out.
+    /// Returns whether a value is optional.
     pub(crate) const fn optional(&self) -> bool {
         matches!(self, Self::Option(_))
     }
 }
 
-/// Counts: types share their parts, and written out they can be far larger than the component.
+/// Counts types: shared types can expand to far more than the size of the component.
 struct Builder {
     left: usize,
 }
@@ -146,7 +146,7 @@ impl Builder {
     }
 }
 
-/// Spells the type as WIT does, records and the like written out.
+/// Writes the type in WIT notation.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |shape: &Option<Box<Shape>>| shape.as_ref().map_or("_".to_owned(), ToString::to_string);
@@ -183,17 +183,17 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Spells arguments or fields.
+/// Writes arguments or fields.
 pub(crate) fn fields_text(fields: &[Field]) -> String {
     fields.iter().map(|field| format!("{}: {}", field.name, field.shape)).collect::<Vec<_>>().join(", ")
 }
 
-/// Spells names for a sentence, each in backticks.
+/// Writes names in backticks.
 pub(crate) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Tells whether a key of JSON means a name of WIT: the same, or with `_` where WIT has `-`.
+/// Returns whether a JSON key matches a WIT name: equal, or with `_` in place of `-`.
 pub(crate) fn same_name(wit: &str, json: &str) -> bool {
     wit.len() == json.len()
         && wit.bytes().zip(json.bytes()).all(|(wit, json)| wit == json || (wit == b'-' && json == b'_'))

@@ -1,4 +1,4 @@
-//! Where the bytes of a module come from: the definition itself, or a file of its bundle.
+//! Reads the binary of a module, from the definition or a file of its bundle.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,28 +12,28 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Why there are no bytes.
+/// Why the binary could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
-    #[error("is not base64: {0}")]
+    #[error("not valid base64: {0}")]
     Base64(base64::DecodeError),
-    #[error("has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..`")]
+    #[error("must be a relative path in the bundle folder, without `..`, such as `tool.wasm`")]
     Outside,
-    #[error("names a file, but this definition has no folder; give the module as `base64`")]
+    #[error("the definition has no bundle folder; set `base64` instead")]
     NoFolder,
-    #[error("is not there; put it into the bundle's folder")]
+    #[error("file not found in the bundle folder")]
     Missing,
-    #[error("leads through a symbolic link, or through a file; put the file itself into the bundle's folder")]
+    #[error("leads through a symbolic link or a file; copy the file into the bundle folder")]
     Link,
-    #[error("is not a regular file")]
+    #[error("not a regular file")]
     NotAFile,
-    #[error("has more than the {0} bytes that a module may have")]
+    #[error("module size limit ({0} bytes) exceeded")]
     TooLarge(u64),
-    #[error("cannot be read: {0}")]
+    #[error("failed to read: {0}")]
     Io(io::Error),
 }
 
-/// Decodes the bytes in a definition; line breaks do not matter, nor whether it is padded.
+/// Decodes base64; white space is ignored and padding optional.
 pub(crate) fn decode(text: &str, limit: u64) -> Result<Vec<u8>, SourceError> {
     const LENIENT: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -51,7 +51,7 @@ pub(crate) struct BundleFile {
     parts: Vec<String>,
 }
 
-/// What tells one state of a file from another without reading it.
+/// Identifies a version of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Stamp {
 }
 
 impl BundleFile {
-    /// Names a file beneath a folder; its path is checked here, its parts when it is opened.
+    /// Checks the relative path of a file; links are checked when it is opened.
     pub(crate) fn new(folder: PathBuf, file: &str) -> Result<Self, SourceError> {
         let part = |component| match component {
             Component::Normal(part) => part.to_str().map(str::to_owned),
@@ -75,7 +75,7 @@ impl BundleFile {
         }
     }
 
-    /// Reads it.
+    /// Reads the file.
     pub(crate) fn read(&self, limit: u64) -> Result<(Vec<u8>, Stamp), SourceError> {
         let (file, stamp) = self.open()?;
         if stamp.size > limit {
@@ -89,12 +89,12 @@ impl BundleFile {
         Ok((bytes, stamp))
     }
 
-    /// Looks whether it has changed.
+    /// Returns the current stamp.
     pub(crate) fn stamp(&self) -> Result<Stamp, SourceError> {
         self.open().map(|(_, stamp)| stamp)
     }
 
-    /// Opens it part by part, each beneath the one before, so that no link leads anywhere else.
+    /// Opens the path component by component, without following links.
     fn open(&self) -> Result<(File, Stamp), SourceError> {
         const FOLDER: OFlags =
             OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -104,7 +104,7 @@ impl BundleFile {
         let Some((last, before)) = self.parts.split_last() else { return Err(SourceError::Outside) };
         for part in before {
             folder = rustix::fs::openat(&folder, part, FOLDER, Mode::empty()).map_err(|error| {
-                // A link is refused as "not a folder" where a folder is asked for.
+                // Opening a link as a folder fails with "not a directory".
                 if error == Errno::NOTDIR { SourceError::Link } else { explain(&error.into()) }
             })?;
         }

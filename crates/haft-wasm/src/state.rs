@@ -1,6 +1,6 @@
-//! What belongs to one call of a guest: its bounds, and its view of the world.
+//! The state of one call of a guest: its limits and its WASI context.
 //!
-//! The view is made when the guest first looks: most functions never do.
+//! The context is created on first use: most functions never need it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,34 +19,34 @@ use wasmtime_wasi::{
 
 use crate::capture::Capture;
 use crate::engine;
-use crate::grants::{Folder, Given};
+use crate::grants::{CallGrants, Folder};
 use crate::memory::{Budget, Share};
 use crate::settings::WasmNetwork;
 
-/// The most handles (streams, pollables) that a guest may hold.
-const HANDLES: usize = 1000;
-/// The most handles where they may be files and sockets, of which the whole process has only so many.
-const OPEN: usize = 128;
-/// The most random bytes of one request.
-const RANDOM: u64 = 1024 * 1024;
-/// The bytes of a table's element: a pointer.
-const ELEMENT: usize = size_of::<usize>();
-/// The longest step of a clock that stands still.
+/// How many handles (streams, pollables) a guest can have.
+const MAX_HANDLES: usize = 1000;
+/// The same where handles can be files and sockets, which are limited for the whole process.
+const MAX_IO_HANDLES: usize = 128;
+/// How many random bytes one request can return.
+const MAX_RANDOM_BYTES: u64 = 1024 * 1024;
+/// The size of a table element: a pointer.
+const ELEMENT_BYTES: usize = size_of::<usize>();
+/// The resolution of the fixed clock.
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
-/// Whether a guest sees the time and chance.
+/// Whether a guest sees real time and randomness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum World {
-    /// The clocks of this machine, and randomness fit for secrets.
+pub(crate) enum Determinism {
+    /// The clocks of this machine and secure randomness.
     Real,
-    /// A clock that stands at 1970-01-01 and one sequence of random bytes: the same arguments, the same value.
-    Still,
+    /// A clock fixed at 1970-01-01 and a fixed sequence of random bytes, for pure tools.
+    Fixed,
 }
 
-/// What a guest is given.
-pub(crate) struct Grants {
-    pub(crate) world: World,
-    pub(crate) given: Given,
+/// The inputs and outputs of a guest.
+pub(crate) struct GuestIo {
+    pub(crate) determinism: Determinism,
+    pub(crate) grants: CallGrants,
     pub(crate) stdin: Bytes,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
@@ -54,40 +54,40 @@ pub(crate) struct Grants {
 
 /// The data of a store.
 pub(crate) struct State {
-    grants: Grants,
-    /// The view with its folders opened, until it is looked at.
+    io: GuestIo,
+    /// The builder of the context with its folders opened, until first use.
     opened: Option<WasiCtxBuilder>,
     p2: Option<WasiCtx>,
     table: ResourceTable,
     p1: Option<WasiP1Ctx>,
-    pub(crate) bounds: Bounds,
+    pub(crate) limiter: MemoryLimiter,
 }
 
 impl State {
-    /// Opens the folders of a guest; the rest of its view is made when it looks.
-    pub(crate) fn new(grants: Grants, max_memory: usize, budget: Arc<Budget>) -> Result<Self, CallError> {
+    /// Opens the folders of a guest; the rest of its context is created on first use.
+    pub(crate) fn new(io: GuestIo, max_memory: usize, budget: Arc<Budget>) -> Result<Self, CallError> {
         let mut table = ResourceTable::new();
-        table.set_max_capacity(grants.handles());
-        let folders = &grants.given.granted.folders;
+        table.set_max_capacity(io.handles());
+        let folders = &io.grants.tool.folders;
         let opened = if folders.is_empty() {
             None
         } else {
-            let mut builder = grants.builder();
+            let mut builder = io.builder();
             for folder in folders {
                 open(&mut builder, folder)?;
             }
             Some(builder)
         };
-        let bounds = Bounds::new(max_memory, budget);
-        Ok(Self { grants, opened, p2: None, table, p1: None, bounds })
+        let limiter = MemoryLimiter::new(max_memory, budget);
+        Ok(Self { io, opened, p2: None, table, p1: None, limiter })
     }
 
-    /// Returns the view of a core module.
+    /// Returns the context of a core module.
     pub(crate) fn p1(&mut self) -> &mut WasiP1Ctx {
         self.p1.get_or_insert_with(|| {
-            let mut builder = self.opened.take().unwrap_or_else(|| self.grants.builder());
+            let mut builder = self.opened.take().unwrap_or_else(|| self.io.builder());
             let mut view = builder.build_p1();
-            view.ctx().table.set_max_capacity(self.grants.handles());
+            view.ctx().table.set_max_capacity(self.io.handles());
             view
         })
     }
@@ -95,37 +95,35 @@ impl State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let ctx = self
-            .p2
-            .get_or_insert_with(|| self.opened.take().unwrap_or_else(|| self.grants.builder()).build());
+        let ctx =
+            self.p2.get_or_insert_with(|| self.opened.take().unwrap_or_else(|| self.io.builder()).build());
         WasiCtxView { ctx, table: &mut self.table }
     }
 }
 
-/// Opens a folder; what a guest looks for in it is looked for beneath this handle.
+/// Opens a folder; all paths of the guest are resolved relative to this handle.
 fn open(builder: &mut WasiCtxBuilder, folder: &Folder) -> Result<(), CallError> {
     use std::os::unix::fs::DirBuilderExt as _;
     let root = &folder.root;
     if root.make && !root.path.exists() {
-        // Where that fails, so does opening it.
+        // If this fails, opening it fails, too.
         drop(std::fs::DirBuilder::new().mode(0o700).create(&root.path));
     }
-    match builder.preopened_dir(&root.path, &folder.seen_at, folder.access) {
+    match builder.preopened_dir(&root.path, &folder.guest_path, folder.access) {
         Ok(_) => Ok(()),
         Err(error) => {
-            let message = format!("the sandbox `{}` cannot be opened: {error}", root.name);
-            Err(CallError::new(ErrorCode::NotReady, message)
-                .for_model("this tool cannot run here at present"))
+            let message = format!("failed to open the folder `{}`: {error}", root.name);
+            Err(CallError::new(ErrorCode::NotReady, message).for_model("this tool is unavailable"))
         }
     }
 }
 
-impl Grants {
+impl GuestIo {
     fn handles(&self) -> usize {
-        if self.given.granted.reaches_out() { OPEN } else { HANDLES }
+        if self.grants.tool.has_io() { MAX_IO_HANDLES } else { MAX_HANDLES }
     }
 
-    /// No folder is opened here. No name is looked up and no socket connects unless the network is granted.
+    /// Creates the builder, without folders. Names are resolved and sockets connect only if the network is granted.
     fn builder(&self) -> WasiCtxBuilder {
         let mut builder = WasiCtxBuilder::new();
         builder
@@ -133,9 +131,9 @@ impl Grants {
             .stdout(self.stdout.clone())
             .stderr(self.stderr.clone())
             .arg("tool")
-            .envs(&self.given.env)
-            .max_random_size(RANDOM);
-        let network = self.given.granted.network.as_ref();
+            .envs(&self.grants.env)
+            .max_random_size(MAX_RANDOM_BYTES);
+        let network = self.grants.tool.network.as_ref();
         builder
             .allow_tcp(network.is_some())
             .allow_udp(network.is_some())
@@ -146,10 +144,10 @@ impl Grants {
                 Box::pin(std::future::ready(allowed))
             });
         }
-        if self.world == World::Still {
+        if self.determinism == Determinism::Fixed {
             builder
-                .wall_clock(StillClock)
-                .monotonic_clock(StillClock)
+                .wall_clock(FixedClock)
+                .monotonic_clock(FixedClock)
                 .secure_random(Deterministic::new(SEQUENCE.to_vec()))
                 .insecure_random(Deterministic::new(SEQUENCE.to_vec()))
                 .insecure_random_seed(0);
@@ -158,13 +156,13 @@ impl Grants {
     }
 }
 
-/// A guest connects and sends where the settings allow it; it takes no connections.
+/// A guest can connect and send as the settings allow; it cannot accept connections.
 fn is_allowed(network: &WasmNetwork, address: SocketAddr, purpose: SocketAddrUse) -> bool {
     match purpose {
         SocketAddrUse::TcpConnect | SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => {
             (network.allows)(address)
         }
-        // As it is without a wish: any address of this machine, any port.
+        // The default: any local address, any port.
         SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => {
             address.ip().is_unspecified() && address.port() == 0
         }
@@ -172,12 +170,12 @@ fn is_allowed(network: &WasmNetwork, address: SocketAddr, purpose: SocketAddrUse
     }
 }
 
-/// What a guest without chance reads in place of random bytes.
+/// The fixed sequence of random bytes.
 const SEQUENCE: &[u8] = b"\x9e\x37\x79\xb9\x7f\x4a\x7c\x15\xf3\x9c\xc0\x60\x5c\xed\xc8\x34";
 
-struct StillClock;
+struct FixedClock;
 
-impl HostWallClock for StillClock {
+impl HostWallClock for FixedClock {
     fn resolution(&self) -> Duration {
         NANOSECOND
     }
@@ -187,7 +185,7 @@ impl HostWallClock for StillClock {
     }
 }
 
-impl HostMonotonicClock for StillClock {
+impl HostMonotonicClock for FixedClock {
     fn resolution(&self) -> u64 {
         1
     }
@@ -197,53 +195,53 @@ impl HostMonotonicClock for StillClock {
     }
 }
 
-/// Bounds what a guest may grow to, and remembers what it was refused.
-pub(crate) struct Bounds {
+/// Limits the memory of a guest, and records why more was denied.
+pub(crate) struct MemoryLimiter {
     max_memory: usize,
     memory: usize,
     share: Share,
-    /// Why the guest was last refused more memory.
-    pub(crate) refused: Option<Refused>,
+    /// Why more memory was last denied.
+    pub(crate) denied: Option<MemoryDenied>,
 }
 
-/// Why a guest does not get more memory.
+/// Why more memory was denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// It would have more than a guest may have.
+pub(crate) enum MemoryDenied {
+    /// The limit of one guest.
     Own,
-    /// All guests together would have more than they may have.
+    /// The limit of all guests together.
     Shared,
 }
 
-impl Bounds {
+impl MemoryLimiter {
     const fn new(max_memory: usize, budget: Arc<Budget>) -> Self {
-        Self { max_memory, memory: 0, share: Share::new(budget), refused: None }
+        Self { max_memory, memory: 0, share: Share::new(budget), denied: None }
     }
 
     fn take(&mut self, bytes: usize) -> bool {
         let is_left = self.share.take(bytes);
         if !is_left {
-            self.refused = Some(Refused::Shared);
+            self.denied = Some(MemoryDenied::Shared);
         }
         is_left
     }
 }
 
-impl ResourceLimiter for Bounds {
+impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(
         &mut self,
         current: usize,
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // Such a growth fails anyhow, and would be counted all the same.
+        // Such a growth fails anyway, but would be counted.
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
         let more = desired.saturating_sub(current);
         let all = self.memory.saturating_add(more);
         if all > self.max_memory {
-            self.refused = Some(Refused::Own);
+            self.denied = Some(MemoryDenied::Own);
             return Ok(false);
         }
         if !self.take(more) {
@@ -260,7 +258,7 @@ impl ResourceLimiter for Bounds {
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let most = maximum.unwrap_or(usize::MAX).min(engine::TABLE_ELEMENTS);
-        Ok(desired <= most && self.take(desired.saturating_sub(current).saturating_mul(ELEMENT)))
+        Ok(desired <= most && self.take(desired.saturating_sub(current).saturating_mul(ELEMENT_BYTES)))
     }
 
     fn instances(&self) -> usize {

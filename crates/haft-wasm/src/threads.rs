@@ -1,8 +1,8 @@
-//! Where guests compute.
+//! The threads of guests.
 //!
-//! A call begins on the thread that brought it: most functions are over in microseconds, and a way to another
-//! thread and back would cost more than they do. What has not ended by the first tick, or waits, goes on on
-//! threads that belong to guests, so that no guest keeps a thread of the server for longer than a tick.
+//! A call starts on the thread of its caller: most functions end within microseconds, less than a switch to another
+//! thread costs. A call that has not ended by the first tick, or waits, moves to the threads of guests, so that no guest
+//! blocks a thread of the server for longer than a tick.
 
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -14,19 +14,19 @@ use haft_core::outcome::{CallError, ErrorCode};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Where a call begins.
+/// The thread on which a call starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begin {
-    /// On the thread that brought it.
-    Here,
-    /// On a thread of guests: it may wait for a disk or a network, and takes no thread of others for that.
-    Apart,
+pub(crate) enum StartThread {
+    /// The thread of the caller.
+    Current,
+    /// A thread of guests, for calls that may wait for a disk or a network.
+    Guest,
 }
 
-/// The threads of guests; started when they are first needed.
+/// The threads of guests; started on first use.
 #[derive(Default)]
 pub(crate) struct Threads {
-    runtime: OnceLock<Result<Owned, String>>,
+    runtime: OnceLock<Result<OwnedRuntime, String>>,
 }
 
 impl Threads {
@@ -34,14 +34,14 @@ impl Threads {
     pub(crate) async fn run<F>(
         &self,
         guest: F,
-        begin: Begin,
+        start: StartThread,
         deadline: Instant,
     ) -> Result<F::Output, CallError>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let mut guest: Pin<Box<F>> = Box::pin(guest);
-        if begin == Begin::Here
+        if start == StartThread::Current
             && let Poll::Ready(ended) = poll!(guest.as_mut())
         {
             return Ok(ended);
@@ -51,8 +51,8 @@ impl Threads {
         match tokio::time::timeout_at(deadline.into(), moved).await {
             Ok(Ok(ended)) => Ok(ended),
             Ok(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Ok(Err(_)) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
-            Err(_) => Err(CallError::new(ErrorCode::Timeout, "the guest took longer than the call may")),
+            Ok(Err(_)) => Err(CallError::new(ErrorCode::Cancelled, "the server is stopping")),
+            Err(_) => Err(CallError::new(ErrorCode::Timeout, "the call timed out")),
         }
     }
 
@@ -62,21 +62,23 @@ impl Threads {
                 .thread_name("haft-wasm")
                 .enable_all()
                 .build()
-                .map(|runtime| Owned(Some(runtime)))
+                .map(|runtime| OwnedRuntime(Some(runtime)))
                 .map_err(|error| error.to_string())
         });
         match made {
-            Ok(Owned(Some(runtime))) => Ok(runtime),
-            Ok(Owned(None)) => Err(CallError::internal("the threads of guests have ended")),
-            Err(error) => Err(CallError::internal(format!("start the threads of guests: {error}"))),
+            Ok(OwnedRuntime(Some(runtime))) => Ok(runtime),
+            Ok(OwnedRuntime(None)) => Err(CallError::internal("the WebAssembly threads have ended")),
+            Err(error) => {
+                Err(CallError::internal(format!("failed to start the WebAssembly threads: {error}")))
+            }
         }
     }
 }
 
-/// A runtime that may be dropped anywhere, also where waiting is not allowed.
-struct Owned(Option<Runtime>);
+/// A runtime that can be dropped in an async context.
+struct OwnedRuntime(Option<Runtime>);
 
-impl Drop for Owned {
+impl Drop for OwnedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

@@ -1,7 +1,7 @@
-//! The clock of running guests: one thread that moves the engine's epoch while any guest runs.
+//! The timer of guests: a thread that increments the epoch of the engine while any guest runs.
 //!
-//! A guest gives its thread back at each tick, so a tick is also the longest time that a call may keep a thread
-//! of the server. While nothing runs, the thread sleeps.
+//! A guest yields at each tick, so a call blocks a thread of the server for one tick at most. The timer sleeps while no
+//! guest runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use wasmtime::Engine;
 
-/// How long a guest computes before it gives its thread back.
+/// How long a guest runs before it yields.
 pub(crate) const TICK: Duration = Duration::from_millis(2);
 
-/// How many ticks the thread goes on after the last guest, so that calls in a row need not wake it.
-const LINGER: u32 = 100;
+/// How many ticks the timer continues after the last guest, so that calls in a row need not wake it.
+const IDLE_TICKS: u32 = 100;
 
 #[derive(Default)]
 struct Shared {
@@ -23,7 +23,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// The thread; it ends with this value.
+/// The timer thread; it ends on drop.
 pub(crate) struct Ticker {
     shared: Arc<Shared>,
     thread: Thread,
@@ -61,8 +61,8 @@ fn tick(engine: &Engine, shared: &Shared) {
     let mut idle = 0;
     while !shared.stop.load(Ordering::SeqCst) {
         idle = if shared.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
-        if idle > LINGER {
-            // First the note, then the look: whoever starts a guest in between sees the note and wakes us.
+        if idle > IDLE_TICKS {
+            // `asleep` is set before `running` is read: a guest that starts in between wakes the timer.
             shared.asleep.store(true, Ordering::SeqCst);
             if shared.running.load(Ordering::SeqCst) == 0 && !shared.stop.load(Ordering::SeqCst) {
                 thread::park();
@@ -75,7 +75,7 @@ fn tick(engine: &Engine, shared: &Shared) {
     }
 }
 
-/// A guest that runs.
+/// A running guest.
 pub(crate) struct Running(Arc<Ticker>);
 
 impl Drop for Running {

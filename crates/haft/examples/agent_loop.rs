@@ -1,10 +1,10 @@
-//! An agent loop by hand, with any API in the style of OpenAI: ask the model, run the tools that it calls, tell it what
-//! came of them, until it answers in words.
+//! A hand-written agent loop for any OpenAI-compatible API: send the messages, run the tools that the model calls, send
+//! their results, until the model answers with text.
 //!
-//! - `cargo run -p haft --example agent_loop -- stub` talks to a stand-in for a model in this process;
-//! - `cargo run -p haft --example agent_loop -- http://127.0.0.1:11434/v1 qwen3` to a model on this machine;
-//! - `OPENAI_API_KEY=… cargo run -p haft --example agent_loop -- https://api.openai.com/v1 gpt-5-mini` to a service.
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+//! - `cargo run -p haft --example agent_loop -- stub` uses a fake model in this process;
+//! - `cargo run -p haft --example agent_loop -- http://127.0.0.1:11434/v1 qwen3` uses a local model;
+//! - `OPENAI_API_KEY=… cargo run -p haft --example agent_loop -- https://api.openai.com/v1 gpt-5-mini` uses a service.
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use std::error::Error;
 
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// A model that never stops calling is stopped.
+/// Stops a model that never stops calling tools.
 const MAX_ROUNDS: usize = 10;
 
 /// Returns the current weather of a city.
 #[tool]
 fn weather(
-    /// Which city
+    /// The name of the city
     city: &str,
 ) -> Value {
     json!({"city": city, "celsius": 21, "sky": "clear"})
@@ -27,7 +27,7 @@ fn weather(
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The provider of TLS is the program's choice.
+    // The program chooses the TLS provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut words = std::env::args().skip(1);
     let base = match words.next().as_deref() {
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tools.register(weather::tool())?;
     let mut messages = vec![json!({"role": "user", "content": "What is the weather in Paris?"})];
     for _ in 0..MAX_ROUNDS {
-        let message = ask(&base, &model, &messages, &tools.schema(Format::OpenAi)).await?;
+        let message = complete(&base, &model, &messages, &tools.schema(Format::OpenAi)).await?;
         messages.push(message.clone());
         let calls = message.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
         if calls.is_empty() {
@@ -50,10 +50,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             messages.push(run(&tools, call).await);
         }
     }
-    Err("the model did not come to an answer".into())
+    Err(format!("no answer after {MAX_ROUNDS} rounds").into())
 }
 
-/// Runs one call of the model; a failure is an answer too, in words for the model.
+/// Runs one tool call of the model; an error is returned as text for the model.
 async fn run(tools: &Tools, call: &Value) -> Value {
     let text = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let name = text("/function/name");
@@ -62,18 +62,23 @@ async fn run(tools: &Tools, call: &Value) -> Value {
             Ok(value) => value.to_string(),
             Err(error) => error.model_text(),
         },
-        Err(error) => format!("Tool call failed: the arguments are not JSON: {error}"),
+        Err(error) => format!("Tool call failed: the arguments are not valid JSON: {error}"),
     };
     println!("[{name} {}] {content}", text("/function/arguments"));
     json!({"role": "tool", "tool_call_id": call.get("id"), "content": content})
 }
 
-/// Asks the model what comes next.
-async fn ask(base: &str, model: &str, messages: &[Value], tools: &[Value]) -> Result<Value, Box<dyn Error>> {
+/// Sends the messages and returns the next message of the model.
+async fn complete(
+    base: &str,
+    model: &str,
+    messages: &[Value],
+    tools: &[Value],
+) -> Result<Value, Box<dyn Error>> {
     #[expect(clippy::disallowed_methods, reason = "an example is a program")]
     let key = std::env::var("OPENAI_API_KEY").unwrap_or_default();
     let body = json!({"model": model, "messages": messages, "tools": tools});
-    let answer = reqwest::Client::new()
+    let response = reqwest::Client::new()
         .post(format!("{base}/chat/completions"))
         .bearer_auth(key)
         .header("content-type", "application/json")
@@ -81,27 +86,27 @@ async fn ask(base: &str, model: &str, messages: &[Value], tools: &[Value]) -> Re
         .send()
         .await?
         .error_for_status()?;
-    let answer: Value = serde_json::from_str(&answer.text().await?)?;
-    answer.pointer("/choices/0/message").cloned().ok_or_else(|| "the answer has no message".into())
+    let response: Value = serde_json::from_str(&response.text().await?)?;
+    response.pointer("/choices/0/message").cloned().ok_or_else(|| "the response has no message".into())
 }
 
-/// Starts a stand-in for a model: it calls the tool, and then says what came of it.
+/// Starts a fake model, which calls the tool and then answers with text.
 async fn stub() -> Result<String, Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}/v1", listener.local_addr()?);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
-            // A request of this example has no byte after the end of its JSON.
+            // The JSON of this example ends with these bytes.
             while !request.ends_with(b"]}") {
                 if stream.read_buf(&mut request).await.unwrap_or_default() == 0 {
                     break;
                 }
             }
-            let is_told = String::from_utf8_lossy(&request).contains("\"role\":\"tool\"");
+            let has_result = String::from_utf8_lossy(&request).contains("\"role\":\"tool\"");
             let function = json!({"name": "weather", "arguments": "{\"city\":\"Paris\"}"});
             let call = json!({"id": "call-1", "type": "function", "function": function});
-            let message = if is_told {
+            let message = if has_result {
                 json!({"role": "assistant", "content": "It is clear in Paris, at 21 degrees."})
             } else {
                 json!({"role": "assistant", "content": null, "tool_calls": [call]})
@@ -109,7 +114,7 @@ async fn stub() -> Result<String, Box<dyn Error>> {
             let body = json!({"choices": [{"message": message}]}).to_string();
             let head =
                 format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-            // Whoever does not wait for the answer does not get one.
+            // The client may have closed the connection.
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         }
     });

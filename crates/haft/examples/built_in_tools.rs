@@ -1,6 +1,6 @@
-//! The tools that come with haft, beside one of the program: `cargo run -p haft --features builtins --example
+//! The built-in tools together with a tool of the program: `cargo run -p haft --features builtins --example
 //! built_in_tools`.
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::{Tools, tool};
 use serde_json::json;
@@ -16,14 +16,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let tools = Tools::builder()
         .sandbox(folder.path())
-        // Read at each call, by `send_email`; nothing else of the environment is.
+        // `send_email` reads these variables at each call; no others are read.
         .env(["SMTP_HOST", "SMTP_USER", "SMTP_PASS"])
         .tool(count_words::tool())
         .built_ins()
         .build()?;
-    println!("all of them: {}", tools.names().join(", "));
+    println!("all tools: {}", tools.names().join(", "));
 
-    // What an agent gets: it can run these and nothing else.
+    // An agent with this view can run these tools only.
     let writer = tools.filter(["write_file", "read_file", "list_files", "count_words"])?;
     writer.execute("write_file", json!({"path": "report/draft.md", "content": "All is well."})).await?;
     let text: String = writer.execute_as("read_file", json!({"path": "report/draft.md"})).await?;

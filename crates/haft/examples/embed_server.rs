@@ -1,8 +1,8 @@
-//! A haft server with functions of this program in it.
+//! A haft server with a function of this program.
 //!
 //! `cargo run -p haft --features server --example embed_server`; then, with the token that it prints:
 //! `curl -H "Authorization: Bearer …" -d '{"args":{"name":"Ada"}}' http://127.0.0.1:18789/api/tools/greet/invoke`
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::server::{Server, Settings};
 use haft::tool;

@@ -1,7 +1,7 @@
-//! A function becomes a tool, is called with JSON, and is listed for a model.
+//! Turns a function into a tool, calls it with JSON, and prints its schema for a model.
 //!
 //! `cargo run -p haft --example hello`
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::{Format, Tools, tool};
 use serde_json::json;
@@ -9,7 +9,7 @@ use serde_json::json;
 /// Greets someone by name.
 #[tool]
 fn greet(
-    /// Whom to greet
+    /// The person to greet
     name: &str,
 ) -> String {
     format!("Hello, {name}!")

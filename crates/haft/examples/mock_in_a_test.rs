@@ -1,11 +1,11 @@
-//! Testing code that uses tools: `cargo run -p haft --example mock_in_a_test` is the program, `cargo test -p haft
-//! --example mock_in_a_test` its tests.
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+//! Tests of code that uses tools. Program: `cargo run -p haft --example mock_in_a_test`; tests: `cargo test -p haft
+//! --example mock_in_a_test`.
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::{CallError, Tools, tool};
 use serde_json::json;
 
-/// Returns the addresses of pages about something.
+/// Returns the URLs of pages about a topic.
 #[tool]
 fn web_search(query: &str, #[arg(default = 10, range = 1..=50)] limit: usize) -> Vec<String> {
     (1..=limit).map(|number| format!("https://example.com/{query}/{number}")).collect()
@@ -17,7 +17,7 @@ fn send_email(to: &str, body: &str) -> String {
     format!("{} characters sent to {to}", body.len())
 }
 
-/// The code under test: looks something up and mails it.
+/// The code under test: searches for a topic and mails the result.
 async fn report(tools: &Tools, subject: &str, to: &str) -> Result<String, CallError> {
     let pages: Vec<String> = match tools.execute("web_search", json!({"query": subject, "limit": 2})).await {
         Ok(pages) => serde_json::from_value(pages).unwrap_or_default(),
@@ -49,15 +49,15 @@ mod tests {
 
     #[tokio::test]
     async fn pages_are_mailed() {
-        let mock = MockTools::over(&tools().unwrap());
+        let mock = MockTools::from_tools(&tools().unwrap());
         mock.on("web_search").with(json!({"query": "rust", "limit": 2})).returns(["a", "b"]);
         mock.on("send_email").with(json!({"to": "ada", "body": "a\nb"})).returns("sent").times(1);
         assert_eq!(report(&mock.tools(), "rust", "ada").await.unwrap(), "sent");
     }
 
     #[tokio::test]
-    async fn a_search_that_fails_is_mailed_too() {
-        let mock = MockTools::over(&tools().unwrap());
+    async fn the_error_of_a_failed_search_is_mailed() {
+        let mock = MockTools::from_tools(&tools().unwrap());
         mock.on("web_search").fails("no network");
         mock.on("send_email")
             .with(|args: &Value| args["body"] == "Tool call failed: no network")

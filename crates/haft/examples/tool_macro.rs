@@ -1,5 +1,5 @@
 //! Functions of a program as tools: `cargo run -p haft --example tool_macro`.
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::{Args, Context, Failure, Tools, tool};
 use schemars::JsonSchema;
@@ -9,9 +9,9 @@ use serde_json::json;
 /// Greets someone by name.
 #[tool]
 fn greet(
-    /// Whom to greet
+    /// The person to greet
     name: &str,
-    /// How often
+    /// The number of repetitions
     #[arg(default = 1, range = 1..=3)]
     times: usize,
 ) -> String {
@@ -32,7 +32,7 @@ struct Weather {
     unit: Unit,
 }
 
-/// Tells the temperature in a city.
+/// Returns the temperature in a city.
 #[tool(pure, timeout = "10s", retry(attempts = 2, backoff = "100ms"))]
 async fn temperature(
     context: &Context,
@@ -46,9 +46,9 @@ async fn temperature(
         "Oslo" => 4.0,
         "Rome" => 18.5,
         "Atlantis" if context.attempt == 0 => {
-            return Err(Failure::new("the station does not answer").retryable());
+            return Err(Failure::new("the weather station does not respond").retryable());
         }
-        unknown => return Err(Failure::new(format!("there is no station in `{unknown}`"))),
+        unknown => return Err(Failure::new(format!("no weather station in `{unknown}`"))),
     };
     let degrees = match unit {
         Unit::Celsius => celsius,
@@ -59,9 +59,9 @@ async fn temperature(
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {
-    /// What to remember
+    /// The text of the note
     text: String,
-    /// Words by which to find it
+    /// Tags for searching
     #[serde(default)]
     tags: Vec<String>,
 }

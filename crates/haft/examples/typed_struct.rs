@@ -1,14 +1,14 @@
-//! A struct as the arguments, another one as the value, and a schema said by hand where the type says too little.
+//! A struct as the arguments, another one as the value, and a hand-written schema.
 //!
 //! `cargo run -p haft --example typed_struct`
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use haft::{Failure, Param, Params, ToolDef, Tools};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What the search takes.
+/// The arguments of the search.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct SearchParams {
     /// The search query
@@ -22,7 +22,7 @@ fn ten() -> usize {
     10
 }
 
-/// One of the results.
+/// A search result.
 #[derive(Debug, Serialize, Deserialize)]
 struct Hit {
     title: String,

@@ -1,4 +1,4 @@
-//! What a call gives to a function that `#[tool]` is on.
+//! Arguments of functions that carry `#[tool]`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::function::{read, unfit};
+use crate::function::{deserialize_args, invalid_arguments};
 
 /// All arguments of a call as one type, for functions with `#[tool]`.
 ///
@@ -19,9 +19,9 @@ use crate::function::{read, unfit};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Search {
-///     /// What to look for
+///     /// The text to search for
 ///     query: String,
-///     /// The most results
+///     /// The maximum number of results
 ///     limit: Option<u32>,
 /// }
 ///
@@ -43,15 +43,15 @@ impl<T: JsonSchema> JsonSchema for Args<T> {
         format!("haft::Args<{}>", T::schema_id()).into()
     }
 
-    /// Returns the schema of the type, which also refuses what it does not name.
+    /// Returns the schema of the type, closed so that unknown arguments are rejected.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = T::json_schema(generator);
         if schema.as_object().is_none_or(Map::is_empty) {
-            // What takes everything takes every argument.
+            // An empty schema accepts any arguments.
             return schema;
         }
         if schema.get("type").is_none() {
-            // Arguments are an object, also where the type is one of several; models' interfaces want to read it.
+            // Model APIs require `"type": "object"`, also for an enum with several variants.
             schema.insert("type".into(), "object".into());
         }
         close(schema.ensure_object());
@@ -59,7 +59,7 @@ impl<T: JsonSchema> JsonSchema for Args<T> {
     }
 }
 
-/// Makes the schema of an object refuse what it does not name; one of several objects, each of them.
+/// Makes the schema of an object reject unknown properties; for alternatives, closes each of them.
 fn close(schema: &mut Map<String, Value>) {
     let has = |schema: &Map<String, Value>, keywords: &[&str]| {
         keywords.iter().any(|keyword| schema.contains_key(*keyword))
@@ -68,7 +68,7 @@ fn close(schema: &mut Map<String, Value>) {
         return;
     }
     if has(schema, &["properties", "$ref", "allOf"]) {
-        // What stands elsewhere is known to a validator only after it has looked there.
+        // `additionalProperties` does not see properties that a composed schema declares elsewhere.
         let is_composed = has(schema, &["$ref", "allOf", "anyOf", "oneOf"]);
         let keyword = if is_composed { "unevaluatedProperties" } else { "additionalProperties" };
         schema.insert(keyword.to_owned(), false.into());
@@ -78,62 +78,55 @@ fn close(schema: &mut Map<String, Value>) {
             choices.into_iter().flatten().filter_map(Value::as_object_mut).for_each(close);
         }
     } else if schema.get("type").is_some_and(|kind| kind == "object") {
-        // Said, so that a call with more is told which argument is too much.
+        // With explicit `properties`, the error for an unknown argument names it.
         schema.insert("properties".to_owned(), Map::new().into());
         schema.insert("additionalProperties".to_owned(), false.into());
     }
 }
 
-/// The arguments that a call has given, by name.
+/// The arguments of a call by name.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub struct Given<'a>(&'a Map<String, Value>);
+pub struct CallArgs<'a>(&'a Map<String, Value>);
 
-impl<'a> Given<'a> {
-    /// Reads one; what can be read of nothing may be missing.
+impl<'a> CallArgs<'a> {
+    /// Deserializes one argument, which may be missing if the type allows it.
     pub fn get<T: Deserialize<'a>>(self, name: &str) -> Result<T, CallError> {
         match self.0.get(name) {
-            Some(value) => read_one(name, value),
-            None => absent().ok_or_else(|| unfit(&format!("`{name}` is missing"))),
+            Some(value) => deserialize_arg(name, value),
+            None => deserialize_missing().ok_or_else(|| invalid_arguments(&format!("`{name}` is missing"))),
         }
     }
 
-    /// Reads one, or takes the default.
+    /// Deserializes one argument, or returns the default if it is missing.
     pub fn get_or<T: Deserialize<'a>>(self, name: &str, default: impl FnOnce() -> T) -> Result<T, CallError> {
-        self.0.get(name).map_or_else(|| Ok(default()), |value| read_one(name, value))
+        self.0.get(name).map_or_else(|| Ok(default()), |value| deserialize_arg(name, value))
     }
 
-    /// Reads all of them as one type.
+    /// Deserializes all arguments into one type.
     pub fn all<T: Deserialize<'a>>(self) -> Result<T, CallError> {
-        read(self.0)
+        deserialize_args(self.0)
     }
 }
 
-fn read_one<'a, T: Deserialize<'a>>(name: &str, value: &'a Value) -> Result<T, CallError> {
-    T::deserialize(value).map_err(|_| {
-        // Once more, with the path, which the quick way does not keep.
-        let message = match serde_path_to_error::deserialize::<_, T>(value) {
-            Err(error) => {
-                let path = error.path().to_string();
-                let dot = if path.starts_with('[') { "" } else { "." };
-                let path = if path == "." { String::new() } else { format!("{dot}{path}") };
-                format!("`{name}{path}`: {}", error.inner())
-            }
-            Ok(_) => format!("`{name}` could be read only at the second attempt"),
-        };
-        unfit(&message)
+fn deserialize_arg<'a, T: Deserialize<'a>>(name: &str, value: &'a Value) -> Result<T, CallError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let dot = if path.starts_with('[') { "" } else { "." };
+        let path = if path == "." { String::new() } else { format!("{dot}{path}") };
+        invalid_arguments(&format!("`{name}{path}`: {}", error.inner()))
     })
 }
 
-/// Returns what a type makes of an argument that is not there: `None` of an `Option`, nothing of others.
-pub(crate) fn absent<'de, T: Deserialize<'de>>() -> Option<T> {
-    T::deserialize(Absent).ok()
+/// Returns the value of a missing argument if the type has one, such as `None` for an `Option`.
+pub(crate) fn deserialize_missing<'de, T: Deserialize<'de>>() -> Option<T> {
+    T::deserialize(MissingValue).ok()
 }
 
-/// What is not there.
-struct Absent;
+/// Deserializes as `None`; every other type fails.
+struct MissingValue;
 
-impl<'de> serde::Deserializer<'de> for Absent {
+impl<'de> serde::Deserializer<'de> for MissingValue {
     type Error = serde::de::value::Error;
 
     fn deserialize_any<V: serde::de::Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Self::Error> {
@@ -152,30 +145,30 @@ impl<'de> serde::Deserializer<'de> for Absent {
 
 /// Makes an async function callable.
 #[doc(hidden)]
-pub fn asynchronous<F>(function: F) -> Arc<dyn Prepared>
+pub fn async_function<F>(function: F) -> Arc<dyn Prepared>
 where
-    F: for<'a> Fn(&'a CallContext, Given<'a>) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a CallContext, CallArgs<'a>) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
-    Arc::new(Asynchronous(function))
+    Arc::new(AsyncFunction(function))
 }
 
-/// Makes a function that may block callable, on threads of its own.
+/// Makes a blocking function callable; it runs on a blocking thread.
 #[doc(hidden)]
-pub fn blocking<F>(function: F) -> Arc<dyn Prepared>
+pub fn blocking_function<F>(function: F) -> Arc<dyn Prepared>
 where
-    F: Fn(&CallContext, Given<'_>) -> Outcome + Send + Sync + 'static,
+    F: Fn(&CallContext, CallArgs<'_>) -> Outcome + Send + Sync + 'static,
 {
-    function::blocking(move |call, args| function(call, Given(&args)))
+    function::blocking(move |call, args| function(call, CallArgs(&args)))
 }
 
-struct Asynchronous<F>(F);
+struct AsyncFunction<F>(F);
 
-impl<F> Prepared for Asynchronous<F>
+impl<F> Prepared for AsyncFunction<F>
 where
-    F: for<'a> Fn(&'a CallContext, Given<'a>) -> BoxFuture<'a, Outcome> + Send + Sync,
+    F: for<'a> Fn(&'a CallContext, CallArgs<'a>) -> BoxFuture<'a, Outcome> + Send + Sync,
 {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
-        (self.0)(call, Given(args))
+        (self.0)(call, CallArgs(args))
     }
 }
 
@@ -186,11 +179,11 @@ mod tests {
     use super::*;
 
     fn get<T: for<'a> Deserialize<'a>>(args: &Value) -> Result<T, String> {
-        Given(args.as_object().unwrap()).get("x").map_err(|error| error.message)
+        CallArgs(args.as_object().unwrap()).get("x").map_err(|error| error.message)
     }
 
     #[test]
-    fn an_argument_that_does_not_fit_is_told_by_its_path() {
+    fn errors_name_the_path_of_the_argument() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Filter {
             tags: Vec<String>,
@@ -198,7 +191,7 @@ mod tests {
         assert_eq!(get(&json!({"x": 7})), Ok(7));
         assert_eq!(get::<Option<u8>>(&json!({})), Ok(None));
         let none = json!({});
-        for (found, expected) in [
+        for (message, expected) in [
             (get::<u8>(&json!({"x": 700})).unwrap_err(), "`x`: invalid value: integer `700`, expected u8"),
             (get::<u8>(&none).unwrap_err(), "`x` is missing"),
             (get::<Value>(&none).unwrap_err(), "`x` is missing"),
@@ -211,15 +204,15 @@ mod tests {
                 "`x[1]`: invalid type: string \"b\", expected u8",
             ),
         ] {
-            assert_eq!(found, format!("the arguments do not fit the function: {expected}"));
+            assert_eq!(message, format!("invalid arguments: {expected}"));
         }
     }
 
     #[test]
-    fn a_text_is_borrowed_of_the_call() {
+    fn strings_are_borrowed_from_the_call() {
         let args = json!({"x": "a\nb"});
-        let given = Given(args.as_object().unwrap());
-        assert_eq!(given.get::<&str>("x"), Ok("a\nb"));
-        assert_eq!(given.get::<Option<&str>>("y"), Ok(None));
+        let args = CallArgs(args.as_object().unwrap());
+        assert_eq!(args.get::<&str>("x"), Ok("a\nb"));
+        assert_eq!(args.get::<Option<&str>>("y"), Ok(None));
     }
 }

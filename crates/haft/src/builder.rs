@@ -1,4 +1,4 @@
-//! How a set of tools is put together.
+//! [`Builder`]: configures a set of tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::secrets::Secrets;
 use crate::set::ToolSet;
 use crate::tools::Tools;
 
-/// The most calls that run at once, unless the program says otherwise.
-const MAX_RUNNING: usize = 10_000;
+/// The default limit of concurrent calls.
+const DEFAULT_MAX_RUNNING: usize = 10_000;
 
-/// The name of the only sandbox of [`Builder::sandbox`].
+/// The name of the sandbox that [`Builder::sandbox`] adds.
 const WORKSPACE: &str = "workspace";
 
-/// Settles what tools may use, before the first one is there. Made by [`Tools::builder`].
+/// Configures what tools may use. Created by [`Tools::builder`].
 ///
 /// ```
 /// use haft::Tools;
@@ -46,7 +46,7 @@ const WORKSPACE: &str = "workspace";
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "nothing is there until `build` is called"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     sandboxes: Vec<(String, PathBuf)>,
     read_only: Vec<String>,
@@ -68,7 +68,7 @@ impl Default for Builder {
             read_only: Vec::new(),
             secrets: Secrets::default(),
             egress: EgressRules::default(),
-            max_running: MAX_RUNNING,
+            max_running: DEFAULT_MAX_RUNNING,
             max_value_bytes: u64::MAX,
             elevated: true,
             layers: Vec::new(),
@@ -80,14 +80,14 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Gives file tools this one folder, out of which no path leads. It has to exist, and is also the workspace
-    /// that a function finds in its [`Context`](crate::Context).
+    /// Confines file tools to this folder, which must exist. It is also the workspace in the
+    /// [`Context`](crate::Context) of functions.
     pub fn sandbox(self, path: impl AsRef<Path>) -> Self {
         self.sandboxes([(WORKSPACE, path)])
     }
 
-    /// Gives file tools several folders by name. Where a definition names none (`root:`), the first one is meant,
-    /// which is also the workspace.
+    /// Confines file tools to several named folders. The first one is the workspace and the default of definitions
+    /// without `root:`.
     pub fn sandboxes<N, P>(mut self, folders: impl IntoIterator<Item = (N, P)>) -> Self
     where
         N: Into<String>,
@@ -98,82 +98,83 @@ impl Builder {
         self
     }
 
-    /// Says that nothing in the sandbox of this name may be changed.
+    /// Makes the sandbox with this name read-only.
     pub fn read_only(mut self, name: impl Into<String>) -> Self {
         self.read_only.push(name.into());
         self
     }
 
-    /// Gives definitions a secret by name: `${NAME}`. It appears in no outcome and no error.
+    /// Sets a secret that definitions use as `${NAME}`. It is redacted from outcomes and errors.
     pub fn secret(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.secrets.given.insert(name.into(), Secret::new(value.into()));
+        self.secrets.values.insert(name.into(), Secret::new(value.into()));
         self
     }
 
-    /// Adds a source that is asked for secrets which were not given by [`Builder::secret`].
+    /// Adds a source of secrets, which is queried for names that [`Builder::secret`] has not set.
     pub fn secret_source(mut self, source: Arc<dyn SecretSource>) -> Self {
         self.secrets.sources.push(source);
         self
     }
 
-    /// Lets definitions read these variables of the environment; nothing else of it is ever read. They are asked
-    /// last, and at each call, so that a change counts.
+    /// Allows definitions to read these environment variables; no others are ever read. They come after all other
+    /// sources and are read at each call, so changes take effect.
     pub fn env<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.secrets.environment.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Restricts tools to these hosts (`api.example.com`, `*.example.com`); without any, every public one.
+    /// Restricts tools to these hosts (`api.example.com`, `*.example.com`). Default: every public host.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.egress.allowed_hosts.extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Lets tools connect to these hosts, addresses or networks although they are private or loopback
-    /// (`127.0.0.1:8080`, `10.0.0.0/8`).
+    /// Allows tools to connect to these private or loopback hosts, addresses or networks (`127.0.0.1:8080`,
+    /// `10.0.0.0/8`).
     pub fn private_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.egress.private_hosts.extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Bounds how many calls run at once; one more is refused as overloaded. 10,000 unless it is said.
-    pub fn max_running_calls(mut self, most: usize) -> Self {
-        self.max_running = most;
+    /// Limits the number of concurrent calls; further calls fail with `overloaded`. Default: 10,000.
+    pub fn max_running_calls(mut self, max: usize) -> Self {
+        self.max_running = max;
         self
     }
 
-    /// Bounds the value of every tool; a definition may say less (4 MiB where it says nothing).
-    pub fn max_value_bytes(mut self, most: u64) -> Self {
-        self.max_value_bytes = most;
+    /// Limits the size of the value of every tool. A definition can set a lower limit (default: 4 MiB).
+    pub fn max_value_bytes(mut self, max: u64) -> Self {
+        self.max_value_bytes = max;
         self
     }
 
-    /// Refuses calls of tools that are elevated or need a confirmation. A program may call them unless it says so.
-    pub fn refuse_elevated(mut self) -> Self {
+    /// Rejects calls of tools that are elevated or need confirmation. By default a program may call them.
+    pub fn deny_elevated(mut self) -> Self {
         self.elevated = false;
         self
     }
 
-    /// Puts a layer around every call, around those that were added before it: the last one sees a call first and
-    /// its outcome last.
+    /// Adds a middleware layer around every call. The layer that was added last sees a call first and its outcome
+    /// last.
     pub fn layer(mut self, stage: impl Stage + 'static) -> Self {
         self.layers.push(Arc::new(stage));
         self
     }
 
-    /// Adds a tool, as [`Tools::register`] does.
+    /// Registers a tool, as [`Tools::register`] does.
     pub fn tool(mut self, def: ToolDef) -> Self {
         self.tools.push(def);
         self
     }
 
-    /// Adds the tools that come with haft: `read_file`, `write_file`, `append_file` and `list_files` where there is a
-    /// sandbox; `exec`, `bash`, `send_email`, `http_request`, `web_fetch`, `web_search`, `json_transform`,
-    /// `datetime_utils`. A tool of the program wins over one of the same name; [`Tools::filter`] chooses among them.
+    /// Adds the built-in tools: `exec`, `bash`, `send_email`, `http_request`, `web_fetch`, `web_search`,
+    /// `json_transform`, `datetime_utils`, and with a sandbox also `read_file`, `write_file`, `append_file` and
+    /// `list_files`. A tool of the program overrides a built-in tool with the same name; [`Tools::filter`] selects
+    /// some of them.
     ///
-    /// Mail and search find their settings (`SMTP_HOST`, `SERPER_API_KEY`, …) among the secrets, and in the environment
-    /// only where [`Builder::env`] names them. `exec` and `bash` are elevated: [`Builder::refuse_elevated`] holds for
-    /// them. Needs the feature `builtins`.
+    /// `send_email` and `web_search` read their settings (`SMTP_HOST`, `SERPER_API_KEY`, …) from the secrets, and from
+    /// environment variables listed in [`Builder::env`]. `exec` and `bash` are elevated, so [`Builder::deny_elevated`]
+    /// rejects them. Requires the feature `builtins`.
     ///
     /// ```
     /// use haft::Tools;
@@ -194,13 +195,13 @@ impl Builder {
         self
     }
 
-    /// Makes the set.
+    /// Builds the set.
     pub fn build(mut self) -> Result<Tools, BuildError> {
-        for (what, zero) in
+        for (setting, is_zero) in
             [("max_running_calls", self.max_running == 0), ("max_value_bytes", self.max_value_bytes == 0)]
         {
-            if zero {
-                return Err(BuildError::Zero(what));
+            if is_zero {
+                return Err(BuildError::Zero(setting));
             }
         }
         check_hosts(&self.egress)?;
@@ -217,12 +218,12 @@ impl Builder {
         }
         #[cfg(feature = "builtins")]
         if built_ins {
-            tools.set().add_built_ins(haft_builtins::built_ins(&resources.of_built_ins()?)?);
+            tools.set().add_built_ins(haft_builtins::built_ins(&resources.for_built_ins()?)?);
         }
         Ok(tools)
     }
 
-    /// Puts together what was checked.
+    /// Creates the set from validated settings.
     pub(crate) fn assemble(self, resources: &Resources, workspace: Option<Arc<Path>>) -> Tools {
         let set = ToolSet::new(resources, self.max_value_bytes, self.elevated);
         let mut stages: Vec<Arc<dyn Stage>> = self.layers;
@@ -230,13 +231,14 @@ impl Builder {
         let pipeline = Pipeline::new(PipelineParts {
             registry: Arc::clone(set.registry()),
             ledger: None,
+            observer: None,
             secrets: Arc::new(self.secrets),
             clock: Arc::new(SystemClock),
             stages,
             max_running: self.max_running,
             workspace,
         });
-        Tools::of(Arc::new(set), Arc::new(pipeline))
+        Tools::from_parts(Arc::new(set), Arc::new(pipeline))
     }
 }
 
@@ -245,7 +247,11 @@ fn check_hosts(rules: &EgressRules) -> Result<(), RulesError> {
         [("allowed_hosts", &rules.allowed_hosts), ("private_hosts", &rules.private_hosts)]
     {
         for entry in entries {
-            check_host(entry).map_err(|why| RulesError::Pattern { setting, entry: entry.clone(), why })?;
+            check_host(entry).map_err(|reason| RulesError::Pattern {
+                setting,
+                entry: entry.clone(),
+                reason,
+            })?;
         }
     }
     Ok(())
@@ -254,12 +260,12 @@ fn check_hosts(rules: &EgressRules) -> Result<(), RulesError> {
 fn roots(folders: &[(String, PathBuf)], read_only: &[String]) -> Result<Vec<Root>, BuildError> {
     let mut roots = Vec::new();
     for (name, path) in folders {
-        // The true path: what a definition may reach does not change with a link.
-        let found = path.canonicalize().and_then(|path| {
+        // The canonical path: replacing a symbolic link later does not move the sandbox.
+        let canonical = path.canonicalize().and_then(|path| {
             let is_folder = std::fs::metadata(&path)?.is_dir();
             if is_folder { Ok(path) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
-        match found {
+        match canonical {
             Ok(path) => roots.push(Root::new(name, path)),
             Err(source) => {
                 return Err(BuildError::Folder { name: name.clone(), path: path.clone(), source });

@@ -1,4 +1,4 @@
-//! A tool as a program defines it: what it is, and the function behind it.
+//! [`ToolDef`]: a tool that is defined in the program.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::answer::Answer;
-use crate::function::{Typed, TypedBlocking};
+use crate::function::{self, TypedFunction};
+use crate::outcome::IntoOutcome;
 use crate::params::Params;
-use crate::schema;
+use crate::schema::input_schema;
 
 /// A tool: its name, its description, its schema, and the function that runs.
 ///
-/// `#[tool]` writes one of a function's signature. By hand, the arguments are a type:
+/// `#[tool]` generates it from a function's signature. Without the macro, the arguments are a struct:
 ///
 /// ```
 /// use haft::ToolDef;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Greet {
-///     /// Whom to greet
+///     /// The person to greet
 ///     name: String,
 /// }
 ///
@@ -34,46 +34,46 @@ use crate::schema;
 ///     .description("Greets someone by name.");
 /// ```
 #[derive(Clone)]
-#[must_use = "a tool does nothing until it is registered"]
+#[must_use = "a tool definition does nothing until it is registered"]
 pub struct ToolDef {
     pub(crate) name: String,
-    /// The definition, unless the name is not one.
+    /// The definition, or the error of an invalid name.
     pub(crate) spec: Result<ToolSpec, NameError>,
-    /// The schema of the type that the function takes, where the schema was said by hand.
-    pub(crate) of_type: Option<Value>,
+    /// The schema of the type that the function takes, if the input schema is hand-written.
+    pub(crate) type_schema: Option<Value>,
     pub(crate) function: Arc<dyn Prepared>,
 }
 
 impl ToolDef {
-    /// Makes a tool of an async function.
+    /// Creates a tool from an async function.
     pub fn new<P, F, R>(name: impl Into<String>, function: F) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(P) -> R + Send + Sync + 'static,
-        R: Future<Output: Answer> + Send + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
     {
-        let prepared = Typed::<P, _>::prepared(move |_: &CallContext, args| {
-            let work = function(args);
-            Box::pin(async move { work.await.outcome() })
+        let prepared = TypedFunction::<P, _>::prepared(move |_: &CallContext, args| {
+            let future = function(args);
+            Box::pin(async move { future.await.into_outcome() })
         });
-        Self::of(name.into(), schema::of_arguments::<P>(), prepared)
+        Self::with_schema(name.into(), input_schema::<P>(), prepared)
     }
 
-    /// Makes a tool of an async function that also takes the context of its call.
+    /// Creates a tool from an async function that also takes the context of the call.
     pub fn with_context<P, F, R>(name: impl Into<String>, function: F) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(CallContext, P) -> R + Send + Sync + 'static,
-        R: Future<Output: Answer> + Send + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
     {
-        let prepared = Typed::<P, _>::prepared(move |call: &CallContext, args| {
-            let work = function(call.clone(), args);
-            Box::pin(async move { work.await.outcome() })
+        let prepared = TypedFunction::<P, _>::prepared(move |call: &CallContext, args| {
+            let future = function(call.clone(), args);
+            Box::pin(async move { future.await.into_outcome() })
         });
-        Self::of(name.into(), schema::of_arguments::<P>(), prepared)
+        Self::with_schema(name.into(), input_schema::<P>(), prepared)
     }
 
-    /// Makes a tool of a function that may block; it runs on threads of its own.
+    /// Creates a tool from a function that may block; it runs on a blocking thread.
     ///
     /// ```
     /// use haft::{Failure, ToolDef};
@@ -91,45 +91,44 @@ impl ToolDef {
     where
         P: DeserializeOwned + JsonSchema,
         F: Fn(P) -> A + Send + Sync + 'static,
-        A: Answer,
+        A: IntoOutcome,
     {
         Self::blocking_with_context(name, move |_, args| function(args))
     }
 
-    /// Makes a tool of a function that may block and also takes the context of its call.
+    /// Creates a tool from a function that may block and also takes the context of the call.
     pub fn blocking_with_context<P, F, A>(name: impl Into<String>, function: F) -> Self
     where
         P: DeserializeOwned + JsonSchema,
         F: Fn(&CallContext, P) -> A + Send + Sync + 'static,
-        A: Answer,
+        A: IntoOutcome,
     {
-        let prepared = TypedBlocking::prepared(move |call, args: P| function(call, args).outcome());
-        Self::of(name.into(), schema::of_arguments::<P>(), prepared)
+        let prepared = function::blocking(move |call, args: P| function(call, args).into_outcome());
+        Self::with_schema(name.into(), input_schema::<P>(), prepared)
     }
 
-    /// Makes a tool of a definition that exists already, and of what runs it. The definition's own implementation
-    /// does not matter.
+    /// Creates a tool from an existing definition and a function, which replaces the definition's implementation.
     pub fn from_spec(mut spec: ToolSpec, function: Arc<dyn Prepared>) -> Self {
         let name = spec.name.as_str().to_owned();
         spec.implementation = Implementation::Function(Function::new(name.as_str()));
-        Self { name, spec: Ok(spec), of_type: None, function }
+        Self { name, spec: Ok(spec), type_schema: None, function }
     }
 
-    /// Makes a tool of its parts, for the code that `#[tool]` writes.
+    /// Creates a tool whose arguments are of type `P`, for the code that `#[tool]` generates.
     #[doc(hidden)]
-    pub fn of_type<P: JsonSchema>(name: &str, description: &str, function: Arc<dyn Prepared>) -> Self {
-        Self::of(name.to_owned(), schema::of_arguments::<P>(), function).description(description)
+    pub fn from_parts<P: JsonSchema>(name: &str, description: &str, function: Arc<dyn Prepared>) -> Self {
+        Self::with_schema(name.to_owned(), input_schema::<P>(), function).description(description)
     }
 
-    fn of(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
+    fn with_schema(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
         let spec = ToolName::for_program(&name).map(|tool| {
             let implementation = Implementation::Function(Function::new(name.as_str()));
             ToolSpec { input_schema, ..ToolSpec::new(tool, implementation) }
         });
-        Self { name, spec, of_type: None, function }
+        Self { name, spec, type_schema: None, function }
     }
 
-    /// Changes the definition; one whose name is not a name is refused anyway.
+    /// Changes the definition; does nothing if the name is invalid, which `register` reports.
     fn set(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
         if let Ok(spec) = &mut self.spec {
             change(spec);
@@ -144,18 +143,18 @@ impl ToolDef {
 
     /// Returns the schema of the arguments.
     pub fn schema(&self) -> &Value {
-        static NONE: Value = Value::Null;
-        self.spec.as_ref().map_or(&NONE, |spec| &spec.input_schema)
+        static NULL: Value = Value::Null;
+        self.spec.as_ref().map_or(&NULL, |spec| &spec.input_schema)
     }
 
-    /// Says what the tool does, to the model.
+    /// Sets the description that the model reads.
     pub fn description(self, text: impl Into<String>) -> Self {
         self.set(|spec| spec.description = text.into())
     }
 
-    /// Says the parameters one by one, instead of what the function's type tells.
+    /// Sets the parameters one by one, instead of those of the function's type.
     ///
-    /// Parameters that the type cannot take are refused when the tool is registered.
+    /// [`Tools::register`](crate::Tools::register) rejects parameters that the type does not accept.
     ///
     /// ```
     /// use haft::{Param, Params, ToolDef};
@@ -173,41 +172,41 @@ impl ToolDef {
         self.input_schema(params.schema())
     }
 
-    /// Says the schema of the arguments, instead of what the function's type tells.
+    /// Sets the schema of the arguments, instead of that of the function's type.
     pub fn input_schema(mut self, schema: Value) -> Self {
         if let Ok(spec) = &mut self.spec {
-            let of_type = std::mem::replace(&mut spec.input_schema, schema);
-            self.of_type.get_or_insert(of_type);
+            let type_schema = std::mem::replace(&mut spec.input_schema, schema);
+            self.type_schema.get_or_insert(type_schema);
         }
         self
     }
 
-    /// Says the schema of the value; one that does not fit becomes a failure.
+    /// Sets the schema of the value; a call whose value does not match fails.
     pub fn output_schema(self, schema: Value) -> Self {
         self.set(|spec| spec.output_schema = schema)
     }
 
-    /// Says that the same arguments always give the same value, without side effects: it may be cached.
+    /// Declares that the tool has no side effects and that equal arguments give equal values: it may be cached.
     pub fn pure(self) -> Self {
         self.set(|spec| spec.execution.is_pure = true)
     }
 
-    /// Bounds the time of one call, repetitions included: 30 seconds where nothing is said, at most an hour.
-    pub fn timeout(self, time: Duration) -> Self {
-        self.set(|spec| spec.execution.timeout_ms = Some(milliseconds(time)))
+    /// Sets the timeout of a call, including retries. Default: 30 seconds; maximum: one hour.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|spec| spec.execution.timeout_ms = Some(milliseconds(timeout)))
     }
 
-    /// Says how often a failure that is marked retryable is tried again, and the first wait, which doubles.
+    /// Sets how often a retryable failure is retried, and the delay before the first retry, which then doubles.
     pub fn retry(self, attempts: u32, backoff: Duration) -> Self {
         self.set(|spec| spec.execution.retry = Some(Retry { attempts, backoff_ms: milliseconds(backoff) }))
     }
 
-    /// Bounds how many calls of it run at once.
-    pub fn max_parallel(self, most: u32) -> Self {
-        self.set(|spec| spec.execution.limits.max_parallel = Some(most))
+    /// Limits the number of concurrent calls of the tool.
+    pub fn max_parallel(self, max: u32) -> Self {
+        self.set(|spec| spec.execution.limits.max_parallel = Some(max))
     }
 
-    /// Says that only callers who are trusted with it may run it.
+    /// Restricts the tool to callers with elevated rights.
     pub fn elevated(self) -> Self {
         self.set(|spec| spec.policy = Policy::Elevated)
     }
@@ -219,6 +218,6 @@ impl fmt::Debug for ToolDef {
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Why a tool cannot be registered, a filter cannot be made, or a set cannot be built.
+//! Errors of registering, filtering and building.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,40 +8,40 @@ use haft_core::problem::{Problem, join};
 use haft_runtime::egress::RulesError;
 use haft_runtime::files::RootsError;
 
-/// Why a tool cannot be registered.
+/// The error of registering a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("register the tool `{tool}`: {reason}")]
+#[error("cannot register tool `{tool}`: {kind}")]
 pub struct RegisterError {
-    /// The name that it was to have.
+    /// The name of the tool.
     pub tool: String,
-    /// What stands in the way.
-    pub reason: Reason,
+    /// The cause.
+    pub kind: RegisterErrorKind,
 }
 
-/// What stands in the way of a tool.
+/// The cause of a [`RegisterError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// The name is not one.
+pub enum RegisterErrorKind {
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// Another tool has the name.
-    #[error("a tool of this name is there already; remove it first, or choose another name")]
+    #[error("a tool with this name already exists; remove it first or choose another name")]
     Duplicate,
-    /// The definition is wrong, or its schema does not fit the function.
+    /// The definition is invalid, or its schema does not match the function.
     #[error("{}", join(.0))]
     Definition(Vec<Problem>),
 }
 
-/// Why a set of tools cannot be narrowed: names that are not in it.
+/// The error of filtering a set of tools: unknown names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct FilterError {
-    /// The names that nothing has, each with the nearest one that something has.
+    /// The unknown names, each with the most similar existing name.
     pub unknown: Vec<(String, Option<String>)>,
 }
 
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no tool of this set is called ")?;
+        f.write_str("tool not found: ")?;
         for (index, (name, nearest)) in self.unknown.iter().enumerate() {
             if index > 0 {
                 f.write_str(", ")?;
@@ -55,33 +55,33 @@ impl fmt::Display for FilterError {
     }
 }
 
-/// Why a set of tools cannot be built.
+/// The error of building a set of tools.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A sandbox is not a folder.
-    #[error("use `{}` as the sandbox `{name}`: {source}", path.display())]
+    /// A sandbox folder cannot be used.
+    #[error("cannot use `{}` as sandbox `{name}`: {source}", path.display())]
     Folder {
         /// The name of the sandbox.
         name: String,
         /// The folder.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The names of sandboxes are wrong.
+    /// The names of the sandboxes are invalid.
     #[error(transparent)]
     Sandboxes(#[from] RootsError),
-    /// A host pattern is not one.
+    /// A host pattern is invalid.
     #[error(transparent)]
     Egress(#[from] RulesError),
-    /// A bound is zero, which would let nothing through.
-    #[error("`{0}` has to be at least 1")]
+    /// A limit is zero.
+    #[error("`{0}` must be at least 1")]
     Zero(&'static str),
     /// A tool cannot be registered.
     #[error(transparent)]
     Tool(#[from] RegisterError),
-    /// A built-in tool has no name; none of them is so.
+    /// A built-in tool has an invalid name, which is a bug in haft.
     #[cfg(feature = "builtins")]
-    #[error("make the built-in tools")]
+    #[error("cannot create the built-in tools")]
     BuiltIns(#[from] NameError),
 }

@@ -1,104 +1,85 @@
-//! Definition files: which there are beneath a folder, and what they say. Bounded in every direction, as anyone may
-//! have put them there.
+//! Finds and reads the definition files in a folder tree. Depth and number are limited, as anyone may have put files
+//! there.
 
-use std::fs::{self, File, Metadata};
-use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft_core::catalog::FileForm;
 use haft_core::name::ToolName;
 use haft_core::problem::Problem;
-use haft_definition::check;
-use haft_definition::dialect::{self, Defaults, MAX_TEXT, ParsedDefinition};
+use haft_definition::dialect::{self, Defaults, ParsedDefinition};
+use haft_definition::folder::{
+    FileStamp, ReadError, SymbolicLinks, file_form, name_and_version, read_definition, read_text,
+};
 
 use crate::report::LoadError;
 
-/// How deep folders are looked into.
+/// The deepest folder that is searched.
 const MAX_DEPTH: usize = 16;
-/// The most definition files beneath one folder.
+/// The largest number of definition files in one folder tree.
 const MAX_FILES: usize = 50_000;
-/// The most names that are looked at beneath one folder, whatever they are.
-const MAX_NAMES: usize = 500_000;
+/// The largest number of directory entries in one folder tree.
+const MAX_ENTRIES: usize = 500_000;
 
-/// What is known of a file that was looked at.
+/// The state of a file when it was last loaded.
 pub(crate) struct FileState {
-    pub(crate) stamp: Stamp,
-    /// The tool that it defines, or defined before it was broken.
+    pub(crate) stamp: FileStamp,
+    /// The tool that it defines, or defined before it became invalid.
     pub(crate) tool: Option<ToolName>,
-    /// What is wrong with it.
+    /// Its problems.
     pub(crate) fault: Option<Vec<Problem>>,
-    /// Whether another tool alone stands in its way, which may go.
+    /// Whether its only problem is that its name is taken, which may change.
     pub(crate) duplicate: bool,
 }
 
-/// Tells one state of a file from another without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    place: (u64, u64),
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            place: (metadata.dev(), metadata.ino()),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
-
 /// A definition file.
-pub(crate) struct Found {
+pub(crate) struct DefinitionFile {
     pub(crate) path: PathBuf,
     pub(crate) form: FileForm,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
 }
 
-/// What is beneath a folder, in the order of the paths.
+/// The files of a folder tree, sorted by path.
 #[derive(Default)]
-pub(crate) struct Walk {
-    pub(crate) files: Vec<Found>,
-    /// What cannot be looked at: of what is beneath it, nothing is known.
-    pub(crate) closed: Vec<LoadError>,
-    /// What is there and is never read.
+pub(crate) struct FolderScan {
+    pub(crate) files: Vec<DefinitionFile>,
+    /// Folders that could not be listed; the files in them are unknown.
+    pub(crate) unlisted: Vec<LoadError>,
+    /// Files and folders that are not read.
     pub(crate) skipped: Vec<LoadError>,
-    names: usize,
+    entries: usize,
 }
 
-impl Walk {
-    /// Looks at everything beneath a folder, whose path is the true one. Links to folders are not followed, so that
-    /// no loop of them has an end to look for.
-    pub(crate) fn beneath(root: &Path) -> Self {
-        let mut walk = Self::default();
-        walk.folder(root, root, 0);
-        walk.files.sort_by(|a, b| a.path.cmp(&b.path));
-        walk
+impl FolderScan {
+    /// Scans a folder tree; `root` has to be canonical. Links to folders are not followed, which avoids loops.
+    pub(crate) fn of(root: &Path) -> Self {
+        let mut scan = Self::default();
+        scan.folder(root, root, 0);
+        scan.files.sort_by(|a, b| a.path.cmp(&b.path));
+        scan
     }
 
     fn folder(&mut self, root: &Path, folder: &Path, depth: usize) {
         if depth > MAX_DEPTH {
-            let message = format!("it is more than {MAX_DEPTH} folders deep; move it up");
-            return self.closed.push(fault(folder, "too_deep", message));
+            let message = format!("the folder is nested more than {MAX_DEPTH} levels deep; move it up");
+            return self.unlisted.push(fault(folder, "too_deep", message));
         }
         let listed = match fs::read_dir(folder) {
             Ok(listed) => listed,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
             Err(error) => {
-                let message = format!("the folder cannot be listed: {error}");
-                return self.closed.push(fault(folder, "unreadable", message));
+                let message = format!("cannot list the folder: {error}");
+                return self.unlisted.push(fault(folder, "unreadable", message));
             }
         };
         for entry in listed.filter_map(Result::ok) {
-            self.names += 1;
-            if self.files.len() >= MAX_FILES || self.names > MAX_NAMES {
-                let message = format!("there are more than {MAX_FILES} definitions; load them in parts");
-                if self.closed.iter().all(|closed| closed.path.as_deref() != Some(root)) {
-                    self.closed.push(fault(root, "too_many", message));
+            self.entries += 1;
+            if self.files.len() >= MAX_FILES || self.entries > MAX_ENTRIES {
+                let message = format!(
+                    "the folder holds more than {MAX_FILES} definition files or {MAX_ENTRIES} entries; load subfolders separately"
+                );
+                if self.unlisted.iter().all(|error| error.path.as_deref() != Some(root)) {
+                    self.unlisted.push(fault(root, "too_many", message));
                 }
                 return;
             }
@@ -115,142 +96,92 @@ impl Walk {
     }
 
     fn file(&mut self, path: PathBuf, name: &str) {
-        // What vanishes meanwhile is not there.
-        if let (Some(form), Ok(metadata)) = (form_of(name), fs::metadata(&path)) {
-            self.files.push(Found { path, form, stamp: Stamp::of(&metadata) });
+        // A file that vanishes meanwhile is ignored.
+        if let (Some(form), Ok(metadata)) = (file_form(name), fs::metadata(&path)) {
+            self.files.push(DefinitionFile { path, form, stamp: FileStamp::of(&metadata) });
         }
     }
 
-    /// A link to a file of the same folder that is not found by itself is as good as the file: some ways to mount a
-    /// folder are made of them.
+    /// Reads a link to a file of the same tree that the scan does not find otherwise: Kubernetes mounts configuration
+    /// that way.
     fn link(&mut self, root: &Path, path: PathBuf, name: &str) {
         let target = path.canonicalize();
         match &target {
             Ok(target) if target.is_dir() => {
-                let message =
-                    "it is a symbolic link to a folder, which is not followed; load that folder itself";
+                let message = "symbolic links to folders are not followed; load the target folder itself";
                 self.skipped.push(fault(&path, "link", message));
             }
-            _ if form_of(name).is_none() => {}
-            Ok(target) if is_found_itself(root, target) => {}
+            _ if file_form(name).is_none() => {}
+            Ok(target) if is_scanned_directly(root, target) => {}
             Ok(target) if target.starts_with(root) => self.file(path, name),
             Ok(_) => {
-                let message = "it is a symbolic link out of the folder; put the file itself here";
+                let message = "the symbolic link leads out of the folder; replace it by the file";
                 self.skipped.push(fault(&path, "link", message));
             }
             Err(error) => {
-                let message = format!("it is a symbolic link that leads nowhere: {error}");
+                let message = format!("cannot resolve the symbolic link: {error}");
                 self.skipped.push(fault(&path, "link", message));
             }
         }
     }
 }
 
-/// Looks at one file.
-pub(crate) fn found(path: &Path) -> Result<Found, LoadError> {
+/// Returns one file by its path.
+pub(crate) fn definition_file(path: &Path) -> Result<DefinitionFile, LoadError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let form = form_of(name).ok_or_else(|| {
-        let message = "its name says no form; definitions end in `.skill`, `.yaml`, `.yml` or `.json`";
+    let form = file_form(name).ok_or_else(|| {
+        let message = "unknown file type; expected `.skill`, `.yaml`, `.yml` or `.json`";
         fault(path, "unknown_form", message)
     })?;
-    let unreadable = |error: std::io::Error| fault(path, "unreadable", format!("it cannot be read: {error}"));
-    let path = true_path(path, name).map_err(unreadable)?;
-    let stamp = Stamp::of(&fs::metadata(&path).map_err(unreadable)?);
-    Ok(Found { path, form, stamp })
+    let unreadable =
+        |error: std::io::Error| fault(path, "unreadable", format!("cannot read the file: {error}"));
+    let path = scanned_path(path, name).map_err(unreadable)?;
+    let stamp = FileStamp::of(&fs::metadata(&path).map_err(unreadable)?);
+    Ok(DefinitionFile { path, form, stamp })
 }
 
-/// Returns the path that a file has where its folder is loaded.
-fn true_path(path: &Path, name: &str) -> std::io::Result<PathBuf> {
+/// Returns the path that a scan of its folder would report for a file.
+fn scanned_path(path: &Path, name: &str) -> std::io::Result<PathBuf> {
     let target = path.canonicalize()?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.canonicalize()?,
         _ => Path::new(".").canonicalize()?,
     };
-    let is_hidden = target.starts_with(&folder) && !is_found_itself(&folder, &target);
+    let is_hidden = target.starts_with(&folder) && !is_scanned_directly(&folder, &target);
     Ok(if is_hidden { folder.join(name) } else { target })
 }
 
-/// Tells whether a file is found beneath a folder without a link.
-fn is_found_itself(root: &Path, file: &Path) -> bool {
+/// Tells whether a scan finds a file without following a link.
+fn is_scanned_directly(root: &Path, file: &Path) -> bool {
     let Ok(below) = file.strip_prefix(root) else { return false };
     let mut names = below.components().map(|part| part.as_os_str().to_string_lossy());
-    below.file_name().and_then(|name| name.to_str()).is_some_and(|name| form_of(name).is_some())
+    below.file_name().and_then(|name| name.to_str()).is_some_and(|name| file_form(name).is_some())
         && !names.any(|name| name.starts_with('.'))
 }
 
-/// Returns the form that a file's name promises; `None` for what is none of ours, such as what editors leave about.
-fn form_of(name: &str) -> Option<FileForm> {
-    let hidden = name.starts_with(['.', '#']) || name.ends_with(['~', '#']);
-    if hidden || matches!(name, "bundle.yaml" | "toolset.yaml") {
-        return None;
-    }
-    let (stem, extension) = name.rsplit_once('.')?;
-    if stem.is_empty() { None } else { dialect::form_of_extension(extension) }
-}
-
-/// Reads a definition; says everything that is wrong with it.
-pub(crate) fn read(file: &Found) -> Result<ParsedDefinition, Vec<Problem>> {
+/// Reads a definition file, and reports all its problems.
+pub(crate) fn read(file: &DefinitionFile) -> Result<ParsedDefinition, Vec<Problem>> {
     let text = text(&file.path).map_err(|(code, message)| vec![Problem::new("", code, message)])?;
-    let stem = file.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let (name, version) = match stem.split_once('@') {
-        Some((name, version)) => (name, Some(version.to_owned())),
-        None => (stem, None),
-    };
-    read_text(&text, file.form, &Defaults { name: Some(name.to_owned()), version })
+    let file_name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let (name, version) = name_and_version(file_name);
+    let defaults = Defaults { name: Some(name.to_owned()), version: version.map(str::to_owned) };
+    read_definition(&text, file.form, &defaults)
 }
 
-/// Reads a definition of a text; says everything that is wrong with it, each fault at its line.
-pub(crate) fn read_text(
-    text: &str,
-    form: FileForm,
-    defaults: &Defaults,
-) -> Result<ParsedDefinition, Vec<Problem>> {
-    let mut reading = dialect::read(text, form, defaults)?;
-    let check::CheckReport { errors: mut faults, warnings } = check::definition(&reading.spec);
-    if faults.is_empty() {
-        let mut doubts = warnings;
-        if !doubts.is_empty() {
-            dialect::place(text, form, &mut doubts);
-            reading.warnings.extend(doubts);
-        }
-        return Ok(reading);
-    }
-    dialect::place(text, form, &mut faults);
-    Err(faults)
-}
-
-/// Adds to problems the lines of the file that defines the tool, as far as they can be told.
+/// Adds line numbers to the problems of a definition file, where they are known.
 pub(crate) fn place(path: &Path, problems: &mut [Problem]) {
-    let form = path.file_name().and_then(|name| name.to_str()).and_then(form_of);
+    let form = path.file_name().and_then(|name| name.to_str()).and_then(file_form);
     if let (Some(form), Ok(text)) = (form, text(path)) {
-        dialect::place(&text, form, problems);
+        dialect::locate(&text, form, problems);
     }
 }
 
-/// Reads a regular file, never waiting for a pipe.
 fn text(path: &Path) -> Result<String, (&'static str, String)> {
-    let unreadable = |error: std::io::Error| ("unreadable", format!("it cannot be read: {error}"));
-    let flags = rustix::fs::OFlags::NONBLOCK.bits();
-    let file = File::options().read(true).custom_flags(i32::try_from(flags).unwrap_or_default()).open(path);
-    let file = file.map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(("unreadable", "it is not a regular file".to_owned()));
+    match read_text(path, SymbolicLinks::Follow) {
+        Ok((text, _)) => Ok(text),
+        Err(ReadError::NotFound) => Err(("unreadable", "the file does not exist".to_owned())),
+        Err(ReadError::Unreadable { code, message }) => Err((code, message)),
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default().min(MAX_TEXT) + 1);
-    (&file).take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > MAX_TEXT {
-        let most = MAX_TEXT / 1024;
-        return Err((
-            "too_large",
-            format!("it is larger than {most} KiB, the most that a definition may have"),
-        ));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
-        ("not_utf8", format!("line {line}: it is not valid UTF-8"))
-    })
 }
 
 fn fault(path: &Path, code: &str, message: impl Into<String>) -> LoadError {

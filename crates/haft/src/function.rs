@@ -1,4 +1,4 @@
-//! Functions with typed arguments, made callable with JSON.
+//! Makes functions with typed arguments callable with JSON.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,69 +11,62 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// An async function of a call and its arguments.
-pub(crate) struct Typed<P, F> {
+/// An async function that takes the call context and typed arguments.
+pub(crate) struct TypedFunction<P, F> {
     function: F,
     args: PhantomData<fn(P)>,
 }
 
-impl<P, F> Typed<P, F>
+impl<P, F> TypedFunction<P, F>
 where
     P: DeserializeOwned + Send + 'static,
     F: for<'a> Fn(&'a CallContext, P) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
-    /// Makes it callable.
+    /// Makes the function callable.
     pub(crate) fn prepared(function: F) -> Arc<dyn Prepared> {
         Arc::new(Self { function, args: PhantomData })
     }
 }
 
-impl<P, F> Prepared for Typed<P, F>
+impl<P, F> Prepared for TypedFunction<P, F>
 where
     P: DeserializeOwned + Send + 'static,
     F: for<'a> Fn(&'a CallContext, P) -> BoxFuture<'a, Outcome> + Send + Sync + 'static,
 {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
-        match read(args) {
+        match deserialize_args(args) {
             Ok(args) => (self.function)(call, args),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 }
 
-/// A function that may block, of a call and its arguments.
-pub(crate) struct TypedBlocking;
-
-impl TypedBlocking {
-    /// Makes it callable, on threads of its own.
-    pub(crate) fn prepared<P, F>(function: F) -> Arc<dyn Prepared>
-    where
-        P: DeserializeOwned,
-        F: Fn(&CallContext, P) -> Outcome + Send + Sync + 'static,
-    {
-        function::blocking(move |call, args| function(call, read(&args)?))
-    }
+/// Makes a blocking function callable; it runs on a blocking thread.
+pub(crate) fn blocking<P, F>(function: F) -> Arc<dyn Prepared>
+where
+    P: DeserializeOwned,
+    F: Fn(&CallContext, P) -> Outcome + Send + Sync + 'static,
+{
+    function::blocking(move |call, args| function(call, deserialize_args(&args)?))
 }
 
-/// Reads typed arguments; an error names the field and what was expected there.
-pub(crate) fn read<'a, P: Deserialize<'a>>(args: &'a Map<String, Value>) -> Result<P, CallError> {
-    P::deserialize(Whole(args)).map_err(|_| {
-        // Once more, with the path, which the quick way does not keep.
-        let message = match serde_path_to_error::deserialize::<_, P>(Whole(args)) {
-            Err(error) if error.path().iter().next().is_some() => {
-                format!("`{}`: {}", error.path(), error.inner())
-            }
-            Err(error) => error.inner().to_string(),
-            Ok(_) => "they could be read only at the second attempt".to_owned(),
-        };
-        unfit(&message)
+/// Deserializes the arguments of a call; an error names the field.
+pub(crate) fn deserialize_args<'a, P: Deserialize<'a>>(args: &'a Map<String, Value>) -> Result<P, CallError> {
+    serde_path_to_error::deserialize(ArgsDeserializer(args)).map_err(|error| {
+        let is_field = error.path().iter().next().is_some();
+        invalid_arguments(&if is_field {
+            format!("`{}`: {}", error.path(), error.inner())
+        } else {
+            error.inner().to_string()
+        })
     })
 }
 
-/// All arguments of a call. The library reads a map as a map only; here it may also be what is wrapped around one.
-struct Whole<'a>(&'a Map<String, Value>);
+/// Deserializes all arguments of a call, also into an `Option`, a newtype or the unit type, which the deserializer of
+/// a JSON map does not support.
+struct ArgsDeserializer<'a>(&'a Map<String, Value>);
 
-impl<'de> Deserializer<'de> for Whole<'de> {
+impl<'de> Deserializer<'de> for ArgsDeserializer<'de> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -92,7 +85,7 @@ impl<'de> Deserializer<'de> for Whole<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A function that takes no arguments is called with an empty map.
+    /// A function without arguments is called with an empty map.
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         visitor.visit_unit()
     }
@@ -120,8 +113,7 @@ impl<'de> Deserializer<'de> for Whole<'de> {
     }
 }
 
-/// Says that arguments passed their schema and still are none for the function.
-pub(crate) fn unfit(message: &str) -> CallError {
-    let message = format!("the arguments do not fit the function: {message}");
-    CallError::new(ErrorCode::InvalidArguments, message)
+/// Creates the error for arguments that match the schema but not the type of the function.
+pub(crate) fn invalid_arguments(message: &str) -> CallError {
+    CallError::new(ErrorCode::InvalidArguments, format!("invalid arguments: {message}"))
 }

@@ -1,11 +1,9 @@
 //! Tools for LLM agents, embedded in a Rust program.
 //!
-//! [`Tools`] holds functions of the program ([`ToolDef`]) and definitions from files, calls them by name with checked
-//! arguments, and lists them in the form of every model's API. Everything works without a server, a database or a
+//! [`Tools`] holds functions of the program ([`ToolDef`]) and definitions loaded from files. It validates arguments,
+//! calls tools by name, and exports their schemas in the format of each model API. It needs no server, database or
 //! home folder.
 
-mod agree;
-mod answer;
 mod args;
 mod builder;
 mod call;
@@ -18,11 +16,12 @@ mod guides;
 mod load;
 pub mod middleware;
 mod mock;
+mod outcome;
 mod params;
-mod properties;
 mod report;
 mod resources;
 mod schema;
+mod schema_match;
 mod secrets;
 #[cfg(feature = "server")]
 pub mod server;
@@ -30,12 +29,11 @@ mod set;
 mod tools;
 mod watch;
 
-pub use answer::{Answer, Failure, Json};
 pub use args::Args;
 pub use builder::Builder;
-pub use call::{Call, Reply};
+pub use call::{CallBuilder, CallResponse};
 pub use def::ToolDef;
-pub use error::{BuildError, FilterError, Reason, RegisterError};
+pub use error::{BuildError, FilterError, RegisterError, RegisterErrorKind};
 pub use haft_core::BoxFuture;
 pub use haft_core::catalog::FileForm;
 pub use haft_core::executor::{CallContext as Context, CallEvent};
@@ -44,15 +42,17 @@ pub use haft_core::outcome::{CallError, ErrorCode};
 pub use haft_core::problem::Problem;
 pub use haft_core::secret::{Secret, SecretError, SecretSource};
 pub use haft_definition::export::{Definition, Format};
-pub use mock::{Expectation, Fails, Matches, MockTools};
+pub use mock::{Expectation, IntoArgsMatcher, IntoCallError, MockTools};
+pub use outcome::{Failure, IntoOutcome, Json};
 pub use params::{Param, Params};
-pub use report::{Fault, LoadError, LoadReport, Loaded};
+pub use report::{LoadError, LoadReport, Loaded, NotReady};
 pub use tools::Tools;
-pub use watch::Watch;
+pub use watch::WatchGuard;
 
-/// Makes a tool of a function: its name, its description and its parameters are those of the function.
+/// Turns a function into a tool that takes its name, description and parameters from the function.
 ///
-/// The function stays what it is. Beside it there is `tool()` under its name, which [`Tools::register`] takes:
+/// The function itself does not change. The macro adds `tool()` under the function's name; pass its result to
+/// [`Tools::register`]:
 ///
 /// ```
 /// use haft::{Tools, tool};
@@ -61,9 +61,9 @@ pub use watch::Watch;
 /// /// Greets someone by name.
 /// #[tool]
 /// fn greet(
-///     /// Whom to greet
+///     /// The person to greet
 ///     name: &str,
-///     /// How often
+///     /// The number of repetitions
 ///     #[arg(default = 1, range = 1..=5)]
 ///     times: usize,
 /// ) -> String {
@@ -81,26 +81,27 @@ pub use watch::Watch;
 /// # }
 /// ```
 ///
-/// - The description is the first paragraph of the doc comment; those of the parameters are theirs.
-/// - An `async fn` runs where it is called; any other function may block, and runs on threads of its own.
-/// - A parameter is whatever derives [`serde::Deserialize`] and [`schemars::JsonSchema`], or a reference to
-///   it. `Option` makes it optional. `#[arg(default = …)]`, `#[arg(range = 1..=50)]`, `#[arg(one_of("a", "b"))]` and
-///   `#[arg(rename = "…")]` say more. Arguments that are no parameter are refused.
+/// - The tool's description is the first paragraph of the function's doc comment. The doc comments of the parameters
+///   describe the arguments.
+/// - An `async fn` runs on the caller's task. Any other function may block and runs on a blocking thread.
+/// - A parameter is any type that implements [`serde::Deserialize`] and [`schemars::JsonSchema`], or a reference to
+///   one. `Option` makes it optional. `#[arg(default = …)]`, `#[arg(range = 1..=50)]`, `#[arg(one_of("a", "b"))]` and
+///   `#[arg(rename = "…")]` refine it. Unknown arguments are rejected.
 /// - [`Args`]`<T>` takes all arguments as one type; `&`[`Context`] or `Context` is the context of the call.
-/// - It returns anything that is [`serde::Serialize`], or a `Result` of that with any error that can be displayed;
-///   [`Failure`] says also whether a repetition may help.
+/// - The function returns anything that implements [`serde::Serialize`], or a `Result` of it with any error that
+///   implements `Display`. [`Failure`] can also mark the error as retryable.
 /// - `#[tool(name = "…", description = "…", pure, timeout = "30s", retry(attempts = 3, backoff = "1s"),
-///   max_parallel = 4, elevated, crate = path)]`: each as the method of [`ToolDef`] of that name; `crate` says where
-///   haft is, in a program that has it under another name.
+///   max_parallel = 4, elevated, crate = path)]`: each option works like the method of [`ToolDef`] with that name;
+///   `crate` is the path of haft if the program depends on it under another name.
 pub use haft_macros::tool;
 
-/// What the code that `#[tool]` writes needs; not for anyone else.
+/// Support for the code that `#[tool]` generates; not part of the public API.
 #[doc(hidden)]
 pub mod __private {
     pub use schemars;
     pub use serde_json::Value;
 
-    pub use crate::answer::{Failing, FailingKind, Plain, PlainKind, Returned};
-    pub use crate::args::{Args, Given, asynchronous, blocking};
-    pub use crate::properties::{Properties, Property, Sample, Sampled, Unsampled};
+    pub use crate::args::{Args, CallArgs, async_function, blocking_function};
+    pub use crate::outcome::{ResultConverter, ResultKind, ReturnValue, ValueConverter, ValueKind};
+    pub use crate::schema::{DefaultValue, OpaqueDefault, Properties, Property, SerializableDefault};
 }

@@ -1,7 +1,7 @@
-//! What stands around every call: stages that log, bound, repeat, keep, and whatever else you write.
+//! Middleware around every call: logging, rate limits, timeouts, retries, caching, auditing, and your own layers.
 //!
-//! They are the ones of the server: there is one pipeline. [`Builder::layer`](crate::Builder::layer) and
-//! [`Tools::layer`](crate::Tools::layer) put them around calls; the guide is `docs/middleware.md`.
+//! The server uses the same stages. Add them with [`Builder::layer`](crate::Builder::layer) or
+//! [`Tools::layer`](crate::Tools::layer); the guide is `docs/middleware.md`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,7 +13,7 @@
 //! let timeout = Timeout::new(Duration::from_secs(30))?;
 //! let own = from_fn(async |call: &mut Call, next: Next<'_>| {
 //!     let outcome = next.run(call).await;
-//!     // Here you would count it.
+//!     // Count the call here.
 //!     outcome
 //! });
 //! # drop((logging, searches, timeout, own));

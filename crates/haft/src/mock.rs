@@ -1,7 +1,7 @@
-//! Tools for tests, which answer as the test says.
+//! [`MockTools`]: tools for tests, with scripted outcomes.
 
-mod expected;
 mod report;
+mod script;
 
 use std::fmt;
 use std::panic::Location;
@@ -17,17 +17,17 @@ use haft_runtime::function::defaults;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use self::expected::{Call, Expected, Script, Times};
-pub use self::expected::{Fails, Matches};
-use crate::answer::to_value;
+use self::script::{ExpectedCall, ReceivedCall, Script, Times};
+pub use self::script::{IntoArgsMatcher, IntoCallError};
 use crate::def::ToolDef;
+use crate::outcome::to_value;
 use crate::resources::Resources;
 use crate::tools::Tools;
 
-/// Tools for a test: they answer as the test says, and say what came instead where a call was not as expected.
+/// Tools for a test, with scripted outcomes.
 ///
-/// The code under test takes [`MockTools::tools`], which is a [`Tools`] like any other. When the mock is dropped, every
-/// expectation has to be met, and every call to have been expected; if not, the test fails and says why.
+/// Pass [`MockTools::tools`], a normal [`Tools`], to the code under test. Dropping the mock fails the test if an
+/// expectation was not met or a call was unexpected, and reports the differences.
 ///
 /// ```
 /// use haft::MockTools;
@@ -50,16 +50,16 @@ use crate::tools::Tools;
 /// ```
 pub struct MockTools {
     tools: Tools,
-    script: Shared,
-    /// The names that there are, where the tools are those of a real set.
-    real: Option<Vec<String>>,
+    script: SharedScript,
+    /// The names of the real tools, for [`MockTools::from_tools`].
+    real_names: Option<Vec<String>>,
 }
 
-/// What the mock and its tools share.
+/// The script, shared by the mock and its tools.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Script>>);
+struct SharedScript(Arc<Mutex<Script>>);
 
-impl Shared {
+impl SharedScript {
     fn lock(&self) -> MutexGuard<'_, Script> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,23 +72,23 @@ impl Default for MockTools {
 }
 
 impl MockTools {
-    /// Starts without any tool. Those that [`MockTools::on`] names take whatever arguments a call has, and are not tried
-    /// again when they fail.
+    /// Creates a mock without tools. [`MockTools::on`] adds tools that accept any arguments and are not retried when
+    /// they fail.
     pub fn new() -> Self {
-        Self { tools: Tools::new(), script: Shared::default(), real: None }
+        Self { tools: Tools::new(), script: SharedScript::default(), real_names: None }
     }
 
-    /// Starts with the tools of a real set: names, descriptions, schemas and settings are theirs, and arguments and
-    /// values are checked as they are in real life, and elevated tools are refused where the set refuses them
-    /// ([`Builder::refuse_elevated`](crate::Builder::refuse_elevated)). Nothing of theirs runs.
+    /// Creates a mock of the tools of a real set, with their names, descriptions, schemas and settings. Arguments and
+    /// values are validated as in the real set, and elevated tools are rejected if the set rejects them
+    /// ([`Builder::deny_elevated`](crate::Builder::deny_elevated)). The real functions do not run.
     #[track_caller]
-    pub fn over(tools: &Tools) -> Self {
+    pub fn from_tools(tools: &Tools) -> Self {
         let names = tools.names();
         let entries: Vec<_> = names.iter().filter_map(|name| tools.find(name).ok()).collect();
         let builder = Tools::builder();
-        let builder = if tools.set().caller.elevated { builder } else { builder.refuse_elevated() };
-        let same = builder.assemble(&Resources::new(EgressRules::default(), None), None);
-        let mock = Self { tools: same, script: Shared::default(), real: Some(names) };
+        let builder = if tools.set().caller.elevated { builder } else { builder.deny_elevated() };
+        let empty = builder.assemble(&Resources::new(EgressRules::default(), None), None);
+        let mock = Self { tools: empty, script: SharedScript::default(), real_names: Some(names) };
         for found in entries {
             let spec = ToolSpec::clone(&found.entry.tool.spec);
             let function = mock.function(spec.name.as_str());
@@ -97,33 +97,30 @@ impl MockTools {
         mock
     }
 
-    /// Begins an expectation. What is not said is: with whatever arguments, once or more, and `null` is returned.
+    /// Adds an expectation. Defaults: any arguments, at least one call, returns `null`.
     ///
-    /// Of several that fit a call, the first that was not called as often as it may be answers. So the first call
-    /// of a tool fails and the next ones do not when the first expectation has `.fails("busy").times(1)`.
+    /// A call uses the first matching expectation that has not reached its number of calls. For example, with
+    /// `.fails("busy").times(1)` on the first expectation, the first call fails and later calls use the next one.
     #[track_caller]
     pub fn on(&self, tool: &str) -> Expectation<'_> {
-        self.ensure(tool);
+        self.add_tool(tool);
         let real = self.tools.find(tool).ok();
         let defaults = real.map(|found| defaults(&found.entry.tool.spec)).unwrap_or_default();
         let mut script = self.script.lock();
-        script.expected.push(Expected::new(tool, Location::caller(), defaults));
+        script.expected.push(ExpectedCall::new(tool, Location::caller(), defaults));
         Expectation { index: script.expected.len() - 1, script: &self.script }
     }
 
-    /// Makes sure that there is a tool of this name.
+    /// Adds a tool with this name unless it exists; in a mock of a real set, it must exist.
     #[track_caller]
-    fn ensure(&self, tool: &str) {
-        if let Some(names) = &self.real {
+    fn add_tool(&self, tool: &str) {
+        if let Some(names) = &self.real_names {
             if !names.iter().any(|name| name == tool) {
-                fail(&format!(
-                    "MockTools: there is no tool `{tool}` to mock; there are: {}",
-                    names.join(", ")
-                ));
+                fail(&format!("MockTools: tool `{tool}` not found; known tools: {}", names.join(", ")));
             }
         } else if !self.script.lock().expected.iter().any(|expected| expected.tool == tool) {
-            let def = ToolDef::of_type::<Value>(tool, "", self.function(tool));
-            // One call is one call, also where it fails in a way that would be tried again.
+            let def = ToolDef::from_parts::<Value>(tool, "", self.function(tool));
+            // Without retries, each call of the code under test is one call of the mock.
             self.register(def.retry(0, Duration::ZERO));
         }
     }
@@ -136,16 +133,16 @@ impl MockTools {
     }
 
     fn function(&self, tool: &str) -> Arc<dyn Prepared> {
-        Arc::new(Mocked { tool: tool.to_owned(), script: self.script.clone() })
+        Arc::new(MockFunction { tool: tool.to_owned(), script: self.script.clone() })
     }
 
-    /// Returns the tools, for the code under test.
+    /// Returns the tools for the code under test.
     pub fn tools(&self) -> Tools {
         let script = self.script.clone();
-        self.tools.telling_refused(move |tool, args, error| script.lock().keep_refused(tool, args, error))
+        self.tools.with_on_rejected(move |tool, args, error| script.lock().record_rejected(tool, args, error))
     }
 
-    /// Returns the arguments of every call of a tool so far, in their order, whether it was expected or not.
+    /// Returns the arguments of all calls of a tool in order, expected or not.
     pub fn calls(&self, tool: &str) -> Vec<Value> {
         let script = self.script.lock();
         script.calls.iter().filter(|call| call.tool == tool).map(|call| call.args.clone()).collect()
@@ -155,12 +152,12 @@ impl MockTools {
     #[track_caller]
     pub fn verify(&self) {
         let mut script = self.script.lock();
-        // Before the report, in which what a test says of arguments may panic.
-        if std::mem::replace(&mut script.is_told, true) {
+        // Set before the report is written, because a predicate of the test may panic in it.
+        if std::mem::replace(&mut script.is_reported, true) {
             return;
         }
-        let Some(report) = report::of(&script) else {
-            script.is_told = false;
+        let Some(report) = report::failure_report(&script) else {
+            script.is_reported = false;
             return;
         };
         drop(script);
@@ -170,7 +167,7 @@ impl MockTools {
 
 impl Drop for MockTools {
     fn drop(&mut self) {
-        // A test that fails anyway says why by itself.
+        // The test has failed already; a second panic would abort it.
         if !std::thread::panicking() {
             self.verify();
         }
@@ -188,99 +185,100 @@ impl fmt::Debug for MockTools {
 }
 
 #[track_caller]
-#[expect(clippy::panic, reason = "a mock lives in a test, and fails it")]
+#[expect(clippy::panic, reason = "a mock reports a failure by failing the test")]
 fn fail(text: &str) -> ! {
     panic!("{text}")
 }
 
-/// An expectation, as it is being said. It holds from the beginning; the methods change it.
+/// An expected call. It takes effect when it is created; the methods refine it.
 pub struct Expectation<'a> {
-    script: &'a Shared,
+    script: &'a SharedScript,
     index: usize,
 }
 
 impl Expectation<'_> {
-    fn change(self, change: impl FnOnce(&mut Expected)) -> Self {
+    fn change(self, change: impl FnOnce(&mut ExpectedCall)) -> Self {
         if let Some(expected) = self.script.lock().expected.get_mut(self.index) {
             change(expected);
         }
         self
     }
 
-    /// Says the arguments: exactly those of a JSON object, or whatever a function of them says yes to. What the object
-    /// leaves out and the schema of a real tool gives a default may be that default.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
-    pub fn with(self, arguments: impl Matches) -> Self {
-        self.change(|expected| expected.arguments = arguments.arguments())
+    /// Sets the expected arguments: a JSON object that must be equal, or a predicate. Arguments that the object leaves
+    /// out may have the default of the real tool's schema.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
+    pub fn with(self, arguments: impl IntoArgsMatcher) -> Self {
+        self.change(|expected| expected.arguments = arguments.into_args_matcher())
     }
 
-    /// Says the value that is returned.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    /// Sets the value that the call returns.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
     pub fn returns(self, value: impl Serialize) -> Self {
-        self.change(|expected| expected.answers = vec![to_value(&value)])
+        self.change(|expected| expected.outcomes = vec![to_value(&value)])
     }
 
-    /// Says the values that are returned, one for each call. As many calls as values are expected, unless
-    /// [`Expectation::times`] says more, which get the last value again.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    /// Sets the values that successive calls return. As many calls as values are expected, unless
+    /// [`Expectation::times`] sets another number; further calls return the last value.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
     pub fn returns_in_turn<V: Serialize>(self, values: impl IntoIterator<Item = V>) -> Self {
-        let answers: Vec<Outcome> = values.into_iter().map(|value| to_value(&value)).collect();
+        let outcomes: Vec<Outcome> = values.into_iter().map(|value| to_value(&value)).collect();
         self.change(|expected| {
-            if expected.times == Times::OnceOrMore {
-                expected.times = Times::Exactly(answers.len());
+            if expected.times == Times::AtLeastOnce {
+                expected.times = Times::Exactly(outcomes.len());
             }
-            expected.answers = answers;
+            expected.outcomes = outcomes;
         })
     }
 
-    /// Says that the call fails: with a text, a [`Failure`](crate::Failure), or a [`CallError`](crate::CallError).
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
-    pub fn fails(self, failure: impl Fails) -> Self {
-        self.change(|expected| expected.answers = vec![Err(failure.error())])
+    /// Makes the call fail with a message, a [`Failure`](crate::Failure), or a [`CallError`](crate::CallError).
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
+    pub fn fails(self, failure: impl IntoCallError) -> Self {
+        self.change(|expected| expected.outcomes = vec![Err(failure.into_call_error())])
     }
 
-    /// Says that the call is refused before it gets to the tool, as arguments are that do not fit the real schema
-    /// ([`MockTools::over`]).
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
-    pub fn refused(self) -> Self {
-        self.change(|expected| expected.is_refused = true)
+    /// Expects haft to reject the call before it reaches the tool, for example because the arguments do not match the
+    /// real schema ([`MockTools::from_tools`]).
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
+    pub fn rejected(self) -> Self {
+        self.change(|expected| expected.is_rejected = true)
     }
 
-    /// Says how long the answer takes.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
-    pub fn delay(self, time: Duration) -> Self {
-        self.change(|expected| expected.delay = time)
+    /// Sets how long the call takes.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
+    pub fn delay(self, delay: Duration) -> Self {
+        self.change(|expected| expected.delay = delay)
     }
 
-    /// Says how often it is called, exactly.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    /// Expects exactly this number of calls.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
     pub fn times(self, calls: usize) -> Self {
         self.change(|expected| expected.times = Times::Exactly(calls))
     }
 
-    /// Says that it is not called.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    /// Expects no calls.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
     pub fn never(self) -> Self {
         self.times(0)
     }
 
-    /// Says that it may be called or not, as often as it likes.
-    #[expect(clippy::return_self_not_must_use, reason = "the expectation holds already")]
+    /// Allows any number of calls, including none.
+    #[expect(clippy::return_self_not_must_use, reason = "the expectation is already in effect")]
     pub fn any_times(self) -> Self {
         self.change(|expected| expected.times = Times::Any)
     }
 }
 
-/// What runs instead of a tool.
-struct Mocked {
+/// Runs instead of a tool.
+struct MockFunction {
     tool: String,
-    script: Shared,
+    script: SharedScript,
 }
 
-impl Prepared for Mocked {
+impl Prepared for MockFunction {
     fn run<'a>(&'a self, _call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
-        let call = Call { tool: self.tool.clone(), args: Value::Object(args.clone()), ..Call::default() };
-        let (outcome, delay) = self.script.lock().answer(&call);
+        let args = Value::Object(args.clone());
+        let call = ReceivedCall { tool: self.tool.clone(), args, ..ReceivedCall::default() };
+        let (outcome, delay) = self.script.lock().respond(&call);
         Box::pin(async move {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;

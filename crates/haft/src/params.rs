@@ -1,20 +1,20 @@
-//! Parameters said one by one, for tools whose schema no type tells.
+//! Parameters of a tool, declared one by one instead of by a type.
 
 use serde_json::{Map, Value, json};
 
-/// The parameters of a tool, in their order.
+/// The parameters of a tool, in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Params {
     params: Vec<(String, Param)>,
 }
 
 impl Params {
-    /// Starts without any.
+    /// Creates an empty list of parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one; a later one of the same name replaces an earlier one.
+    /// Adds a parameter; it replaces an earlier one with the same name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, param: Param) -> Self {
         let name = name.into();
@@ -43,7 +43,7 @@ impl Params {
     }
 }
 
-/// One parameter.
+/// The schema of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Param {
     schema: Map<String, Value>,
@@ -51,76 +51,76 @@ pub struct Param {
 }
 
 impl Param {
-    fn of(kind: &str) -> Self {
+    fn of_type(kind: &str) -> Self {
         let mut schema = Map::new();
         schema.insert("type".into(), kind.into());
         Self { schema, required: false }
     }
 
-    /// A text.
+    /// Creates a string parameter.
     pub fn string() -> Self {
-        Self::of("string")
+        Self::of_type("string")
     }
 
-    /// A whole number.
+    /// Creates an integer parameter.
     pub fn integer() -> Self {
-        Self::of("integer")
+        Self::of_type("integer")
     }
 
-    /// A number.
+    /// Creates a number parameter.
     pub fn number() -> Self {
-        Self::of("number")
+        Self::of_type("number")
     }
 
-    /// True or false.
+    /// Creates a boolean parameter.
     pub fn boolean() -> Self {
-        Self::of("boolean")
+        Self::of_type("boolean")
     }
 
-    /// A list whose items are all like this one.
+    /// Creates an array parameter with items of this type.
     pub fn array(items: Param) -> Self {
-        Self::of("array").keyword("items", Value::Object(items.schema))
+        Self::of_type("array").keyword("items", Value::Object(items.schema))
     }
 
-    /// An object with these properties.
+    /// Creates an object parameter with these properties.
     pub fn object(properties: Params) -> Self {
         let schema = properties.schema().as_object().cloned().unwrap_or_default();
         Self { schema, required: false }
     }
 
-    /// Says what it is for, to the model.
+    /// Sets the description that the model reads.
     #[must_use]
     pub fn describe(self, text: impl Into<String>) -> Self {
         self.keyword("description", text.into())
     }
 
-    /// Says that a call must have it.
+    /// Makes the parameter required.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// Says what it is where a call does not have it.
+    /// Sets the value that a call without this argument uses.
     #[must_use]
     pub fn default(self, value: impl Into<Value>) -> Self {
         self.keyword("default", value)
     }
 
-    /// Restricts it to these values.
+    /// Restricts the parameter to these values.
     #[must_use]
     pub fn one_of<V: Into<Value>>(self, values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
         self.keyword("enum", values)
     }
 
-    /// Restricts a number to this range, both ends included.
+    /// Restricts a number to a range; both bounds are included.
     #[must_use]
-    pub fn range(self, least: impl Into<Value>, most: impl Into<Value>) -> Self {
-        self.keyword("minimum", least).keyword("maximum", most)
+    pub fn range(self, min: impl Into<Value>, max: impl Into<Value>) -> Self {
+        self.keyword("minimum", min).keyword("maximum", max)
     }
 
-    /// Sets any other keyword of JSON Schema.
+    /// Sets any other JSON Schema keyword.
     #[must_use]
     pub fn keyword(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.schema.insert(name.to_owned(), json!(value.into()));

@@ -1,60 +1,60 @@
-//! What came of loading definitions.
+//! Results of loading definitions.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use haft_core::problem::{Problem, join};
 
-/// What came of loading a folder: everything that is good is loaded, everything else is told.
+/// The result of loading a folder: valid files load, errors are reported per file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadReport {
-    /// The names of the tools that were loaded, or loaded anew, in the order of their files.
+    /// The names of the tools that were loaded or reloaded, in the order of their files.
     pub loaded: Vec<String>,
-    /// The files that define no tool, each with all that is wrong with it.
-    pub refused: Vec<LoadError>,
-    /// Tools of the folder that are there but cannot run now, as when their function is not registered yet.
-    pub not_ready: Vec<Fault>,
-    /// Doubts about files that were loaded, such as keys that nobody knows.
+    /// The files that could not be loaded, each with all its errors.
+    pub failed: Vec<LoadError>,
+    /// Tools of the folder that were loaded but cannot run, for example because their function is not registered.
+    pub not_ready: Vec<NotReady>,
+    /// Warnings about files that were loaded, such as unknown keys.
     pub warnings: Vec<LoadError>,
 }
 
 impl LoadReport {
-    /// Tells whether everything was loaded and can run; warnings do not matter.
+    /// Returns whether every file was loaded and every tool can run; warnings are ignored.
     pub fn is_clean(&self) -> bool {
-        self.refused.is_empty() && self.not_ready.is_empty()
+        self.failed.is_empty() && self.not_ready.is_empty()
     }
 }
 
 impl fmt::Display for LoadReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} loaded, {} refused", self.loaded.len(), self.refused.len())?;
-        for refused in &self.refused {
-            write!(f, "\n{refused}")?;
+        write!(f, "{} loaded, {} failed", self.loaded.len(), self.failed.len())?;
+        for error in &self.failed {
+            write!(f, "\n{error}")?;
         }
-        for fault in &self.not_ready {
-            write!(f, "\n{fault}")?;
+        for tool in &self.not_ready {
+            write!(f, "\n{tool}")?;
         }
         Ok(())
     }
 }
 
-/// What came of loading one definition.
+/// The result of loading one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     /// The name of the tool.
     pub name: String,
-    /// Doubts about the definition, such as keys that nobody knows.
+    /// Warnings about the definition, such as unknown keys.
     pub warnings: Vec<Problem>,
-    /// Why the tool cannot run now, as when its function is not registered yet.
-    pub not_ready: Option<Fault>,
+    /// The reason why the tool cannot run, for example because its function is not registered.
+    pub not_ready: Option<NotReady>,
 }
 
-/// What is wrong with a definition.
+/// The error of loading a definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct LoadError {
-    /// The file or folder; `None` for a text.
+    /// The file or folder; `None` for a string.
     pub path: Option<PathBuf>,
-    /// Everything that is wrong, each with its line where that is known.
+    /// All problems of the definition, with line numbers where known.
     pub problems: Vec<Problem>,
 }
 
@@ -67,18 +67,18 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Why a tool cannot run now, or a file defines none.
+/// A tool that cannot run, or a file that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The name of the tool; for a file that cannot be read, the name that the file's name suggests.
+pub struct NotReady {
+    /// The name of the tool; for an invalid file, the name derived from the file name.
     pub name: String,
-    /// The file that defines it, where there is one.
+    /// The file that defines the tool, if any.
     pub path: Option<PathBuf>,
-    /// What is wrong, and what helps.
+    /// The reason, with a fix where there is one.
     pub reason: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for NotReady {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is not ready: ", self.name)?;
         if let Some(path) = self.path.as_ref().map(|path| path.display().to_string())

@@ -1,5 +1,5 @@
-//! What tools need of the machine, made when the first one needs it: a program that only registers functions opens
-//! no folder, reads no certificate and starts no thread.
+//! Executors and the resources they share, created on first use: a program that only registers functions opens no
+//! folder, reads no certificate and starts no thread.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,23 +20,23 @@ use haft_runtime::python::{PythonExecutor, PythonPool};
 use haft_runtime::script::ScriptExecutor;
 use tempfile::TempDir;
 
-/// What tools need of the machine. Clones share it.
+/// The network, file and process resources of tools. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Resources {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    egress: EgressRules,
+    egress_rules: EgressRules,
     files: Option<Files>,
-    guard: OnceLock<Egress>,
-    sandbox: OnceLock<Confined>,
-    /// Held while one of them is made.
-    making: Mutex<()>,
+    egress: OnceLock<Egress>,
+    sandbox: OnceLock<ProcessSandbox>,
+    /// Held while one of them is created.
+    init: Mutex<()>,
 }
 
-/// The processes of tools, and the folder that is theirs.
-struct Confined {
+/// The processes of tools and their scratch folder.
+struct ProcessSandbox {
     processes: Processes,
     interpreters: PythonPool,
     _folder: TempDir,
@@ -44,61 +44,62 @@ struct Confined {
 
 impl Resources {
     pub(crate) fn new(egress: EgressRules, files: Option<Files>) -> Self {
-        let (guard, sandbox, making) = Default::default();
-        Self { shared: Arc::new(Shared { egress, files, guard, sandbox, making }) }
+        let (egress_cell, sandbox, init) = Default::default();
+        let shared = Shared { egress_rules: egress, files, egress: egress_cell, sandbox, init };
+        Self { shared: Arc::new(shared) }
     }
 
-    /// Returns an executor for every kind of tool that a program runs by itself.
+    /// Returns the executors of all kinds of tools that the library supports.
     pub(crate) fn executors(&self, functions: Functions) -> Executors {
         let executors = Executors::default().with(Arc::new(FunctionExecutor::new(functions)));
         #[cfg(feature = "wasm")]
-        let executors = executors.with(Later::new(Kind::Wasm, self, |_| {
+        let executors = executors.with(LazyExecutor::new(Kind::Wasm, self, |_| {
             let settings = haft_wasm::WasmSettings { home: Some(PathBuf::from("/")), ..Default::default() };
             Ok(Arc::new(haft_wasm::WasmExecutor::new(settings)))
         }));
         executors
-            .with(Later::new(Kind::Http, self, |resources| {
+            .with(LazyExecutor::new(Kind::Http, self, |resources| {
                 let no_client =
                     |error: RulesError| Problem::new("implementation.type", "no_client", error.to_string());
                 let egress = resources.egress().map_err(no_client)?;
                 Ok(Arc::new(HttpExecutor::new(egress, Arc::new(SystemClock))))
             }))
-            .with(Later::new(Kind::Exec, self, |resources| {
-                Ok(Arc::new(ExecExecutor::new(resources.confined()?.processes.clone())))
+            .with(LazyExecutor::new(Kind::Exec, self, |resources| {
+                Ok(Arc::new(ExecExecutor::new(resources.sandbox()?.processes.clone())))
             }))
-            .with(Later::new(Kind::Script, self, |resources| {
-                let confined = resources.confined()?;
-                let (processes, interpreters) = (confined.processes.clone(), confined.interpreters.clone());
+            .with(LazyExecutor::new(Kind::Script, self, |resources| {
+                let sandbox = resources.sandbox()?;
+                let (processes, interpreters) = (sandbox.processes.clone(), sandbox.interpreters.clone());
                 Ok(Arc::new(ScriptExecutor::new(processes, interpreters)))
             }))
-            .with(Later::new(Kind::Python, self, |resources| {
-                // The path of a definition says where its modules are.
+            .with(LazyExecutor::new(Kind::Python, self, |resources| {
+                // Definitions have absolute paths, and their modules are next to them.
                 let home = Some(PathBuf::from("/"));
-                Ok(Arc::new(PythonExecutor::new(resources.confined()?.interpreters.clone(), home)))
+                Ok(Arc::new(PythonExecutor::new(resources.sandbox()?.interpreters.clone(), home)))
             }))
-            .with(Later::new(Kind::FileRead, self, |resources| {
+            .with(LazyExecutor::new(Kind::FileRead, self, |resources| {
                 Ok(Arc::new(FileReadExecutor::new(resources.files()?)))
             }))
-            .with(Later::new(Kind::FileWrite, self, |resources| {
+            .with(LazyExecutor::new(Kind::FileWrite, self, |resources| {
                 Ok(Arc::new(FileWriteExecutor::new(resources.files()?)))
             }))
     }
 
     fn files(&self) -> Result<Files, Problem> {
         self.shared.files.clone().ok_or_else(|| {
-            let message = "file tools need a folder; build the set with `Tools::builder().sandbox(path)`";
+            let message = "file tools need a sandbox folder; set it with `Tools::builder().sandbox(path)`";
             Problem::new("implementation.type", "no_sandbox", message)
         })
     }
 
     pub(crate) fn egress(&self) -> Result<Egress, RulesError> {
         let shared = &self.shared;
-        once(&shared.guard, &shared.making, || Egress::new(&shared.egress)).cloned()
+        get_or_try_init(&shared.egress, &shared.init, || Egress::new(&shared.egress_rules)).cloned()
     }
 
-    /// Returns what built-in tools may use. Settings of a platform there are none: a program names its own.
+    /// Returns the resources of the built-in tools. There are no platform settings: the program sets its own.
     #[cfg(feature = "builtins")]
-    pub(crate) fn of_built_ins(&self) -> Result<haft_builtins::BuiltInParts, RulesError> {
+    pub(crate) fn for_built_ins(&self) -> Result<haft_builtins::BuiltInParts, RulesError> {
         Ok(haft_builtins::BuiltInParts {
             egress: self.egress()?,
             files: self.shared.files.clone(),
@@ -108,15 +109,15 @@ impl Resources {
         })
     }
 
-    fn confined(&self) -> Result<&Confined, Problem> {
-        once(&self.shared.sandbox, &self.shared.making, Confined::open)
+    fn sandbox(&self) -> Result<&ProcessSandbox, Problem> {
+        get_or_try_init(&self.shared.sandbox, &self.shared.init, ProcessSandbox::open)
     }
 }
 
-impl Confined {
+impl ProcessSandbox {
     fn open() -> Result<Self, Problem> {
         let failed = |error: &dyn std::fmt::Display| {
-            let message = format!("the folder for the processes of tools cannot be made: {error}");
+            let message = format!("cannot create the scratch folder for tool processes: {error}");
             Problem::new("implementation.type", "no_scratch", message)
         };
         let folder = tempfile::Builder::new().prefix("haft-").tempdir().map_err(|error| failed(&error))?;
@@ -126,46 +127,46 @@ impl Confined {
     }
 }
 
-/// Makes a thing the first time; a failure is told, and the next one tries again.
-fn once<'a, T, E>(
+/// Initializes the cell on first use. After an error the next call tries again.
+fn get_or_try_init<'a, T, E>(
     cell: &'a OnceLock<T>,
-    making: &Mutex<()>,
-    make: impl FnOnce() -> Result<T, E>,
+    init: &Mutex<()>,
+    create: impl FnOnce() -> Result<T, E>,
 ) -> Result<&'a T, E> {
-    if let Some(ready) = cell.get() {
-        return Ok(ready);
+    if let Some(value) = cell.get() {
+        return Ok(value);
     }
-    let _making = making.lock().unwrap_or_else(PoisonError::into_inner);
+    let _init = init.lock().unwrap_or_else(PoisonError::into_inner);
     match cell.get() {
-        Some(ready) => Ok(ready),
-        None => make().map(|new| cell.get_or_init(|| new)),
+        Some(value) => Ok(value),
+        None => create().map(|value| cell.get_or_init(|| value)),
     }
 }
 
-type Make = fn(&Resources) -> Result<Arc<dyn Executor>, Problem>;
+type CreateExecutor = fn(&Resources) -> Result<Arc<dyn Executor>, Problem>;
 
-/// An executor that is made when the first tool of its kind comes.
-struct Later {
+/// An executor that is created for the first tool of its kind.
+struct LazyExecutor {
     kind: Kind,
     resources: Resources,
-    make: Make,
-    made: OnceLock<Arc<dyn Executor>>,
-    making: Mutex<()>,
+    create: CreateExecutor,
+    executor: OnceLock<Arc<dyn Executor>>,
+    init: Mutex<()>,
 }
 
-impl Later {
-    #[expect(clippy::new_ret_no_self, reason = "executors are kept as trait objects")]
-    fn new(kind: Kind, resources: &Resources, make: Make) -> Arc<dyn Executor> {
+impl LazyExecutor {
+    #[expect(clippy::new_ret_no_self, reason = "executors are stored as trait objects")]
+    fn new(kind: Kind, resources: &Resources, create: CreateExecutor) -> Arc<dyn Executor> {
         let resources = resources.clone();
-        Arc::new(Self { kind, resources, make, made: OnceLock::new(), making: Mutex::default() })
+        Arc::new(Self { kind, resources, create, executor: OnceLock::new(), init: Mutex::default() })
     }
 
     fn executor(&self) -> Result<&Arc<dyn Executor>, Problem> {
-        once(&self.made, &self.making, || (self.make)(&self.resources))
+        get_or_try_init(&self.executor, &self.init, || (self.create)(&self.resources))
     }
 }
 
-impl Executor for Later {
+impl Executor for LazyExecutor {
     fn kind(&self) -> Kind {
         self.kind
     }

@@ -1,5 +1,4 @@
-//! Where `${NAME}` finds its value in a program: what the program gave, its own sources, and the named part of the
-//! environment.
+//! Resolves `${NAME}`: values set by the program, its secret sources, and allowed environment variables.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,12 +7,12 @@ use haft_core::BoxFuture;
 use haft_core::name::TenantId;
 use haft_core::secret::{RefreshTokens, Secret, SecretError, SecretSource};
 
-/// Looks in this order; the first that knows a name decides.
+/// The sources of secrets in order of precedence.
 #[derive(Default)]
 pub(crate) struct Secrets {
-    pub(crate) given: HashMap<String, Secret>,
+    pub(crate) values: HashMap<String, Secret>,
     pub(crate) sources: Vec<Arc<dyn SecretSource>>,
-    /// The names that may be read from the environment of the process; nothing else of it is.
+    /// The environment variables that may be read.
     pub(crate) environment: HashSet<String>,
 }
 
@@ -24,7 +23,7 @@ impl SecretSource for Secrets {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
         Box::pin(async move {
-            if let Some(secret) = self.given.get(name) {
+            if let Some(secret) = self.values.get(name) {
                 return Ok(Some(secret.clone()));
             }
             for source in &self.sources {
@@ -41,10 +40,10 @@ impl SecretSource for Secrets {
     }
 }
 
-/// Read at each call, so that a changed value counts.
+/// Reads an environment variable. It is read at each call, so changes take effect.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the documented source of `${NAME}`, for names that the program lists"
+    reason = "the documented source of `${NAME}` for names that the program allows"
 )]
 fn environment(name: &str) -> Result<Option<Secret>, SecretError> {
     match std::env::var(name) {

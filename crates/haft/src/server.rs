@@ -1,4 +1,4 @@
-//! A haft server with the program's own functions in it.
+//! A haft server that also serves functions of the program.
 //!
 //! ```no_run
 //! use haft::ToolDef;
@@ -29,10 +29,10 @@ use haft_server::{Extensions, Functions};
 use tokio::net::TcpListener;
 
 use crate::def::ToolDef;
-use crate::error::{Reason, RegisterError};
-use crate::set::checked;
+use crate::error::{RegisterError, RegisterErrorKind};
+use crate::set::validated_spec;
 
-/// Why a server does not start, or stopped.
+/// The error of starting or running a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// A tool cannot be registered.
@@ -41,21 +41,21 @@ pub enum ServerError {
     /// The installation cannot be opened.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The address cannot be used.
-    #[error("listen on `{addr}`")]
+    /// The server cannot listen on the address.
+    #[error("cannot listen on `{addr}`")]
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The server stopped by itself.
-    #[error("serve")]
+    /// The server stopped with an error.
+    #[error("the server stopped with an error")]
     Serve(#[source] std::io::Error),
 }
 
-/// A server in the making: its settings, and what the program brings along.
-#[must_use = "nothing is served until `serve`"]
+/// Configures and runs a server with the program's tools, functions and middleware.
+#[must_use = "a server does nothing until `serve` or `open` is called"]
 pub struct Server {
     settings: Settings,
     tools: Vec<ToolDef>,
@@ -64,39 +64,39 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts with settings, such as [`Settings::for_home`].
+    /// Creates a server with settings such as [`Settings::for_home`].
     pub fn new(settings: Settings) -> Self {
         Self { settings, tools: Vec::new(), functions: Vec::new(), layers: Vec::new() }
     }
 
-    /// Adds a tool: it is served as a built-in one, and stored definitions may name its function.
+    /// Adds a tool: it is served as a built-in tool, and stored definitions can name its function.
     pub fn tool(mut self, def: ToolDef) -> Self {
         self.tools.push(def);
         self
     }
 
-    /// Adds a function that stored definitions may name (`type: builtin`), without a tool of its own.
+    /// Adds a function that stored definitions can name (`type: builtin`), without a tool of its own.
     ///
-    /// A stored tool whose function is missing is not ready, is left as it is, and is back when the program brings
-    /// the function again.
+    /// A stored tool whose function is missing stays unchanged and is not ready until a program registers the function
+    /// again.
     pub fn function(mut self, def: ToolDef) -> Self {
         self.functions.push(def);
         self
     }
 
-    /// Puts a layer around every call, around those that were added before it.
+    /// Adds a middleware layer around every call. The layer that was added last sees a call first.
     pub fn layer(mut self, stage: impl Stage + 'static) -> Self {
         self.layers.push(Arc::new(stage));
         self
     }
 
-    /// Opens the installation without listening, for programs that do it by themselves: [`App::serve`].
+    /// Opens the installation without listening, for programs that call [`App::serve`] themselves.
     pub async fn open(self) -> Result<Arc<App>, ServerError> {
         let (settings, extensions) = self.extensions()?;
         Ok(App::open_with(settings, extensions).await?)
     }
 
-    /// Listens at the address of the settings and serves until `stop` is over; then lets what is running finish.
+    /// Listens on the address in the settings and serves until `stop` completes; running calls then finish.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
         let addr = self.settings.addr;
         let listener =
@@ -110,12 +110,12 @@ impl Server {
         let mut taken = HashSet::new();
         let defs = self.tools.into_iter().map(|def| (def, true));
         for (def, is_tool) in defs.chain(self.functions.into_iter().map(|def| (def, false))) {
-            let refused = |reason| RegisterError { tool: def.name.clone(), reason };
-            let spec = checked(&def).map_err(refused)?;
-            // Some names that a program may use are words of the routes.
-            ToolName::new(&def.name).map_err(|error| refused(error.into()))?;
+            let register_error = |kind| RegisterError { tool: def.name.clone(), kind };
+            let spec = validated_spec(&def).map_err(register_error)?;
+            // A program may use some names that are reserved on a server because they are part of routes.
+            ToolName::new(&def.name).map_err(|error| register_error(error.into()))?;
             if !taken.insert(def.name.clone()) {
-                return Err(refused(Reason::Duplicate));
+                return Err(register_error(RegisterErrorKind::Duplicate));
             }
             functions.insert(&def.name, def.function);
             if is_tool {
@@ -124,6 +124,6 @@ impl Server {
         }
         let mut stages = self.layers;
         stages.reverse();
-        Ok((self.settings, Extensions { functions, built_ins, stages }))
+        Ok((self.settings, Extensions { functions, built_ins, stages, mcp: None }))
     }
 }

@@ -1,11 +1,11 @@
-//! The tools that all views of a set share, and the one place that changes them.
+//! The tools that all views of a set share; all changes go through [`ToolSet`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft_core::bundle::Bundle;
-use haft_core::catalog::{Change, ChangeSink as _};
+use haft_core::bundle::{Bundle, BundleKind};
+use haft_core::catalog::Change;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::implementation::Implementation;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -21,11 +21,11 @@ use haft_runtime::pipeline::Caller;
 use haft_runtime::registry::Registry;
 use uuid::Uuid;
 
-use crate::agree;
 use crate::def::ToolDef;
-use crate::error::{Reason, RegisterError};
+use crate::error::{RegisterError, RegisterErrorKind};
 use crate::files::FileState;
 use crate::resources::Resources;
+use crate::schema_match;
 
 /// The tools of a set.
 pub(crate) struct ToolSet {
@@ -37,30 +37,30 @@ pub(crate) struct ToolSet {
     members: Mutex<Members>,
 }
 
-/// What is in a set, and where it came from.
+/// The tools of a set with their origins.
 #[derive(Default)]
 pub(crate) struct Members {
     pub(crate) tools: BTreeMap<ToolName, Member>,
-    /// Every file that was looked at, by its true path.
+    /// The scanned files by canonical path.
     pub(crate) files: BTreeMap<PathBuf, FileState>,
-    /// The functions that are known to definitions alone.
+    /// The functions without a tool of their own, which definitions can name.
     functions: Vec<String>,
 }
 
-/// One tool.
+/// A tool and its origin.
 pub(crate) struct Member {
     pub(crate) tool: Tool,
     pub(crate) origin: Origin,
 }
 
-/// Where a tool came from.
+/// The origin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The program registered a function.
     Program,
-    /// The program gave a text.
+    /// The program loaded a string.
     Text,
-    /// A file, by its true path.
+    /// A file, by its canonical path.
     File(PathBuf),
 }
 
@@ -69,7 +69,7 @@ impl ToolSet {
         let functions = Functions::default();
         let registry = Arc::new(Registry::new(resources.executors(functions.clone())));
         let bundle = bundle(SystemClock.now());
-        registry.apply(vec![Change::Bundle(bundle.clone())]);
+        registry.apply_verified(vec![Change::Bundle(bundle.clone())]);
         let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
         Self { registry, functions, bundle, caller, max_value_bytes, members: Mutex::default() }
     }
@@ -78,27 +78,27 @@ impl ToolSet {
         &self.registry
     }
 
-    /// Locks what is in the set, for a change.
+    /// Locks the tools of the set for a change.
     pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a function and its tool.
+    /// Registers a function and its tool.
     pub(crate) fn register(&self, def: ToolDef) -> Result<(), RegisterError> {
-        let refused = |reason| RegisterError { tool: def.name.clone(), reason };
-        let spec = checked(&def).map_err(refused)?;
+        let register_error = |kind| RegisterError { tool: def.name.clone(), kind };
+        let spec = validated_spec(&def).map_err(register_error)?;
         let mut members = self.members();
         if members.tools.contains_key(&spec.name) || members.functions.contains(&def.name) {
-            return Err(refused(Reason::Duplicate));
+            return Err(register_error(RegisterErrorKind::Duplicate));
         }
         self.functions.insert(&def.name, def.function);
         let mut changes = vec![members.insert(self.new_tool(spec, None), Origin::Program)];
-        changes.extend(members.users_of(&def.name));
-        self.registry.apply(changes);
+        changes.extend(members.refresh_users(&def.name));
+        self.registry.apply_verified(changes);
         Ok(())
     }
 
-    /// Adds tools that come with haft, where their names are free.
+    /// Adds the built-in tools whose names are not taken.
     #[cfg(feature = "builtins")]
     pub(crate) fn add_built_ins(&self, built_ins: haft_builtins::BuiltIns) {
         let mut members = self.members();
@@ -113,62 +113,62 @@ impl ToolSet {
             let tool = Tool { built_in: true, source: Source::BuiltIn, ..self.new_tool(spec, None) };
             changes.push(members.insert(tool, Origin::Program));
         }
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
     }
 
-    /// Adds a function that definitions may name, without a tool of its own.
+    /// Registers a function that definitions can name, without a tool of its own.
     pub(crate) fn register_function(&self, def: ToolDef) -> Result<(), RegisterError> {
-        let refused = |reason| RegisterError { tool: def.name.clone(), reason };
-        checked(&def).map_err(refused)?;
+        let register_error = |kind| RegisterError { tool: def.name.clone(), kind };
+        validated_spec(&def).map_err(register_error)?;
         let mut members = self.members();
         let taken = members.functions.contains(&def.name)
             || members.tools.get(def.name.as_str()).is_some_and(|member| member.origin == Origin::Program);
         if taken {
-            return Err(refused(Reason::Duplicate));
+            return Err(register_error(RegisterErrorKind::Duplicate));
         }
         self.functions.insert(&def.name, def.function);
-        let changes = members.users_of(&def.name);
+        let changes = members.refresh_users(&def.name);
         members.functions.push(def.name);
-        self.registry.apply(changes);
+        self.registry.apply_verified(changes);
         Ok(())
     }
 
-    /// Adds a definition that was read of a text of the program.
-    pub(crate) fn add(&self, reading: ParsedDefinition) -> Result<(), Reason> {
+    /// Adds a definition that the program loaded from a string.
+    pub(crate) fn add(&self, parsed: ParsedDefinition) -> Result<(), RegisterErrorKind> {
         let mut members = self.members();
-        if members.tools.contains_key(&reading.spec.name) {
-            return Err(Reason::Duplicate);
+        if members.tools.contains_key(&parsed.spec.name) {
+            return Err(RegisterErrorKind::Duplicate);
         }
-        let change = members.insert(self.tool_of(reading, None), Origin::Text);
-        self.registry.apply(vec![change]);
+        let change = members.insert(self.tool_of(parsed, None), Origin::Text);
+        self.registry.apply_verified(vec![change]);
         Ok(())
     }
 
-    /// Takes out a tool, a function, or what has both under one name; tells whether there was any.
+    /// Removes the tool and the function with this name; returns whether either existed.
     pub(crate) fn remove(&self, name: &str) -> bool {
         let mut members = self.members();
         let member = members.tools.remove(name);
-        let known = members.functions.len();
+        let before = members.functions.len();
         members.functions.retain(|function| function != name);
-        let had_function = members.functions.len() < known
+        let had_function = members.functions.len() < before
             || member.as_ref().is_some_and(|member| member.origin == Origin::Program);
-        let found = member.is_some() || had_function;
+        let existed = member.is_some() || had_function;
         let mut changes: Vec<Change> =
             member.into_iter().map(|member| Change::ToolGone(member.tool.id)).collect();
         if had_function {
             self.functions.remove(name);
-            changes.extend(members.users_of(name));
+            changes.extend(members.refresh_users(name));
         }
-        self.registry.apply(changes);
-        found
+        self.registry.apply_verified(changes);
+        existed
     }
 
-    /// Makes the tool of a definition that was read.
-    pub(crate) fn tool_of(&self, reading: ParsedDefinition, path: Option<String>) -> Tool {
-        let (enabled, status) = (reading.enabled, reading.status);
-        let mut tool = self.new_tool(reading.spec, path);
+    /// Creates the tool of a parsed definition.
+    pub(crate) fn tool_of(&self, parsed: ParsedDefinition, path: Option<String>) -> Tool {
+        let (enabled, status) = (parsed.enabled, parsed.status);
+        let mut tool = self.new_tool(parsed.spec, path);
         tool.enabled = enabled.unwrap_or(true);
-        // What runs in a program is not published first.
+        // A program runs definitions without publishing them first.
         tool.status = status.unwrap_or(Status::Published);
         tool
     }
@@ -201,17 +201,17 @@ impl ToolSet {
 }
 
 impl Members {
-    /// Enters a tool; returns the change of the registry.
+    /// Inserts a tool; returns the change for the registry.
     pub(crate) fn insert(&mut self, tool: Tool, origin: Origin) -> Change {
         let change = Change::Tool(Box::new(tool.clone()));
         self.tools.insert(tool.spec.name.clone(), Member { tool, origin });
         change
     }
 
-    /// Returns the changes that let every tool which names a function look for it again. What was compiled of it
-    /// with an earlier function is forgotten.
-    fn users_of(&self, function: &str) -> Vec<Change> {
-        // The tool that came with the function has it already.
+    /// Returns the changes that make every definition which names a function resolve it again. Removing and adding the
+    /// tool discards what was compiled with the earlier function.
+    fn refresh_users(&self, function: &str) -> Vec<Change> {
+        // The tool that was registered with the function already has it.
         let defined = self.tools.values().filter(|member| member.origin != Origin::Program);
         let uses = |tool: &Tool| matches!(&tool.spec.implementation, Implementation::Function(named) if named.function == function);
         let tools = defined.map(|member| &member.tool).filter(|tool| uses(tool));
@@ -219,16 +219,16 @@ impl Members {
     }
 }
 
-/// Checks what a program defines, the agreement of its schema with its function included.
-pub(crate) fn checked(def: &ToolDef) -> Result<ToolSpec, Reason> {
+/// Validates the definition of a tool, including that its schema matches its function.
+pub(crate) fn validated_spec(def: &ToolDef) -> Result<ToolSpec, RegisterErrorKind> {
     let spec = def.spec.clone()?;
-    let check::CheckReport { errors: mut faults, warnings } = check::definition(&spec);
-    // Other people's schemas may have them; a program's own have not.
-    faults.extend(warnings.into_iter().filter(|warning| warning.code == check::UNFITTING_VALUE));
-    if let Some(of_type) = &def.of_type {
-        faults.extend(agree::disagreements(&spec.input_schema, of_type));
+    let check::CheckReport { mut errors, warnings } = check::definition(&spec);
+    // A warning for imported schemas, but an error in a schema that the program itself defines.
+    errors.extend(warnings.into_iter().filter(|warning| warning.code == check::INVALID_SCHEMA_VALUE));
+    if let Some(type_schema) = &def.type_schema {
+        errors.extend(schema_match::mismatches(&spec.input_schema, type_schema));
     }
-    if faults.is_empty() { Ok(spec) } else { Err(Reason::Definition(faults)) }
+    if errors.is_empty() { Ok(spec) } else { Err(RegisterErrorKind::Definition(errors)) }
 }
 
 fn bundle(now: Timestamp) -> Bundle {
@@ -239,7 +239,7 @@ fn bundle(now: Timestamp) -> Bundle {
         display_name: String::new(),
         description: String::new(),
         enabled: true,
-        built_in: false,
+        kind: BundleKind::User,
         created_at: now,
         modified_at: now,
         soft_deleted_at: None,

@@ -1,4 +1,4 @@
-//! The tools of a program, and the ways to change and to narrow them.
+//! [`Tools`]: registers, loads, filters and calls the tools of a program.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,25 +11,31 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
-use haft_definition::export::{Definition, Format, definition, looks_distinct};
+use haft_definition::export::{Definition, Format, definition};
 use haft_runtime::egress::EgressRules;
-use haft_runtime::pipeline::{Pipeline, Principal};
+use haft_runtime::pipeline::{Call, Pipeline, Principal, Request};
 use haft_runtime::registry::{Entry, ResolvedTool, Snapshot};
 use haft_runtime::stages::Stage;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::builder::Builder;
+use crate::call::{CallBuilder, CallOptions, into_object, to_json};
 use crate::def::ToolDef;
 use crate::error::{FilterError, RegisterError};
-use crate::report::{Fault, LoadError, LoadReport, Loaded};
+use crate::report::{LoadError, LoadReport, Loaded, NotReady};
 use crate::resources::Resources;
 use crate::set::ToolSet;
-use crate::watch::Watch;
+use crate::watch::WatchGuard;
+
+/// A program runs the newest revision of a definition; it does not publish revisions.
+const MODE: Mode = Mode::Debug;
 
 /// The tools of a program: registered functions, and definitions from files.
 ///
-/// Clones are of the same set, and so are the views that [`Tools::filter`] and [`Tools::layer`] make: what is
-/// registered in one is in all of them, as far as their filters let it through.
+/// Clones share one set, and so do the views returned by [`Tools::filter`] and [`Tools::layer`]: a tool registered
+/// through one of them is available in all whose filter allows it.
 ///
 /// ```
 /// use haft::{ToolDef, Tools};
@@ -37,7 +43,7 @@ use crate::watch::Watch;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Greet {
-///     /// Whom to greet
+///     /// The person to greet
 ///     name: String,
 /// }
 ///
@@ -54,7 +60,7 @@ use crate::watch::Watch;
 /// let error = tools.execute("greet", json!({})).await.unwrap_err();
 /// assert_eq!(
 ///     error.model_text(),
-///     "Tool call failed: the arguments do not fit the schema: \"name\" is a required property",
+///     "Tool call failed: invalid arguments: missing required property `name`",
 /// );
 /// # Ok(())
 /// # }
@@ -65,14 +71,13 @@ pub struct Tools {
     pipeline: Arc<Pipeline>,
     /// The program itself.
     principal: Arc<Principal>,
-    /// The names that this view lets through; `None` lets all through.
+    /// The names that this view allows; `None` allows all.
     allowed: Option<Arc<HashSet<ToolName>>>,
-    /// Who wants to know of calls that got to no tool.
-    on_refused: Option<Arc<OnRefused>>,
+    on_rejected: Option<Arc<OnRejected>>,
 }
 
-/// Takes the name, the arguments and the error of a call that got to no tool.
-pub(crate) type OnRefused = dyn Fn(&str, Value, &CallError) + Send + Sync;
+/// A callback that receives the name, the arguments and the error of a call that was rejected before its tool ran.
+type OnRejected = dyn Fn(&str, Value, &CallError) + Send + Sync;
 
 impl Default for Tools {
     fn default() -> Self {
@@ -81,29 +86,30 @@ impl Default for Tools {
 }
 
 impl Tools {
-    /// Starts without any tool, with the usual limits, and with no folder and no secret for tools.
+    /// Creates an empty set with the default limits, without a sandbox folder and without secrets.
     pub fn new() -> Self {
         Builder::default().assemble(&Resources::new(EgressRules::default(), None), None)
     }
 
-    /// Starts with what tools may use.
+    /// Creates a builder, which configures sandboxes, secrets, hosts, limits and middleware.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    pub(crate) fn of(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
+    pub(crate) fn from_parts(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
         let principal = pipeline.principal(set.bundle.tenant.clone(), set.caller.clone());
-        Self { set, pipeline, principal, allowed: None, on_refused: None }
+        Self { set, pipeline, principal, allowed: None, on_rejected: None }
     }
 
-    /// Adds a tool. A name that is taken is refused, and so is a schema said by hand that the function cannot take.
+    /// Registers a tool. Returns an error if the name is taken or if a hand-written schema does not match the
+    /// function.
     ///
-    /// A definition that names the function (`type: builtin`) finds it from now on.
+    /// Definitions that name the function (`type: builtin`) become ready.
     pub fn register(&self, def: ToolDef) -> Result<(), RegisterError> {
         self.set.register(def)
     }
 
-    /// Adds a function that definitions may name (`type: builtin`), without a tool of its own.
+    /// Registers a function that definitions can name (`type: builtin`), without a tool of its own.
     ///
     /// ```
     /// # use haft::{FileForm, ToolDef, Tools};
@@ -113,7 +119,7 @@ impl Tools {
     /// let tools = Tools::new();
     /// tools.load_text(
     ///     FileForm::Yaml,
-    ///     "name: shout\ndescription: Says it loudly\nparams: [{name: text, type: string, required: true}]\n\
+    ///     "name: shout\ndescription: Converts a text to upper case\nparams: [{name: text, type: string, required: true}]\n\
     ///      implementation: {type: builtin, function: upper}\n",
     /// )?;
     /// assert!(!tools.is_ready("shout"));
@@ -130,55 +136,55 @@ impl Tools {
         self.set.register_function(def)
     }
 
-    /// Takes out a tool, or a function; tells whether it was there. The tool of a file is back when the file changes,
-    /// or is loaded by its name.
+    /// Removes a tool or a function; returns whether it existed. A tool from a file comes back when the file changes
+    /// or is loaded with [`Tools::load_file`].
     pub fn remove(&self, name: &str) -> bool {
-        self.lets_through(name) && self.set.remove(name)
+        self.allows(name) && self.set.remove(name)
     }
 
-    /// Loads every definition beneath a folder: `.skill`, `.yaml`, `.yml` and `.json` in all dialects. What is good
-    /// is loaded; what is not is told in the report, each file with its lines and reasons.
+    /// Loads every definition in a folder and its subfolders: `.skill`, `.yaml`, `.yml` and `.json` in all dialects.
+    /// Valid files load; the report lists the errors of the others, with file and line.
     ///
-    /// Loading a folder again brings the set up to date with it. It reads files, and so takes its time: in async code
-    /// call it at the start, or on a thread that may block.
+    /// Loading a folder again updates the set: new, changed and deleted files are applied. The method blocks while it
+    /// reads files; in async code, call it at startup or on a blocking thread.
     pub fn load_directory(&self, path: impl AsRef<Path>) -> Result<LoadReport, LoadError> {
         self.set.load_folder(path.as_ref())
     }
 
-    /// Loads the definition in a file; returns the name of its tool, and doubts. A file that was loaded before is read
-    /// again.
+    /// Loads the definition in a file; returns the name of its tool and warnings. A file that was loaded before is
+    /// read again.
     pub fn load_file(&self, path: impl AsRef<Path>) -> Result<Loaded, LoadError> {
         self.set.load_file(path.as_ref())
     }
 
-    /// Loads a definition; returns the name of its tool, and doubts.
+    /// Loads a definition from a string; returns the name of its tool and warnings.
     pub fn load_text(&self, form: FileForm, text: &str) -> Result<Loaded, LoadError> {
         self.set.load_text(form, text).map_err(|problems| LoadError { path: None, problems })
     }
 
-    /// Loads a folder and follows it until the guard is dropped: what changes there is served within a second. A file
-    /// that breaks takes its tool out of service; [`Tools::faults`] tells why.
-    pub fn watch(&self, path: impl AsRef<Path>) -> Result<Watch, LoadError> {
-        Watch::start(&self.set, path.as_ref())
+    /// Loads a folder and watches it until the guard is dropped: changes take effect within a second. If a file becomes
+    /// invalid, its tool stops being ready; [`Tools::not_ready`] reports why.
+    pub fn watch(&self, path: impl AsRef<Path>) -> Result<WatchGuard, LoadError> {
+        WatchGuard::start(&self.set, path.as_ref())
     }
 
-    /// Returns the names of the tools, in their order.
+    /// Returns the names of the tools in alphabetical order.
     pub fn names(&self) -> Vec<String> {
         self.entries(&self.snapshot()).map(|entry| entry.tool.spec.name.to_string()).collect()
     }
 
-    /// Tells whether a tool is there and can run.
+    /// Returns whether a tool exists and can run.
     pub fn is_ready(&self, name: &str) -> bool {
         let snapshot = self.snapshot();
-        self.find(name).is_ok_and(|found| snapshot.is_runnable(&found.entry, Mode::Debug))
+        self.find(name).is_ok_and(|found| snapshot.is_runnable(&found.entry, MODE))
     }
 
-    /// Says which tools cannot run now and why, and which files define none.
-    pub fn faults(&self) -> Vec<Fault> {
-        self.set.faults().into_iter().filter(|fault| self.lets_through(&fault.name)).collect()
+    /// Returns the tools that cannot run, with the reason, and the files that could not be loaded.
+    pub fn not_ready(&self) -> Vec<NotReady> {
+        self.set.not_ready().into_iter().filter(|tool| self.allows(&tool.name)).collect()
     }
 
-    /// Returns the tools that can run, in the form of a model's API, in the order of their names.
+    /// Returns the schemas of the tools that can run, in the format of a model API, ordered by name.
     ///
     /// ```
     /// # use haft::{Format, Param, Params, ToolDef, Tools};
@@ -207,8 +213,8 @@ impl Tools {
         self.definitions(format).into_iter().map(|definition| definition.value).collect()
     }
 
-    /// Returns the same with an estimate of the tokens that each takes, and with what could not be said in this form:
-    /// a tool that strict mode cannot describe is there without it, and a warning names the place.
+    /// Returns the same schemas with an estimate of their tokens and with warnings about what the format cannot
+    /// express: a tool that strict mode does not support is exported without it, and a warning names the field.
     ///
     /// ```
     /// # use haft::{Format, Param, Params, ToolDef, Tools};
@@ -227,16 +233,16 @@ impl Tools {
     /// ```
     pub fn definitions(&self, format: Format) -> Vec<Definition> {
         let snapshot = self.snapshot();
-        let offers = snapshot.offers(&self.set.bundle.tenant, Mode::Debug).into_iter();
-        let may_all = self.set.caller.elevated;
+        let offers = snapshot.offers(&self.set.bundle.tenant, MODE).into_iter();
+        let elevated = self.set.caller.elevated;
         offers
-            .filter(|offer| self.allows(offer.entry) && (may_all || !offer.spec.needs_approval()))
+            .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
             .map(|offer| definition(offer.spec, &offer.name, format))
             .collect()
     }
 
-    /// Makes a view that has only these tools. It can never run another one, by whatever reference; a filter of it
-    /// only narrows further.
+    /// Returns a view that contains only these tools. No reference of any form reaches another tool through it, and a
+    /// filter on the view can only narrow it further.
     ///
     /// ```
     /// # use haft::{ToolDef, Tools};
@@ -250,10 +256,10 @@ impl Tools {
     /// let researcher = all.filter(["read_file", "web_search"])?;
     /// assert_eq!(researcher.names(), ["read_file", "web_search"]);
     /// let error = researcher.execute("write_file", json!({})).await.unwrap_err();
-    /// assert_eq!(error.model_text(), "Tool call failed: there is no tool `write_file`; did you mean `read_file`?");
+    /// assert_eq!(error.model_text(), "Tool call failed: tool `write_file` not found; did you mean `read_file`?");
     ///
     /// let error = all.filter(["read_flie"]).unwrap_err();
-    /// assert_eq!(error.to_string(), "no tool of this set is called `read_flie` (did you mean `read_file`?)");
+    /// assert_eq!(error.to_string(), "tool not found: `read_flie` (did you mean `read_file`?)");
     /// # Ok(())
     /// # }
     /// ```
@@ -263,8 +269,8 @@ impl Tools {
         let mut unknown = Vec::new();
         for name in names {
             let name = name.as_ref();
-            if let Some(known) = self.known(&snapshot, name) {
-                allowed.insert(known);
+            if let Some(tool) = self.tool_name(&snapshot, name) {
+                allowed.insert(tool);
             } else {
                 let known = self.entries(&snapshot).map(|entry| entry.tool.spec.name.as_str());
                 unknown.push((name.to_owned(), nearest(name, known).map(str::to_owned)));
@@ -277,57 +283,138 @@ impl Tools {
         }
     }
 
-    /// Makes a view with one more layer around every call, around the layers that are there: the last one that was
-    /// added sees a call first and its outcome last.
-    #[must_use = "the layer is around the calls of the view that this returns"]
+    /// Returns a view with a further middleware layer around every call. The layer that was added last sees a call
+    /// first and its outcome last.
+    #[must_use = "the layer applies to calls through the returned view"]
     pub fn layer(&self, stage: impl Stage + 'static) -> Tools {
         Self { pipeline: Arc::new(self.pipeline.layered(Arc::new(stage))), ..self.clone() }
     }
 
-    /// Makes a view that tells of calls that got to no tool.
-    pub(crate) fn telling_refused(
-        &self,
-        tell: impl Fn(&str, Value, &CallError) + Send + Sync + 'static,
-    ) -> Tools {
-        Self { on_refused: Some(Arc::new(tell)), ..self.clone() }
+    /// Calls a tool and returns its value. The arguments are anything that serializes to a JSON object: `json!({…})`,
+    /// a map, a struct, or `()` for no arguments.
+    ///
+    /// The error has a message for the operator and one for the model, [`CallError::model_text`]. Dropping the future
+    /// cancels the call.
+    pub async fn execute(&self, name: &str, args: impl Serialize) -> Result<Value, CallError> {
+        self.execute_json(name, to_json(args)?).await
     }
 
-    pub(crate) fn on_refused(&self) -> Option<&OnRefused> {
-        self.on_refused.as_deref()
+    /// Calls a tool with arguments that already are JSON, such as those that a model sends; they are not serialized
+    /// again.
+    ///
+    /// ```
+    /// # use haft::{ToolDef, Tools};
+    /// # use serde_json::{Value, json};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let tools = Tools::new();
+    /// tools.register(ToolDef::new("keys", |args: Value| async move { args.as_object().map_or(0, |map| map.len()) }))?;
+    /// let arguments = r#"{"city": "Oslo", "days": 3}"#;
+    /// assert_eq!(tools.execute_json("keys", serde_json::from_str(arguments)?).await?, json!(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn execute_json(&self, name: &str, args: Value) -> Result<Value, CallError> {
+        let mut call = self.begin(name, into_object(args)?, CallOptions::default()).await?;
+        self.pipeline.execute(&mut call).await
+    }
+
+    /// Calls a tool and deserializes its value.
+    ///
+    /// ```
+    /// # use haft::{Json, ToolDef, Tools};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    /// struct Point {
+    ///     x: i32,
+    ///     y: i32,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let tools = Tools::new();
+    /// tools.register(ToolDef::new("mirror", |p: Point| async move { Json(Point { x: p.y, y: p.x }) }))?;
+    /// let point: Point = tools.execute_as("mirror", Point { x: 1, y: 2 }).await?;
+    /// assert_eq!((point.x, point.y), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn execute_as<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        args: impl Serialize,
+    ) -> Result<T, CallError> {
+        let value = self.execute(name, args).await?;
+        serde_path_to_error::deserialize(&value).map_err(|error| {
+            let message =
+                format!("the value does not match the expected type: `{}`: {}", error.path(), error.inner());
+            CallError::new(ErrorCode::InvalidOutput, message)
+                .for_model("the tool returned an unexpected result")
+        })
+    }
+
+    /// Starts a call with options: [`CallBuilder::args`], [`CallBuilder::timeout`], [`CallBuilder::on_event`], then
+    /// [`CallBuilder::send`].
+    pub fn call<'a>(&'a self, name: &'a str) -> CallBuilder<'a> {
+        CallBuilder::new(self, name)
+    }
+
+    /// Resolves the tool, compiles it if this is its first call, and runs the checks of a call.
+    pub(crate) async fn begin(
+        &self,
+        name: &str,
+        args: Map<String, Value>,
+        options: CallOptions,
+    ) -> Result<Call, CallError> {
+        let rejected_args = self.on_rejected.as_ref().map(|_| Value::Object(args.clone()));
+        let result = match self.find(name) {
+            Ok(found) => {
+                self.pipeline.compile(&found, MODE).await;
+                let request = Request {
+                    principal: Arc::clone(&self.principal),
+                    args,
+                    mode: MODE,
+                    surface: "library",
+                    timeout: options.timeout,
+                    labels: None,
+                    events: options.events,
+                };
+                self.pipeline.begin(found, request)
+            }
+            Err(error) => Err(error),
+        };
+        if let (Err(error), Some(on_rejected), Some(args)) = (&result, &self.on_rejected, rejected_args) {
+            on_rejected(name, args, error);
+        }
+        result
+    }
+
+    /// Returns a view that reports rejected calls to a callback.
+    pub(crate) fn with_on_rejected(
+        &self,
+        callback: impl Fn(&str, Value, &CallError) + Send + Sync + 'static,
+    ) -> Tools {
+        Self { on_rejected: Some(Arc::new(callback)), ..self.clone() }
     }
 
     pub(crate) fn set(&self) -> &ToolSet {
         &self.set
     }
 
-    pub(crate) fn principal(&self) -> &Arc<Principal> {
-        &self.principal
-    }
-
-    pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {
+    pub(crate) fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
 
-    /// Finds what a caller means: a name, `bundle:name`, an id, or the name that a model was given.
+    /// Resolves a name, `bundle:name`, an id, or the name under which a model sees a tool.
     pub(crate) fn find(&self, name: &str) -> Result<ResolvedTool, CallError> {
-        let snapshot = self.set.registry().current();
-        // A name that may be one that a model was told is looked for among those first.
-        if !looks_distinct(name)
-            && let Some(entry) = snapshot.only(&self.set.bundle.tenant, name)
-            && self.allows(entry)
-        {
-            return Ok(snapshot.found(entry));
-        }
-        self.search(&snapshot, name)
-    }
-
-    fn search(&self, snapshot: &Snapshot, name: &str) -> Result<ResolvedTool, CallError> {
+        let snapshot = self.snapshot();
         let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
-        let found = reference.as_ref().map(|reference| snapshot.called(tenant, name, reference, Mode::Debug));
+        let found =
+            reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, MODE));
         match found {
-            Ok(Ok(entry)) if self.allows(entry) => return Ok(snapshot.found(entry)),
-            Ok(Err(error)) if self.lets_through(name) => {
+            Ok(Ok(entry)) if self.allows_entry(entry) => return Ok(snapshot.resolved(entry)),
+            Ok(Err(error)) if self.allows(name) => {
                 let error = CallError::from(error);
                 if error.code != ErrorCode::NotFound {
                     return Err(error);
@@ -335,19 +422,19 @@ impl Tools {
             }
             _ => {}
         }
-        let known = self.entries(snapshot).map(|entry| entry.tool.spec.name.as_str());
+        let known = self.entries(&snapshot).map(|entry| entry.tool.spec.name.as_str());
         let hint = nearest(name, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         let name = haft_core::problem::excerpt(name, 64);
-        Err(CallError::new(ErrorCode::NotFound, format!("there is no tool `{name}`{hint}")))
+        Err(CallError::new(ErrorCode::NotFound, format!("tool `{name}` not found{hint}")))
     }
 
-    /// Returns the name of the tool, or of the broken file, that a name of a filter means.
-    fn known(&self, snapshot: &Snapshot, name: &str) -> Option<ToolName> {
+    /// Returns the name of the tool, or of the invalid file, that a filter refers to.
+    fn tool_name(&self, snapshot: &Snapshot, name: &str) -> Option<ToolName> {
         if let Ok(found) = self.find(name) {
             return Some(found.entry.tool.spec.name.clone());
         }
         let broken = snapshot.unreadable(&self.set.bundle.tenant).any(|file| file.name == name);
-        if broken && self.lets_through(name) { ToolName::new(name).ok() } else { None }
+        if broken && self.allows(name) { ToolName::new(name).ok() } else { None }
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
@@ -355,14 +442,14 @@ impl Tools {
     }
 
     fn entries<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<Entry>> {
-        snapshot.tools(&self.set.bundle.tenant).filter(|entry| self.allows(entry))
+        snapshot.tools(&self.set.bundle.tenant).filter(|entry| self.allows_entry(entry))
     }
 
-    fn allows(&self, entry: &Entry) -> bool {
-        self.lets_through(entry.tool.spec.name.as_str())
+    fn allows_entry(&self, entry: &Entry) -> bool {
+        self.allows(entry.tool.spec.name.as_str())
     }
 
-    fn lets_through(&self, name: &str) -> bool {
+    fn allows(&self, name: &str) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(name))
     }
 }

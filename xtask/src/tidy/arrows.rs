@@ -127,7 +127,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("clap", &["haft-cli", "haft-bench"]),
 ];
 
-/// Libraries that core, template and definition never use: they have no async, no I/O and no clock.
+/// Libraries that core and template never use: they have no async, no I/O and no clock.
 const NEVER_IN_CORE: &[&str] = &["tokio", "reqwest", "hyper", "notify", "tracing-subscriber"];
 
 /// Checks the output of `cargo metadata --no-deps`.
@@ -175,7 +175,7 @@ fn check_arrow(member: &Member, to: &str, dev: bool, is_ours: bool, manifest: &M
             "use it through a type of the crate that has it",
         ));
     }
-    let pure = ["haft-core", "haft-template", "haft-definition"].contains(&from);
+    let pure = ["haft-core", "haft-template"].contains(&from);
     (pure && !dev && NEVER_IN_CORE.contains(&to)).then(|| {
         manifest.finding(
             to,

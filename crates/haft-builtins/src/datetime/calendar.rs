@@ -1,10 +1,10 @@
-//! The first and the last moment of a unit of the calendar.
+//! The start and the end of a calendar unit.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::{Error, ToSpan as _, Zoned};
 use serde::Deserialize;
 
-/// A unit of the calendar.
+/// A calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Unit {
@@ -19,8 +19,8 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit of the library; a quarter is none.
-    pub(super) const fn largest(self) -> jiff::Unit {
+    /// Returns the unit of `jiff`, which has no quarters.
+    pub(super) const fn to_jiff(self) -> jiff::Unit {
         match self {
             Unit::Second => jiff::Unit::Second,
             Unit::Minute => jiff::Unit::Minute,
@@ -32,23 +32,23 @@ impl Unit {
         }
     }
 
-    /// Returns the first moment of the unit that a time is in.
+    /// Returns the start of the unit that contains a time.
     pub(super) fn start(self, time: &Zoned) -> Result<Zoned, Error> {
         let (date, clock) = (time.date(), time.time());
-        // Within an hour the zone does not matter, and an hour that comes twice stays the one it is.
-        let back = match self {
+        // Subtracting a duration keeps a repeated hour (end of daylight saving time) unambiguous.
+        let elapsed = match self {
             Unit::Second => Some(0.seconds()),
             Unit::Minute => Some(i64::from(clock.second()).seconds()),
             Unit::Hour => Some((i64::from(clock.minute()) * 60 + i64::from(clock.second())).seconds()),
             _ => None,
         };
-        if let Some(back) = back {
-            return time.checked_sub(back.nanoseconds(clock.subsec_nanosecond()));
+        if let Some(elapsed) = elapsed {
+            return time.checked_sub(elapsed.nanoseconds(clock.subsec_nanosecond()));
         }
         self.first_day(date)?.to_zoned(time.time_zone().clone())?.start_of_day()
     }
 
-    /// Returns the last moment of the unit that a time is in.
+    /// Returns the end of the unit that contains a time.
     pub(super) fn end(self, time: &Zoned) -> Result<Zoned, Error> {
         let start = self.start(time)?;
         let zone = time.time_zone().clone();

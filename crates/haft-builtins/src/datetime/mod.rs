@@ -1,7 +1,7 @@
-//! `datetime_utils`: the time, in any zone, and what can be reckoned with it.
+//! `datetime_utils`: the current time, and arithmetic with dates and times in any time zone.
 
 mod calendar;
-mod read;
+mod parse;
 mod spec;
 mod tool;
 

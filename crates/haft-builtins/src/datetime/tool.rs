@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calendar::Unit;
-use super::read;
+use super::parse;
 use crate::tool::{BuiltIn, invalid};
 
-/// Reckons with times.
+/// The function of `datetime_utils`.
 pub(crate) struct DatetimeUtils(pub(crate) Arc<dyn Clock>);
 
 #[derive(Deserialize, Clone, Copy)]
@@ -52,43 +52,46 @@ impl BuiltIn for DatetimeUtils {
 }
 
 fn run(args: &Args, now: haft_core::Timestamp) -> Outcome {
-    let zone = read::zone(args.timezone.as_deref())?;
-    // Only `parse` reads by the format; for `format` it says how to write.
-    let how = args.format.as_deref().filter(|_| matches!(args.operation, Operation::Parse));
-    let time = || read::time("time", args.time.as_ref(), how, &zone, now);
-    // A time that brings its own zone is shown in the one that was asked for.
-    let shown = |time: Zoned| match &args.timezone {
+    let zone = parse::zone(args.timezone.as_deref())?;
+    // `format` describes the input of `parse`, but the output of `format`.
+    let input_format = args.format.as_deref().filter(|_| matches!(args.operation, Operation::Parse));
+    let time = || parse::time("time", args.time.as_ref(), input_format, &zone, now);
+    // A time with its own zone is converted to the requested one.
+    let in_zone = |time: Zoned| match &args.timezone {
         Some(_) => time.with_time_zone(zone.clone()),
         None => time,
     };
     match args.operation {
         Operation::Now => Ok(describe(&now.to_zoned(zone.clone()))),
-        Operation::Parse | Operation::Convert => Ok(describe(&shown(time()?))),
-        Operation::Format => format(&shown(time()?), args.format.as_deref()),
-        Operation::Add => moved(&shown(time()?), read::span(args.duration.as_deref())?),
-        Operation::Subtract => moved(&shown(time()?), read::span(args.duration.as_deref())?.negate()),
+        Operation::Parse | Operation::Convert => Ok(describe(&in_zone(time()?))),
+        Operation::Format => format(&in_zone(time()?), args.format.as_deref()),
+        Operation::Add => shift(&in_zone(time()?), parse::duration(args.duration.as_deref())?),
+        Operation::Subtract => shift(&in_zone(time()?), parse::duration(args.duration.as_deref())?.negate()),
         Operation::Difference => {
-            let other = args.other.as_ref().ok_or_else(|| invalid("`other` is missing: the later time"))?;
+            let other =
+                args.other.as_ref().ok_or_else(|| invalid("`other` is missing; pass the second time"))?;
             difference(
-                &shown(time()?),
-                &shown(read::time("other", Some(other), None, &zone, now)?),
+                &in_zone(time()?),
+                &in_zone(parse::time("other", Some(other), None, &zone, now)?),
                 args.unit,
             )
         }
-        Operation::StartOf => Ok(describe(&unit(args)?.start(&shown(time()?)).map_err(|_| out_of_range())?)),
-        Operation::EndOf => Ok(describe(&unit(args)?.end(&shown(time()?)).map_err(|_| out_of_range())?)),
+        Operation::StartOf => {
+            Ok(describe(&unit(args)?.start(&in_zone(time()?)).map_err(|_| out_of_range())?))
+        }
+        Operation::EndOf => Ok(describe(&unit(args)?.end(&in_zone(time()?)).map_err(|_| out_of_range())?)),
     }
 }
 
 fn unit(args: &Args) -> Result<Unit, CallError> {
-    args.unit.ok_or_else(|| invalid("`unit` is missing: `day`, `week`, `month` or another"))
+    args.unit.ok_or_else(|| invalid("`unit` is missing; pass a unit such as `day`, `week` or `month`"))
 }
 
 fn out_of_range() -> CallError {
-    invalid("the time is out of range: only the years -9999 to 9999 can be reckoned with")
+    invalid("the time is out of range; only the years -9999 to 9999 are supported")
 }
 
-/// Everything about a time that a model may want.
+/// Returns all fields of a time.
 fn describe(time: &Zoned) -> Value {
     let zone = time.time_zone().iana_name().map_or_else(|| time.offset().to_string(), str::to_owned);
     json!({
@@ -103,17 +106,15 @@ fn describe(time: &Zoned) -> Value {
 }
 
 fn format(time: &Zoned, format: Option<&str>) -> Outcome {
-    let format =
-        format.ok_or_else(|| invalid("`format` is missing: how to write the time, such as `%Y-%m-%d`"))?;
+    let format = format.ok_or_else(|| invalid("`format` is missing; pass a format such as `%Y-%m-%d`"))?;
     if !format.contains('%') {
-        let message =
-            format!("`format`: `{}` says nothing of the time; {}", excerpt(format, 60), read::NO_PERCENT);
-        return Err(invalid(message));
+        let (format, hint) = (excerpt(format, 60), parse::FORMAT_HINT);
+        return Err(invalid(format!("`format`: `{format}` contains no part of the time; {hint}")));
     }
     let mut text = String::new();
     strtime::BrokenDownTime::from(time).format(format, &mut text).map_err(|error| {
         invalid(format!(
-            "`format`: `{}` cannot be used: {}",
+            "`format`: `{}` is not a valid format: {}",
             excerpt(format, 60),
             excerpt(&error.to_string(), 200)
         ))
@@ -121,13 +122,13 @@ fn format(time: &Zoned, format: Option<&str>) -> Outcome {
     Ok(json!({ "text": text }))
 }
 
-fn moved(time: &Zoned, by: Span) -> Outcome {
+fn shift(time: &Zoned, by: Span) -> Outcome {
     time.checked_add(by).map(|time| describe(&time)).map_err(|_| out_of_range())
 }
 
 fn difference(from: &Zoned, to: &Zoned, unit: Option<Unit>) -> Outcome {
-    let largest = unit.map_or(jiff::Unit::Day, Unit::largest);
-    // Days and more are those of the first time's zone.
+    let largest = unit.map_or(jiff::Unit::Day, Unit::to_jiff);
+    // Days and larger units depend on the time zone; use that of the first time.
     let to = to.with_time_zone(from.time_zone().clone());
     let span = from.until(ZonedDifference::new(&to).largest(largest)).map_err(|_| out_of_range())?;
     let round = SpanRound::new().largest(largest).smallest(jiff::Unit::Second).relative(from);

@@ -1,4 +1,4 @@
-//! The mail server and the sender, read anew for every call.
+//! The settings of the mail server and the sender, read for every call.
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
@@ -9,39 +9,42 @@ use lettre::message::Mailbox;
 use crate::settings::{PlatformSettings, Settings};
 use crate::tool::failed;
 
-/// How the connection is kept private.
+/// The message for the model; the operator reads the details.
+pub(super) const NOT_CONFIGURED: &str = "mail is not configured";
+
+/// How the connection is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Privacy {
-    /// TLS is asked for before anything is said.
+pub(super) enum TlsMode {
+    /// With the `STARTTLS` command, before login and message.
     StartTls,
-    /// TLS from the start.
+    /// With TLS from the start.
     Tls,
-    /// None; the operator has said so.
+    /// Not at all, because `SMTP_TLS` is `none`.
     None,
 }
 
-/// What is needed to send mail.
+/// A mail account.
 pub(super) struct Account {
     pub(super) host: String,
     pub(super) port: u16,
-    pub(super) privacy: Privacy,
+    pub(super) tls_mode: TlsMode,
     pub(super) login: Option<(String, Secret)>,
     pub(super) from: Mailbox,
-    /// Certificates that are trusted besides the public ones.
+    /// Additional trusted certificates in PEM format.
     pub(super) trusted: Option<String>,
 }
 
-/// Reads the settings; those of the tenant where it has a mail server of its own.
-pub(super) async fn read(call: &CallContext, platform: &PlatformSettings) -> Result<Account, CallError> {
-    let Some(settings) = Settings::of_owner(call, platform, "SMTP_HOST").await? else {
+/// Loads the account of the tenant, or that of the platform if the tenant has no mail server.
+pub(super) async fn load(call: &CallContext, platform: &PlatformSettings) -> Result<Account, CallError> {
+    let Some(settings) = Settings::with_key(call, platform, "SMTP_HOST").await? else {
         return Err(missing("SMTP_HOST"));
     };
     let host = settings.plain("SMTP_HOST").await?.ok_or_else(|| missing("SMTP_HOST"))?;
-    let privacy = privacy(settings.plain("SMTP_TLS").await?.as_deref())?;
-    let port = port(settings.plain("SMTP_PORT").await?.as_deref(), privacy)?;
+    let tls_mode = tls_mode(settings.plain("SMTP_TLS").await?.as_deref())?;
+    let port = port(settings.plain("SMTP_PORT").await?.as_deref(), tls_mode)?;
     let user = settings.plain("SMTP_USER").await?;
     let from = settings.plain("SMTP_FROM").await?;
-    let login = match (&user, settings.get("SMTP_PASS").await?) {
+    let login = match (&user, settings.secret("SMTP_PASS").await?) {
         (Some(user), Some(password)) => Some((user.clone(), password)),
         (None, None) => None,
         (Some(_), None) => return Err(missing("SMTP_PASS")),
@@ -53,42 +56,42 @@ pub(super) async fn read(call: &CallContext, platform: &PlatformSettings) -> Res
         (None, None) => return Err(missing("SMTP_FROM")),
     };
     let from = sender.parse().map_err(|_| {
-        let hint = if name == "SMTP_USER" { "; set `SMTP_FROM` to the address of the sender" } else { "" };
-        unusable(name, &format!("is not an e-mail address{hint}"))
+        let hint = if name == "SMTP_USER" { "; set `SMTP_FROM` to the sender address" } else { "" };
+        invalid_setting(name, &format!("is not a valid e-mail address{hint}"))
     })?;
-    Ok(Account { host, port, privacy, login, from, trusted: settings.plain("SMTP_CA").await? })
+    Ok(Account { host, port, tls_mode, login, from, trusted: settings.plain("SMTP_CA").await? })
 }
 
-fn privacy(text: Option<&str>) -> Result<Privacy, CallError> {
+fn tls_mode(text: Option<&str>) -> Result<TlsMode, CallError> {
     match text.map(str::to_ascii_lowercase).as_deref() {
-        None | Some("starttls") => Ok(Privacy::StartTls),
-        Some("tls") => Ok(Privacy::Tls),
-        Some("none") => Ok(Privacy::None),
+        None | Some("starttls") => Ok(TlsMode::StartTls),
+        Some("tls") => Ok(TlsMode::Tls),
+        Some("none") => Ok(TlsMode::None),
         Some(other) => {
-            let why = format!("is `{}`; it has to be `starttls`, `tls` or `none`", excerpt(other, 20));
-            Err(unusable("SMTP_TLS", &why))
+            let message = format!("is `{}`; expected `starttls`, `tls` or `none`", excerpt(other, 20));
+            Err(invalid_setting("SMTP_TLS", &message))
         }
     }
 }
 
-fn port(text: Option<&str>, privacy: Privacy) -> Result<u16, CallError> {
-    match (text, privacy) {
+fn port(text: Option<&str>, tls_mode: TlsMode) -> Result<u16, CallError> {
+    match (text, tls_mode) {
         (Some(text), _) => match text.parse() {
             Ok(port) if port != 0 => Ok(port),
-            _ => Err(unusable("SMTP_PORT", "is not a port: a number from 1 to 65535")),
+            _ => Err(invalid_setting("SMTP_PORT", "is not a valid port; expected a number from 1 to 65535")),
         },
-        (None, Privacy::Tls) => Ok(465),
-        (None, Privacy::StartTls | Privacy::None) => Ok(587),
+        (None, TlsMode::Tls) => Ok(465),
+        (None, TlsMode::StartTls | TlsMode::None) => Ok(587),
     }
 }
 
 fn missing(name: &str) -> CallError {
     let message = format!(
-        "mail is not set up: `{name}` is missing; store a credential of that name, or set the variable where haft reads it"
+        "mail is not configured: `{name}` is missing; store a credential with that name or set the environment variable"
     );
-    CallError::new(ErrorCode::SecretMissing, message).for_model("mail is not set up here")
+    CallError::new(ErrorCode::SecretMissing, message).for_model(NOT_CONFIGURED)
 }
 
-fn unusable(name: &str, why: &str) -> CallError {
-    failed(format!("mail is not set up: `{name}` {why}")).for_model("mail is not set up here")
+fn invalid_setting(name: &str, message: &str) -> CallError {
+    failed(format!("mail is not configured: `{name}` {message}")).for_model(NOT_CONFIGURED)
 }

@@ -1,4 +1,4 @@
-//! The message.
+//! Composes the message from the arguments.
 
 use haft_core::outcome::CallError;
 use haft_core::problem::excerpt;
@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use crate::tool::{failed, invalid};
 
-/// The most recipients of one message, of all kinds together.
+/// The maximum number of recipients: `to`, `cc` and `bcc` together.
 pub(super) const MAX_RECIPIENTS: usize = 50;
-/// The longest subject, in characters.
+/// The maximum length of the subject in characters.
 pub(super) const MAX_SUBJECT: usize = 500;
-/// The longest body, in bytes.
+/// The maximum length of the body in bytes.
 pub(super) const MAX_BODY: usize = 1024 * 1024;
 
 /// One address or several.
@@ -36,27 +36,28 @@ pub(crate) struct Args {
     is_html: bool,
 }
 
-/// Makes the message; nothing in an argument can become a header or a command of its own.
+/// Composes the message. No argument can inject a header or an SMTP command.
 pub(super) fn compose(args: &Args, from: Mailbox) -> Result<Message, CallError> {
     if args.subject.chars().count() > MAX_SUBJECT {
-        return Err(invalid(format!("`subject` has more than {MAX_SUBJECT} characters")));
+        return Err(invalid(format!("`subject` exceeds the limit of {MAX_SUBJECT} characters")));
     }
     if args.subject.chars().any(char::is_control) {
-        return Err(invalid(
-            "`subject` has a line break or another control character; it has to be one line",
-        ));
+        return Err(invalid("`subject` contains a line break or another control character; use one line"));
     }
     if args.body.len() > MAX_BODY {
-        return Err(invalid(format!("`body` has more than {MAX_BODY} bytes")));
+        return Err(invalid(format!("`body` exceeds the limit of {MAX_BODY} bytes")));
     }
-    let (to, cc, bcc) =
-        (all("to", Some(&args.to))?, all("cc", args.cc.as_ref())?, all("bcc", args.bcc.as_ref())?);
+    let (to, cc, bcc) = (
+        mailboxes("to", Some(&args.to))?,
+        mailboxes("cc", args.cc.as_ref())?,
+        mailboxes("bcc", args.bcc.as_ref())?,
+    );
     if to.is_empty() {
-        return Err(invalid("`to` is empty: name at least one recipient"));
+        return Err(invalid("`to` is empty; pass at least one recipient"));
     }
     if to.len() + cc.len() + bcc.len() > MAX_RECIPIENTS {
         return Err(invalid(format!(
-            "there are more than {MAX_RECIPIENTS} recipients; send several messages"
+            "too many recipients: the limit is {MAX_RECIPIENTS}; send several messages"
         )));
     }
     let mut builder = Message::builder().from(from).subject(&args.subject).message_id(None).date_now();
@@ -68,18 +69,18 @@ pub(super) fn compose(args: &Args, from: Mailbox) -> Result<Message, CallError> 
     }
     let kind = if args.is_html { ContentType::TEXT_HTML } else { ContentType::TEXT_PLAIN };
     let body = SinglePart::builder().header(kind).body(args.body.clone());
-    builder.singlepart(body).map_err(|error| failed(format!("the message cannot be made: {error}")))
+    builder.singlepart(body).map_err(|error| failed(format!("cannot compose the message: {error}")))
 }
 
-/// Reads addresses; several may stand in one text, separated by commas.
-fn all(field: &str, addresses: Option<&Addresses>) -> Result<Vec<Mailbox>, CallError> {
+/// Parses the addresses of a field; a string may contain several, separated by commas.
+fn mailboxes(field: &str, addresses: Option<&Addresses>) -> Result<Vec<Mailbox>, CallError> {
     match addresses {
         None => Ok(Vec::new()),
-        Some(Addresses::One(text)) => several(field, text),
+        Some(Addresses::One(text)) => comma_separated(field, text),
         Some(Addresses::Several(list)) => {
             if list.len() > MAX_RECIPIENTS {
                 return Err(invalid(format!(
-                    "`{field}` has more than {MAX_RECIPIENTS} recipients; send several messages"
+                    "`{field}`: too many recipients: the limit is {MAX_RECIPIENTS}; send several messages"
                 )));
             }
             list.iter().map(|text| mailbox(field, text)).collect()
@@ -87,8 +88,8 @@ fn all(field: &str, addresses: Option<&Addresses>) -> Result<Vec<Mailbox>, CallE
     }
 }
 
-fn several(field: &str, text: &str) -> Result<Vec<Mailbox>, CallError> {
-    // A comma may also be a part of a quoted name.
+fn comma_separated(field: &str, text: &str) -> Result<Vec<Mailbox>, CallError> {
+    // A comma inside a quoted name does not separate addresses.
     let (mut parts, mut is_quoted, mut is_escaped) = (vec![String::new()], false, false);
     for c in text.chars() {
         match c {
@@ -107,7 +108,7 @@ fn mailbox(field: &str, text: &str) -> Result<Mailbox, CallError> {
         text.parse::<Mailbox>().ok().filter(|_| !text.chars().any(char::is_control) && text.len() <= 500);
     parsed.ok_or_else(|| {
         invalid(format!(
-            "`{field}`: `{}` is not an e-mail address; write `name@example.com` or `Name <name@example.com>`",
+            "`{field}`: `{}` is not a valid e-mail address; use `name@example.com` or `Name <name@example.com>`",
             excerpt(text, 100)
         ))
     })

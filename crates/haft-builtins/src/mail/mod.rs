@@ -1,7 +1,7 @@
-//! `send_email`: one message over SMTP.
+//! `send_email`: sends one message over SMTP.
 
 mod account;
-mod failure;
+mod error;
 mod message;
 mod stream;
 mod tool;

@@ -1,4 +1,5 @@
-//! The connection to a mail server, with a bound on what it may send: a line that never ends would fill the memory.
+//! The connection to a mail server. It limits how much the server may send, because a line without an end would
+//! otherwise fill the memory.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,50 +8,50 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::io::{AsyncRead as _, AsyncWrite as _};
-#[expect(deprecated, reason = "the only way to encrypt a stream of one's own from its start")]
+#[expect(deprecated, reason = "the only way to start TLS at once on a custom stream")]
 use lettre::transport::smtp::client::AsyncNetworkStream;
 use lettre::transport::smtp::client::{AsyncTokioStream, TlsParameters};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How long one address of the server may take to answer.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// The most that a server may send in one conversation; a talkative one needs some kilobytes.
-const MAX_COUNT: usize = 1024 * 1024;
+/// The timeout for connecting to one address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of bytes that a server may send in one session; normal sessions need a few kilobytes.
+const MAX_RECEIVED: usize = 1024 * 1024;
 
-/// Connects to the first address that answers.
+/// Connects to the first address that accepts a connection.
 pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<Box<dyn AsyncTokioStream>> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the mail server has no address");
     for address in addresses {
-        match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(Box::new(Bounded { stream, left: MAX_COUNT })),
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(Box::new(LimitedStream { stream, remaining: MAX_RECEIVED })),
             Ok(Err(error)) => last = error,
-            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time"),
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "connection timed out"),
         }
     }
     Err(last)
 }
 
-/// Encrypts a connection before anything is said on it.
-#[expect(deprecated, reason = "the only way to encrypt a stream of one's own from its start")]
-pub(super) async fn encrypted(
+/// Starts TLS on a new connection.
+#[expect(deprecated, reason = "the only way to start TLS at once on a custom stream")]
+pub(super) async fn start_tls(
     stream: Box<dyn AsyncTokioStream>,
     tls: TlsParameters,
 ) -> Result<Box<dyn AsyncTokioStream>, lettre::transport::smtp::Error> {
     let mut stream = AsyncNetworkStream::use_existing_tokio1(stream);
     stream.upgrade_tls(tls).await?;
-    Ok(Box::new(Encrypted(stream)))
+    Ok(Box::new(TlsStream(stream)))
 }
 
-/// A connection that breaks where the other side sends too much.
+/// A connection that fails if the server sends too much.
 #[derive(Debug)]
-struct Bounded {
+struct LimitedStream {
     stream: TcpStream,
-    /// How many bytes may still come.
-    left: usize,
+    /// The number of bytes that may still be received.
+    remaining: usize,
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for LimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -59,15 +60,15 @@ impl AsyncRead for Bounded {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = buffer.filled().len().saturating_sub(before);
-        let Some(left) = self.left.checked_sub(read) else {
-            return Poll::Ready(Err(io::Error::other("it sent more than 1 MiB")));
+        let Some(remaining) = self.remaining.checked_sub(read) else {
+            return Poll::Ready(Err(io::Error::other("the server sent more than 1 MiB")));
         };
-        self.left = left;
+        self.remaining = remaining;
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for LimitedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,18 +86,18 @@ impl AsyncWrite for Bounded {
     }
 }
 
-impl AsyncTokioStream for Bounded {
+impl AsyncTokioStream for LimitedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-/// An encrypted connection, in the form that a mailer takes.
-#[expect(deprecated, reason = "the only way to encrypt a stream of one's own from its start")]
+/// An encrypted connection that implements the stream traits of tokio.
+#[expect(deprecated, reason = "the only way to start TLS at once on a custom stream")]
 #[derive(Debug)]
-struct Encrypted(AsyncNetworkStream);
+struct TlsStream(AsyncNetworkStream);
 
-impl AsyncRead for Encrypted {
+impl AsyncRead for TlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -108,7 +109,7 @@ impl AsyncRead for Encrypted {
     }
 }
 
-impl AsyncWrite for Encrypted {
+impl AsyncWrite for TlsStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -126,7 +127,7 @@ impl AsyncWrite for Encrypted {
     }
 }
 
-impl AsyncTokioStream for Encrypted {
+impl AsyncTokioStream for TlsStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.peer_addr()
     }

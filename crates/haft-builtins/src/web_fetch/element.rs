@@ -1,15 +1,15 @@
-//! What is known about the elements of HTML.
+//! Classifies the elements of HTML.
 
-/// How an element shapes a text.
+/// How an element is converted to Markdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Element {
-    /// Its content is no text for a reader.
+    /// Its content is not text for a reader.
     Hidden,
-    /// It surrounds the content of a page: menus, notices.
-    Around,
-    /// A paragraph, or another block with an empty line around it.
+    /// Navigation and other parts around the content of a page.
+    Boilerplate,
+    /// A paragraph or another block, separated by empty lines.
     Block,
-    /// A line of its own.
+    /// A block without empty lines around it.
     Line,
     /// `br`.
     Break,
@@ -17,15 +17,15 @@ pub(super) enum Element {
     Rule,
     /// `h1` to `h6`.
     Heading(usize),
-    /// `ul`, and whether it counts (`ol`).
-    List { counts: bool },
+    /// `ul`, or `ol` if ordered.
+    List { ordered: bool },
     /// `li`.
     Item,
     /// `blockquote`.
     Quote,
     /// `pre`.
-    Verbatim,
-    /// `code` and its kin.
+    Preformatted,
+    /// `code`, `kbd`, `samp` or `tt`.
     Code,
     /// `a`.
     Link,
@@ -35,20 +35,20 @@ pub(super) enum Element {
     Table,
     /// `tr`.
     Row,
-    /// `td`, and whether it is a heading (`th`).
-    Cell { heads: bool },
-    /// Anything else: a part of its line.
+    /// `td`, or `th` if it is a header.
+    Cell { is_header: bool },
+    /// Any other element, which is part of the current line.
     Inline,
 }
 
 impl Element {
-    /// Tells what the element of a name is.
-    pub(super) fn of(name: &[u8]) -> Self {
+    /// Returns the class of the element with this name.
+    pub(super) fn from_name(name: &[u8]) -> Self {
         match name {
             b"script" | b"style" | b"noscript" | b"template" | b"svg" | b"math" | b"iframe" | b"object"
             | b"canvas" | b"select" | b"button" | b"textarea" | b"audio" | b"video" | b"dialog"
             | b"title" | b"head" => Self::Hidden,
-            b"nav" | b"footer" | b"aside" => Self::Around,
+            b"nav" | b"footer" | b"aside" => Self::Boilerplate,
             b"p" | b"dl" | b"figure" | b"section" | b"article" | b"main" | b"header" | b"fieldset"
             | b"details" => Self::Block,
             b"div" | b"dt" | b"dd" | b"form" | b"address" | b"body" | b"html" | b"caption"
@@ -62,24 +62,24 @@ impl Element {
             b"h4" => Self::Heading(4),
             b"h5" => Self::Heading(5),
             b"h6" => Self::Heading(6),
-            b"ul" | b"menu" => Self::List { counts: false },
-            b"ol" => Self::List { counts: true },
+            b"ul" | b"menu" => Self::List { ordered: false },
+            b"ol" => Self::List { ordered: true },
             b"li" => Self::Item,
             b"blockquote" => Self::Quote,
-            b"pre" => Self::Verbatim,
+            b"pre" => Self::Preformatted,
             b"code" | b"kbd" | b"samp" | b"tt" => Self::Code,
             b"a" => Self::Link,
             b"img" => Self::Image,
             b"table" => Self::Table,
             b"tr" => Self::Row,
-            b"td" => Self::Cell { heads: false },
-            b"th" => Self::Cell { heads: true },
+            b"td" => Self::Cell { is_header: false },
+            b"th" => Self::Cell { is_header: true },
             _ => Self::Inline,
         }
     }
 }
 
-/// Tells whether an element never has an end.
+/// Returns whether an element has no end tag.
 pub(super) fn is_void(name: &[u8]) -> bool {
     matches!(
         name,

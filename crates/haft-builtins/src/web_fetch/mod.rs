@@ -1,4 +1,4 @@
-//! `web_fetch`: a page as text that a model can read.
+//! `web_fetch`: fetches a page and converts it to Markdown.
 
 mod element;
 mod page;

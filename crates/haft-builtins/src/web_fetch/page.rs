@@ -1,8 +1,7 @@
-//! From HTML to what a reader sees of it.
+//! Converts HTML to Markdown of the visible content.
 //!
-//! The tokenizer is a library that follows the standard; no tree is built from its tokens. A tree of hostile HTML is
-//! far larger than its text, and every walk through it may be as deep as the text is long. Tokens take time and memory
-//! in proportion to the page, whatever is in it.
+//! It processes the tokens of a standard-conforming tokenizer and builds no tree. The tree of hostile HTML can be far
+//! larger and deeper than its source; tokens need time and memory in proportion to the size of the page.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,16 +13,16 @@ use url::Url;
 use super::element::{Element, is_void};
 use super::writer::Writer;
 
-/// The most links that are listed.
+/// The maximum number of links.
 const MAX_LINKS: usize = 200;
-/// The longest title, description, and text of a link.
-const MAX_WORDS: usize = 500;
-/// The longest address that is shown.
-const MAX_ADDRESS: usize = 2000;
-/// A part of a page with less text than this is not taken for its content.
-const LEAST_CONTENT: usize = 200;
+/// The maximum length of the title, the description and the text of a link.
+const MAX_TEXT: usize = 500;
+/// The maximum length of a link's URL.
+const MAX_URL: usize = 2000;
+/// The minimum length of the text in `main` or `article` to be used as the content.
+const MIN_CONTENT: usize = 200;
 
-/// A page as a reader sees it.
+/// The visible parts of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) title: String,
@@ -39,30 +38,30 @@ pub(super) struct Link {
     pub(super) url: String,
 }
 
-/// How much of a page is taken.
+/// The part of a page that is used as its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// What is in `main` or `article`.
+    /// The elements `main` and `article`.
     Main,
-    /// Everything but what surrounds the content.
+    /// Everything except navigation, footer and asides.
     Body,
     /// Everything.
     All,
 }
 
-/// Reads a page; addresses are relative to `base`.
+/// Converts a page; relative URLs are resolved against `base`.
 pub(super) fn read(html: &str, base: &Url) -> Page {
-    let taken = |extent| Reader::new(extent, base.clone()).read(html);
-    let main = taken(Extent::Main);
-    if main.content.len() >= LEAST_CONTENT {
+    let convert = |extent| Reader::new(extent, base.clone()).read(html);
+    let main = convert(Extent::Main);
+    if main.content.len() >= MIN_CONTENT {
         return main;
     }
-    let body = taken(Extent::Body);
-    // A menu is the content only where there is no other.
-    if body.content.is_empty() { taken(Extent::All) } else { body }
+    let body = convert(Extent::Body);
+    // Fall back to navigation only if there is nothing else.
+    if body.content.is_empty() { convert(Extent::All) } else { body }
 }
 
-/// Returns the text of a bit of HTML.
+/// Returns the text of an HTML fragment.
 pub(crate) fn plain_text(html: &str) -> String {
     let Ok(base) = Url::parse("about:blank") else { return String::new() };
     Reader::new(Extent::All, base).read(html).content
@@ -73,16 +72,16 @@ type Attributes = BTreeMap<HtmlString, Spanned<HtmlString, ()>>;
 struct Reader {
     extent: Extent,
     base: Url,
-    is_rebased: bool,
+    has_base_element: bool,
     page: Page,
     writer: Writer,
-    /// The element that is left out, and how often it was opened within itself.
+    /// The element that is being skipped, and its nesting depth.
     skipping: Option<(Vec<u8>, usize)>,
-    /// How many `main` or `article` are open.
-    inside: usize,
+    /// The number of open `main` and `article` elements.
+    main_depth: usize,
     in_title: bool,
     link: Option<(usize, String)>,
-    seen: HashSet<String>,
+    seen_urls: HashSet<String>,
 }
 
 impl Reader {
@@ -90,20 +89,20 @@ impl Reader {
         Self {
             extent,
             base,
-            is_rebased: false,
+            has_base_element: false,
             page: Page::default(),
             writer: Writer::default(),
             skipping: None,
-            inside: 0,
+            main_depth: 0,
             in_title: false,
             link: None,
-            seen: HashSet::new(),
+            seen_urls: HashSet::new(),
         }
     }
 
     fn read(mut self, html: &str) -> Page {
         let mut emitter = DefaultEmitter::<()>::default();
-        // Scripts and styles are read as browsers do: what looks like a tag in them is none.
+        // Treats the content of scripts and styles as text, as browsers do.
         emitter.naively_switch_states(true);
         for token in Tokenizer::new_with_emitter(html, emitter) {
             match token {
@@ -118,17 +117,17 @@ impl Reader {
         self.page
     }
 
-    fn takes(&self) -> bool {
-        self.skipping.is_none() && (self.extent != Extent::Main || self.inside > 0)
+    fn is_content(&self) -> bool {
+        self.skipping.is_none() && (self.extent != Extent::Main || self.main_depth > 0)
     }
 
     fn text(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
-        if self.in_title && self.page.title.len() < MAX_WORDS {
+        if self.in_title && self.page.title.len() < MAX_TEXT {
             let title = format!("{} {text}", self.page.title);
-            self.page.title = excerpt(&title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
+            self.page.title = excerpt(&title.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TEXT);
         }
-        if self.takes() {
+        if self.is_content() {
             self.writer.words(&text);
         }
     }
@@ -138,39 +137,39 @@ impl Reader {
             if skipped == name && !closed {
                 *depth += 1;
             }
-            // The title is inside of the head.
+            // The title is inside the head, which is skipped.
             if name == b"title" && skipped == b"head" {
                 self.in_title = self.page.title.is_empty();
             }
             match name {
                 b"meta" => self.meta(attributes),
-                b"base" => self.rebase(attributes),
+                b"base" => self.set_base(attributes),
                 _ => {}
             }
-            // A head may end without saying so.
-            if !(skipped_head(self.skipping.as_ref())
+            // The end tag of the head is optional.
+            if !(is_skipping_head(self.skipping.as_ref())
                 && matches!(name, b"body" | b"main" | b"div" | b"p" | b"h1" | b"article"))
             {
                 return;
             }
             self.skipping = None;
         }
-        let element = Element::of(name);
+        let element = Element::from_name(name);
         match name {
-            b"main" | b"article" => self.inside += 1,
+            b"main" | b"article" => self.main_depth += 1,
             b"title" => self.in_title = self.page.title.is_empty(),
             b"meta" => self.meta(attributes),
-            b"base" => self.rebase(attributes),
+            b"base" => self.set_base(attributes),
             _ => {}
         }
-        let left_out = element == Element::Hidden
-            || (element == Element::Around && self.extent != Extent::All)
+        let is_skipped = element == Element::Hidden
+            || (element == Element::Boilerplate && self.extent != Extent::All)
             || is_hidden(attributes);
-        if left_out && !closed && !is_void(name) {
+        if is_skipped && !closed && !is_void(name) {
             self.skipping = Some((name.to_vec(), 1));
             return;
         }
-        if self.takes() {
+        if self.is_content() {
             self.open(element, attributes);
         }
     }
@@ -188,11 +187,11 @@ impl Reader {
             }
             return;
         }
-        if self.takes() {
-            self.close(Element::of(name));
+        if self.is_content() {
+            self.close(Element::from_name(name));
         }
         if matches!(name, b"main" | b"article") {
-            self.inside = self.inside.saturating_sub(1);
+            self.main_depth = self.main_depth.saturating_sub(1);
         }
     }
 
@@ -207,25 +206,25 @@ impl Reader {
                 writer.line_breaks(2);
             }
             Element::Heading(level) => writer.heading(level),
-            Element::List { counts: false } => writer.open_list(None),
-            Element::List { counts: true } => {
+            Element::List { ordered: false } => writer.open_list(None),
+            Element::List { ordered: true } => {
                 let start = attribute(attributes, b"start").and_then(|start| start.trim().parse().ok());
                 writer.open_list(Some(start.unwrap_or(1)));
             }
             Element::Item => writer.item(),
             Element::Quote => writer.open_quote(),
-            Element::Verbatim => writer.open_verbatim(),
-            Element::Code if !writer.is_verbatim() => writer.mark("`"),
+            Element::Preformatted => writer.open_preformatted(),
+            Element::Code if !writer.is_preformatted() => writer.mark("`"),
             Element::Table => writer.open_table(),
             Element::Row => writer.open_row(),
-            Element::Cell { heads } => writer.open_cell(heads),
+            Element::Cell { is_header } => writer.open_cell(is_header),
             Element::Link => self.open_link(attributes),
             Element::Image => {
                 if let Some(words) = attribute(attributes, b"alt").filter(|words| !words.trim().is_empty()) {
-                    writer.words(&format!(" [image: {}] ", excerpt(words.trim(), MAX_WORDS)));
+                    writer.words(&format!(" [image: {}] ", excerpt(words.trim(), MAX_TEXT)));
                 }
             }
-            Element::Code | Element::Around | Element::Hidden | Element::Inline => {}
+            Element::Code | Element::Boilerplate | Element::Hidden | Element::Inline => {}
         }
     }
 
@@ -236,8 +235,8 @@ impl Reader {
             Element::Line | Element::Item => writer.line_breaks(1),
             Element::List { .. } => writer.close_list(),
             Element::Quote => writer.close_quote(),
-            Element::Verbatim => writer.close_verbatim(),
-            Element::Code if !writer.is_verbatim() => writer.close("`"),
+            Element::Preformatted => writer.close_preformatted(),
+            Element::Code if !writer.is_preformatted() => writer.close("`"),
             Element::Link => self.close_link(),
             Element::Table => writer.close_table(),
             Element::Row => writer.close_row(),
@@ -246,7 +245,7 @@ impl Reader {
             | Element::Break
             | Element::Rule
             | Element::Image
-            | Element::Around
+            | Element::Boilerplate
             | Element::Hidden
             | Element::Inline => {}
         }
@@ -254,9 +253,9 @@ impl Reader {
 
     fn open_link(&mut self, attributes: &Attributes) {
         self.close_link();
-        let address = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
-        let usable = address.filter(|url| matches!(url.scheme(), "http" | "https" | "mailto"));
-        let Some(url) = usable.map(String::from).filter(|url| url.len() <= MAX_ADDRESS) else { return };
+        let url = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https" | "mailto"));
+        let Some(url) = url.map(String::from).filter(|url| url.len() <= MAX_URL) else { return };
         self.writer.mark("[");
         self.link = Some((self.writer.len(), url));
     }
@@ -265,39 +264,39 @@ impl Reader {
         let Some((start, url)) = self.link.take() else { return };
         let text = self.writer.since(start).trim().to_owned();
         if text.is_empty() {
-            return self.writer.cut(start - 1);
+            return self.writer.truncate(start - 1);
         }
         self.writer.close(&format!("]({url})"));
-        if self.page.links.len() < MAX_LINKS && self.seen.insert(url.clone()) {
-            let text = excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
+        if self.page.links.len() < MAX_LINKS && self.seen_urls.insert(url.clone()) {
+            let text = excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TEXT);
             self.page.links.push(Link { text, url });
         }
     }
 
-    /// The first `base` says what addresses are relative to.
-    fn rebase(&mut self, attributes: &Attributes) {
-        let address = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
-        if let Some(url) = address.filter(|url| !self.is_rebased && matches!(url.scheme(), "http" | "https"))
-        {
+    /// Applies the first `base` element.
+    fn set_base(&mut self, attributes: &Attributes) {
+        let url = attribute(attributes, b"href").and_then(|href| self.base.join(href.trim()).ok());
+        let url = url.filter(|url| !self.has_base_element && matches!(url.scheme(), "http" | "https"));
+        if let Some(url) = url {
             self.base = url;
-            self.is_rebased = true;
+            self.has_base_element = true;
         }
     }
 
     fn meta(&mut self, attributes: &Attributes) {
         let name = attribute(attributes, b"name").or_else(|| attribute(attributes, b"property"));
-        let describes = name.is_some_and(|name| {
+        let is_description = name.is_some_and(|name| {
             matches!(name.to_ascii_lowercase().as_str(), "description" | "og:description")
         });
-        if describes && self.page.description.is_empty() {
+        if is_description && self.page.description.is_empty() {
             let words = attribute(attributes, b"content").unwrap_or_default();
             self.page.description =
-                excerpt(&words.split_whitespace().collect::<Vec<_>>().join(" "), MAX_WORDS);
+                excerpt(&words.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TEXT);
         }
     }
 }
 
-fn skipped_head(skipping: Option<&(Vec<u8>, usize)>) -> bool {
+fn is_skipping_head(skipping: Option<&(Vec<u8>, usize)>) -> bool {
     skipping.is_some_and(|(name, _)| name == b"head")
 }
 
@@ -305,7 +304,7 @@ fn attribute(attributes: &Attributes, name: &[u8]) -> Option<String> {
     attributes.get(name).map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
-/// Tells whether a reader does not see an element; what stands there is often meant for nobody, or for a model alone.
+/// Returns whether a browser would hide the element. Hidden text may be an instruction aimed at models only.
 fn is_hidden(attributes: &Attributes) -> bool {
     if attributes.is_empty() {
         return false;

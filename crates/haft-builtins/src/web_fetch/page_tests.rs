@@ -7,7 +7,7 @@ fn page(html: &str) -> Page {
 }
 
 #[test]
-fn a_page_becomes_what_a_reader_sees() {
+fn a_page_becomes_markdown() {
     let page = page(
         r#"<!doctype html><html><head><title>Tools &amp; haft</title>
         <meta name="description" content="All   about tools"><style>p { color: red }</style></head>
@@ -55,7 +55,7 @@ fn a_page_becomes_what_a_reader_sees() {
 }
 
 #[test]
-fn little_content_is_looked_for_further_out() {
+fn short_main_content_falls_back_to_the_body() {
     let check = |html: &str, expected: &str| assert_eq!(page(html).content, expected, "{html}");
     check("<main></main><p>a", "a");
     check("<nav>only a menu</nav>", "only a menu");
@@ -78,7 +78,7 @@ fn little_content_is_looked_for_further_out() {
 }
 
 #[test]
-fn tables_with_headings_are_tables() {
+fn tables_with_headers_are_kept() {
     let check = |html: &str, expected: &str| assert_eq!(page(html).content, expected, "{html}");
     check(
         "<table><tr><th>a|b<th>c</tr><tr><td><p>1</p><p>2</p><td><ul><li>x<li>y</ul></tr><tr><td><td>z</table>end",
@@ -89,13 +89,13 @@ fn tables_with_headings_are_tables() {
         "<table><tr><th>a</th></tr><tr><td><table><tr><th>n<td>m</table></table>x",
         "| a |\n| --- |\n| \\| n \\| m |\n\nx",
     );
-    // Without headings it is there for its looks.
+    // A table without headers is treated as layout.
     check("<table><tr><td>1</td><td>2</td></tr><tr><td>3</table>", "| 1 | 2\n| 3");
     check("<table><tr><td><p>a<table><tr><td>b</table></table>", "|\n\na\n\n| b");
 }
 
 #[test]
-fn what_the_page_says_of_itself_counts() {
+fn base_and_start_attributes() {
     let based = page("<head><base href='/v2/'><base href='/no/'></head><a href='x'>x</a>");
     assert_eq!(based.content, "[x](https://example.com/v2/x)");
     assert_eq!(page("<base href='javascript:x'><a href=y>y</a>").content, "[y](https://example.com/docs/y)");
@@ -104,7 +104,7 @@ fn what_the_page_says_of_itself_counts() {
 }
 
 #[test]
-fn hostile_pages_take_no_more_than_their_size() {
+fn hostile_pages_are_bounded() {
     for html in [
         "<div>".repeat(20_000),
         "<b x=1>".repeat(10_000) + &"<p>x".repeat(10_000),
@@ -123,13 +123,13 @@ fn hostile_pages_take_no_more_than_their_size() {
     ] {
         let page = page(&html);
         assert!(page.content.len() <= 60 * html.len(), "{}", page.content.len());
-        assert!(page.title.len() <= 4 * MAX_WORDS && page.links.len() <= MAX_LINKS);
+        assert!(page.title.len() <= 4 * MAX_TEXT && page.links.len() <= MAX_LINKS);
     }
 }
 
 proptest! {
     #[test]
-    fn no_text_panics(html in any::<String>(), tags in "(<(/?)(p|a href=x|ul|li|pre|code|main|nav|title|head|b)>|x| ){0,40}") {
+    fn no_input_panics(html in any::<String>(), tags in "(<(/?)(p|a href=x|ul|li|pre|code|main|nav|title|head|b)>|x| ){0,40}") {
         page(&html);
         page(&tags);
         plain_text(&tags);

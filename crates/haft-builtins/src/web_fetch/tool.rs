@@ -1,4 +1,4 @@
-//! The tool: fetch, decode, make readable, cut to size.
+//! The definition and the function of `web_fetch`.
 
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
@@ -12,34 +12,34 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::page::{self, Page};
-use crate::http_request::address;
+use crate::http_request::parse_url;
 use crate::tool::{BuiltIn, Describe, describe};
 
-/// How much of an answer is read.
-const MAX_PAGE: u64 = 4 * 1024 * 1024;
-/// How many characters come back where nobody says.
-const USUAL_LENGTH: usize = 20_000;
-/// How many come back at most.
+/// The number of bytes of a response that are read.
+const MAX_RESPONSE_BYTES: u64 = 4 * 1024 * 1024;
+/// The default and the maximum number of characters to return.
+const DEFAULT_LENGTH: usize = 20_000;
 const MAX_LENGTH: usize = 200_000;
 
-const ACCEPTED: &str = "text/html,application/xhtml+xml,application/json;q=0.9,text/plain;q=0.8,*/*;q=0.5";
+const ACCEPT_TYPES: &str =
+    "text/html,application/xhtml+xml,application/json;q=0.9,text/plain;q=0.8,*/*;q=0.5";
 
 pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: "web_fetch",
-        description: "Read a web page or a file on the web. HTML comes back as readable Markdown of the main content, with \
-                      title and, if asked for, links; JSON comes back parsed, other text as it is. Long content is cut: \
-                      `truncated` is true then, and `start` reads on. Use web_search to find pages.",
+        description: "Fetch a web page or a text file by URL. HTML is converted to Markdown of the main content, with the \
+                      title and optionally the links; JSON is parsed; other text is returned unchanged. If `truncated` is \
+                      true, use `start` to continue. Use web_search to find pages.",
         category: "web",
         tags: &["web", "fetch", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
-                "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The address, with http:// or https://"},
-                "max_length": {"type": "integer", "minimum": 1, "maximum": MAX_LENGTH, "description": "The most characters of content; 20000 where it is left out"},
-                "start": {"type": "integer", "minimum": 0, "description": "How many characters of the content to skip, to read on"},
-                "links": {"type": "boolean", "description": "Whether to list the links of the page"},
-                "raw": {"type": "boolean", "description": "Whether to return HTML as it is"},
+                "url": {"type": "string", "minLength": 1, "maxLength": 8192, "description": "The URL, starting with http:// or https://"},
+                "max_length": {"type": "integer", "minimum": 1, "maximum": MAX_LENGTH, "description": "The maximum number of characters to return. Default: 20000"},
+                "start": {"type": "integer", "minimum": 0, "description": "The number of characters to skip, to continue a truncated page"},
+                "links": {"type": "boolean", "description": "Whether to return the links of the page"},
+                "raw": {"type": "boolean", "description": "Whether to return the HTML source"},
             },
             "required": ["url"],
             "additionalProperties": false,
@@ -59,7 +59,7 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     Ok(spec)
 }
 
-/// Fetches pages.
+/// The function of `web_fetch`.
 pub(crate) struct WebFetch(pub(crate) Egress);
 
 #[derive(Deserialize)]
@@ -78,72 +78,73 @@ impl BuiltIn for WebFetch {
     type Args = Args;
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
-        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPTED))]);
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPT_TYPES))]);
         let request = OutgoingRequest {
             method: Method::GET,
-            url: address(&args.url)?,
+            url: parse_url(&args.url)?,
             headers,
             body: None,
-            wanted: Vec::new(),
+            accepted_statuses: Vec::new(),
         };
-        let answer = exchange(&self.0, call, request, MAX_PAGE, OverflowPolicy::Cut).await?;
-        if !answer.status.is_success() {
-            return Err(answer.to_error(call).retryable(answer.is_temporary()));
+        let response = exchange(&self.0, call, request, MAX_RESPONSE_BYTES, OverflowPolicy::Truncate).await?;
+        if !response.status.is_success() {
+            return Err(response.to_error(call).retryable(response.is_temporary()));
         }
-        // A large page takes a moment, which threads that serve others do not have.
-        let work = tokio::task::spawn_blocking(move || shown(&answer, &args));
-        work.await.unwrap_or_else(|error| Err(CallError::internal(format!("read a page: {error}"))))
+        // Converting a large page would block an async worker.
+        let task = tokio::task::spawn_blocking(move || page_value(&response, &args));
+        task.await.unwrap_or_else(|error| Err(CallError::internal(format!("convert a page: {error}"))))
     }
 }
 
-fn shown(answer: &Exchange, args: &Args) -> Outcome {
-    let mut shown = Map::new();
-    shown.insert("url".to_owned(), answer.url.as_str().into());
-    shown.insert("content_type".to_owned(), answer.media_type().into());
-    if answer.bytes.is_empty() {
-        return Ok(with_content(shown, "", answer, args));
+fn page_value(response: &Exchange, args: &Args) -> Outcome {
+    let mut value = Map::new();
+    value.insert("url".to_owned(), response.url.as_str().into());
+    value.insert("content_type".to_owned(), response.media_type().into());
+    if response.bytes.is_empty() {
+        return Ok(with_content(value, "", response, args));
     }
-    if !answer.is_text() {
+    if !response.is_text() {
+        let media_type = response.media_type();
         let message =
-            format!("the page is not text but `{}`; only text, HTML and JSON are read", answer.media_type());
+            format!("unsupported content type `{media_type}`; only text, HTML and JSON are supported");
         return Err(CallError::new(ErrorCode::InvalidResponse, message));
     }
-    let text = answer.text();
-    if answer.is_json()
-        && !answer.truncated
-        && text.len() <= length(args)
-        && let Ok(value) = serde_json::from_str::<Value>(&text)
+    let text = response.text();
+    if response.is_json()
+        && !response.truncated
+        && text.len() <= max_length(args)
+        && let Ok(json) = serde_json::from_str::<Value>(&text)
     {
-        shown.insert("content".to_owned(), value);
-        shown.insert("truncated".to_owned(), false.into());
-        return Ok(Value::Object(shown));
+        value.insert("content".to_owned(), json);
+        value.insert("truncated".to_owned(), false.into());
+        return Ok(Value::Object(value));
     }
-    if !answer.is_html() || args.raw {
-        return Ok(with_content(shown, &text, answer, args));
+    if !response.is_html() || args.raw {
+        return Ok(with_content(value, &text, response, args));
     }
-    let Page { title, description, content, links } = page::read(&text, &answer.url);
+    let Page { title, description, content, links } = page::read(&text, &response.url);
     if !title.is_empty() {
-        shown.insert("title".to_owned(), title.into());
+        value.insert("title".to_owned(), title.into());
     }
     if !description.is_empty() {
-        shown.insert("description".to_owned(), description.into());
+        value.insert("description".to_owned(), description.into());
     }
     if args.links {
         let links = links.into_iter().map(|link| json!({"text": link.text, "url": link.url}));
-        shown.insert("links".to_owned(), links.collect());
+        value.insert("links".to_owned(), links.collect());
     }
-    Ok(with_content(shown, &content, answer, args))
+    Ok(with_content(value, &content, response, args))
 }
 
-fn length(args: &Args) -> usize {
-    args.max_length.unwrap_or(USUAL_LENGTH).min(MAX_LENGTH)
+fn max_length(args: &Args) -> usize {
+    args.max_length.unwrap_or(DEFAULT_LENGTH).min(MAX_LENGTH)
 }
 
-fn with_content(mut shown: Map<String, Value>, content: &str, answer: &Exchange, args: &Args) -> Value {
+fn with_content(mut value: Map<String, Value>, content: &str, response: &Exchange, args: &Args) -> Value {
     let mut rest = content.chars().skip(args.start);
-    let part: String = rest.by_ref().take(length(args)).collect();
-    let truncated = rest.next().is_some() || answer.truncated;
-    shown.insert("content".to_owned(), part.into());
-    shown.insert("truncated".to_owned(), truncated.into());
-    Value::Object(shown)
+    let part: String = rest.by_ref().take(max_length(args)).collect();
+    let truncated = rest.next().is_some() || response.truncated;
+    value.insert("content".to_owned(), part.into());
+    value.insert("truncated".to_owned(), truncated.into());
+    Value::Object(value)
 }

@@ -1,33 +1,33 @@
-//! Writing Markdown, piece by piece.
+//! Writes Markdown.
 
-/// How deep lists and quotes are indented, and tables are followed.
+/// The nesting limit of lists, quotes and tables; deeper levels are flattened.
 const MAX_DEPTH: usize = 12;
 
-/// A text that grows. White space is collapsed, and line breaks are kept back until something follows.
+/// Markdown under construction. White space is collapsed, and line breaks are pending until text follows.
 #[derive(Default)]
 pub(super) struct Writer {
     text: String,
-    /// Line breaks that are due before the next word.
+    /// Pending line breaks before the next word.
     breaks: usize,
-    /// Whether a space is due before the next word.
+    /// Whether a space is pending before the next word.
     space: bool,
-    /// What the next line begins with, once.
-    mark: Option<String>,
+    /// The pending marker of the next line, such as `- `.
+    marker: Option<String>,
     lists: Vec<Option<u32>>,
     tables: Vec<Table>,
     quotes: usize,
-    verbatim: usize,
+    preformatted: usize,
 }
 
-/// A table that is open.
+/// An open table.
 #[derive(Default)]
 struct Table {
-    /// Whether it began with headings: then it is written as a table. Others are often there for their looks alone.
-    has_headings: bool,
+    /// Whether its first cell is a header. Other tables are often used for layout and are not written as tables.
+    has_headers: bool,
     rows: usize,
-    /// How many cells the row has so far.
+    /// The number of cells in the current row.
     cells: usize,
-    /// Whether one of them is open, which has to stay on one line.
+    /// Whether a cell is open, whose content must stay on one line.
     in_cell: bool,
 }
 
@@ -37,22 +37,22 @@ impl Writer {
         self.text
     }
 
-    /// Where the text is now.
+    /// Returns the current length.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// What was written since a point.
+    /// Returns the text after an offset.
     pub(super) fn since(&self, start: usize) -> &str {
         self.text.get(start..).unwrap_or_default()
     }
 
-    /// Takes back what was written since a point.
-    pub(super) fn cut(&mut self, start: usize) {
+    /// Removes the text after an offset.
+    pub(super) fn truncate(&mut self, start: usize) {
         self.text.truncate(start);
     }
 
-    /// At least so many line breaks before what comes next.
+    /// Requests at least this number of line breaks before the next word.
     pub(super) fn line_breaks(&mut self, count: usize) {
         if self.is_in_cell() {
             self.space = true;
@@ -62,15 +62,15 @@ impl Writer {
         self.space = false;
     }
 
-    /// Writes words; white space between them counts as one space.
+    /// Writes words and collapses white space.
     pub(super) fn words(&mut self, words: &str) {
-        if self.verbatim > 0 {
-            return self.exactly(words);
+        if self.preformatted > 0 {
+            return self.push_preformatted(words);
         }
         for (index, word) in words.split(|c: char| c.is_whitespace()).enumerate() {
             self.space |= index > 0;
             if !word.is_empty() {
-                self.due();
+                self.flush_pending();
                 if self.is_in_cell() {
                     self.text.push_str(&word.replace('|', "\\|"));
                 } else {
@@ -80,23 +80,23 @@ impl Writer {
         }
     }
 
-    /// Writes a mark, such as a bracket, where the next word stands.
+    /// Writes markup that precedes the next word, such as an opening bracket.
     pub(super) fn mark(&mut self, mark: &str) {
-        self.due();
+        self.flush_pending();
         self.text.push_str(mark);
     }
 
-    /// Writes a mark right behind the last word.
+    /// Writes markup directly after the last word.
     pub(super) fn close(&mut self, mark: &str) {
         self.text.push_str(mark);
     }
 
     pub(super) fn heading(&mut self, level: usize) {
         self.line_breaks(2);
-        self.mark = Some(format!("{} ", "#".repeat(level)));
+        self.marker = Some(format!("{} ", "#".repeat(level)));
     }
 
-    /// Begins a list, whose items count from a number where it has one.
+    /// Starts a list; an ordered list has the number of its first item.
     pub(super) fn open_list(&mut self, first: Option<u32>) {
         self.line_breaks(if self.lists.is_empty() { 2 } else { 1 });
         if self.lists.len() < MAX_DEPTH {
@@ -111,11 +111,11 @@ impl Writer {
 
     pub(super) fn item(&mut self) {
         self.line_breaks(1);
-        self.mark = Some(match self.lists.last_mut() {
+        self.marker = Some(match self.lists.last_mut() {
             Some(Some(number)) => {
-                let mark = format!("{number}. ");
+                let marker = format!("{number}. ");
                 *number = number.saturating_add(1);
-                mark
+                marker
             }
             Some(None) | None => "- ".to_owned(),
         });
@@ -139,11 +139,11 @@ impl Writer {
         self.line_breaks(1);
     }
 
-    pub(super) fn open_cell(&mut self, heads: bool) {
-        let is_within = self.tables.iter().rev().skip(1).any(|outer| outer.in_cell);
-        let Some(table) = self.tables.last_mut().filter(|_| !is_within) else { return self.words(" | ") };
-        table.has_headings |= heads && table.rows == 0 && table.cells == 0;
-        if !table.has_headings {
+    pub(super) fn open_cell(&mut self, is_header: bool) {
+        let is_nested = self.tables.iter().rev().skip(1).any(|outer| outer.in_cell);
+        let Some(table) = self.tables.last_mut().filter(|_| !is_nested) else { return self.words(" | ") };
+        table.has_headers |= is_header && table.rows == 0 && table.cells == 0;
+        if !table.has_headers {
             return self.words(" | ");
         }
         table.in_cell = false;
@@ -165,7 +165,7 @@ impl Writer {
         }
     }
 
-    /// Ends the row; the first one is followed by the line that makes it the headings.
+    /// Ends the row; the first row is followed by the delimiter row of Markdown.
     pub(super) fn close_row(&mut self) {
         let Some(table) = self.tables.last_mut() else { return self.line_breaks(1) };
         table.in_cell = false;
@@ -197,52 +197,52 @@ impl Writer {
         self.quotes = self.quotes.saturating_sub(1);
     }
 
-    pub(super) fn open_verbatim(&mut self) {
+    pub(super) fn open_preformatted(&mut self) {
         if self.is_in_cell() {
             return;
         }
         self.line_breaks(2);
-        if self.verbatim == 0 {
+        if self.preformatted == 0 {
             self.mark("```\n");
         }
-        self.verbatim += 1;
+        self.preformatted += 1;
     }
 
-    pub(super) fn close_verbatim(&mut self) {
-        if self.verbatim == 1 {
+    pub(super) fn close_preformatted(&mut self) {
+        if self.preformatted == 1 {
             self.text.truncate(self.text.trim_end().len());
             self.text.push_str("\n```");
         }
-        self.verbatim = self.verbatim.saturating_sub(1);
+        self.preformatted = self.preformatted.saturating_sub(1);
         self.line_breaks(2);
     }
 
-    pub(super) fn is_verbatim(&self) -> bool {
-        self.verbatim > 0
+    pub(super) fn is_preformatted(&self) -> bool {
+        self.preformatted > 0
     }
 
-    fn exactly(&mut self, words: &str) {
+    fn push_preformatted(&mut self, text: &str) {
         self.breaks = 0;
         self.space = false;
-        self.text.push_str(words);
+        self.text.push_str(text);
     }
 
-    /// Writes the line breaks, the indentation and the mark, or the space, that are due.
-    fn due(&mut self) {
+    /// Writes the pending line breaks with indentation and marker, or the pending space.
+    fn flush_pending(&mut self) {
         let breaks = std::mem::take(&mut self.breaks);
         let space = std::mem::take(&mut self.space);
-        let mark = self.mark.take();
+        let marker = self.marker.take();
         if self.text.is_empty() || breaks > 0 {
             if !self.text.is_empty() {
                 self.text.extend(std::iter::repeat_n('\n', breaks));
             }
             self.text.extend(std::iter::repeat_n("> ", self.quotes));
             let depth =
-                self.lists.len().saturating_sub(1) + usize::from(mark.is_none() && !self.lists.is_empty());
+                self.lists.len().saturating_sub(1) + usize::from(marker.is_none() && !self.lists.is_empty());
             self.text.extend(std::iter::repeat_n("  ", depth));
         } else if space {
             self.text.push(' ');
         }
-        self.text.extend(mark);
+        self.text.extend(marker);
     }
 }

@@ -1,10 +1,10 @@
-//! Which service is asked, and with whose key.
+//! Selects the search provider and its credentials.
 //!
-//! The order: `api_key` of the definition; the credential that its `credentials_ref` names; a credential `web_search` of
-//! the tenant; one that is named after a service (`serper`, `brave`,
-//! `searxng`), or after its setting (`SERPER_API_KEY`, …); the settings of the platform. A credential holds the key
-//! itself, or JSON with `api_key` (or `token`), `provider` and `endpoint`. Key and address always come from one place:
-//! the platform's key never goes to an address that a tenant has set.
+//! In order of precedence: `api_key` of the definition; the credential in its `credentials_ref`; the tenant's credential
+//! `web_search`; a credential named after a provider (`serper`, `brave`, `searxng`) or its setting (`SERPER_API_KEY`,
+//! …); the platform's settings. A credential is the key itself, or JSON with `api_key` (or `token`), `provider` and
+//! `endpoint`. Key and endpoint always come from the same source: the platform's key is never sent to an endpoint that
+//! a tenant has set.
 
 use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode};
@@ -14,18 +14,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::provider::Provider;
-use crate::settings::{PlatformSettings, Settings, Whose};
+use crate::settings::{PlatformSettings, Settings, SettingsOwner};
 
-/// The way to a service.
-pub(super) struct Access {
+/// The message for the model; the operator reads the details.
+pub(super) const NOT_CONFIGURED: &str = "web search is not configured";
+
+/// A provider with its endpoint and key.
+pub(super) struct ProviderAccess {
     pub(super) provider: Provider,
     pub(super) endpoint: String,
     pub(super) key: Option<Secret>,
 }
 
-/// What a credential may hold.
+/// A credential in JSON.
 #[derive(Default, Deserialize)]
-struct Payload {
+struct CredentialPayload {
     provider: Option<String>,
     #[serde(alias = "token")]
     api_key: Option<String>,
@@ -33,126 +36,120 @@ struct Payload {
     endpoint: Option<String>,
 }
 
-/// What a definition says of the service.
+/// The `config` of a definition.
 #[derive(Clone, Default)]
-pub(super) struct Own {
+pub(super) struct DefinitionConfig {
     provider: Option<Provider>,
     /// The key itself, or `${NAME}`.
     api_key: Option<Secret>,
     credentials_ref: Option<String>,
 }
 
-impl Own {
-    /// Reads the settings of a definition.
-    pub(super) fn read(config: &Map<String, Value>) -> Result<Self, Problem> {
-        let fault = |key: &str, code: &str, message: &str| {
+impl DefinitionConfig {
+    /// Parses the `config` of a definition.
+    pub(super) fn parse(config: &Map<String, Value>) -> Result<Self, Problem> {
+        let problem = |key: &str, code: &str, message: &str| {
             Problem::new(format!("implementation.config.{}", excerpt(key, 60)), code, message)
         };
-        let mut own = Self::default();
+        let mut parsed = Self::default();
         for (key, value) in config {
             let text = value.as_str().map(str::trim).filter(|text| !text.is_empty());
-            let text = text.ok_or_else(|| fault(key, "wrong_type", "expected a text that is not empty"))?;
+            let text = text.ok_or_else(|| problem(key, "wrong_type", "expected a non-empty string"))?;
             match key.as_str() {
-                "api_key" => own.api_key = Some(Secret::new(text.to_owned())),
-                "credentials_ref" => own.credentials_ref = Some(text.to_owned()),
+                "api_key" => parsed.api_key = Some(Secret::new(text.to_owned())),
+                "credentials_ref" => parsed.credentials_ref = Some(text.to_owned()),
                 "provider" => {
-                    let known = Provider::parse(text);
-                    let wrong = || fault(key, "invalid_value", "expected `serper`, `brave` or `searxng`");
-                    own.provider = Some(known.ok_or_else(wrong)?);
+                    let provider = Provider::parse(text).ok_or_else(|| {
+                        problem(key, "invalid_value", "expected `serper`, `brave` or `searxng`")
+                    })?;
+                    parsed.provider = Some(provider);
                 }
                 _ => {
-                    let message =
-                        "is not known; `web_search` takes `api_key`, `credentials_ref` and `provider`";
-                    return Err(fault(key, "unknown_key", message));
+                    let message = "unknown key; expected `api_key`, `credentials_ref` or `provider`";
+                    return Err(problem(key, "unknown_key", message));
                 }
             }
         }
-        Ok(own)
+        Ok(parsed)
     }
 
-    /// Returns the key that the definition says or names. One that is named and missing is an error: another key
-    /// would be somebody else's.
+    /// Returns the key in the definition. A missing credential is an error: another key would belong to someone else.
     async fn key(&self, call: &CallContext) -> Result<Option<Secret>, CallError> {
         let literal = self.api_key.as_ref().map(|key| key.expose().to_owned());
-        let referred = literal.as_deref().and_then(|key| key.strip_prefix("${")?.strip_suffix('}'));
-        if let (Some(literal), None) = (&literal, referred) {
+        let reference = literal.as_deref().and_then(|key| key.strip_prefix("${")?.strip_suffix('}'));
+        if let (Some(literal), None) = (&literal, reference) {
             let key = Secret::new(literal.clone());
             call.hide(key.clone());
             return Ok(Some(key));
         }
-        let Some(name) = referred.or(self.credentials_ref.as_deref()) else { return Ok(None) };
-        let found = call.secret(name).await?;
+        let Some(name) = reference.or(self.credentials_ref.as_deref()) else { return Ok(None) };
+        let key = call.secret(name).await?.filter(|key| !key.expose().trim().is_empty());
         let missing = || {
-            let message =
-                format!("the definition names the credential `{}`, which is not stored", excerpt(name, 100));
-            CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
+            let name = excerpt(name, 100);
+            not_configured(format!("the definition references the credential `{name}`, which is not stored"))
         };
-        found.filter(|key| !key.expose().trim().is_empty()).ok_or_else(missing).map(Some)
+        key.ok_or_else(missing).map(Some)
     }
 }
 
-/// Finds the way, for the service that was asked for or for the first that is set up.
+/// Returns access to the requested provider, or to the first one that is configured.
 pub(super) async fn find(
     call: &CallContext,
-    own: &Own,
+    config: &DefinitionConfig,
     platform: &PlatformSettings,
-    wanted: Option<Provider>,
-) -> Result<Access, CallError> {
-    if let Some(key) = own.key(call).await?
-        && let Some(access) = access(call, &key, own.provider, wanted)?
+    requested: Option<Provider>,
+) -> Result<ProviderAccess, CallError> {
+    if let Some(key) = config.key(call).await?
+        && let Some(access) = parse_credential(call, &key, config.provider, requested)?
     {
         return Ok(access);
     }
-    let wanted = wanted.or(own.provider);
-    for whose in [Whose::Tenant, Whose::Platform] {
-        let settings = Settings::new(call, platform, whose);
-        if let Some(access) = of(call, &settings, whose, wanted).await? {
+    let requested = requested.or(config.provider);
+    let mut missing = requested;
+    for owner in [SettingsOwner::Tenant, SettingsOwner::Platform] {
+        let settings = Settings::new(call, platform, owner);
+        if let Some(access) = find_in_settings(call, &settings, owner, requested).await? {
             return Ok(access);
         }
-    }
-    let mut missing = wanted;
-    for whose in [Whose::Tenant, Whose::Platform] {
-        missing = match missing {
-            None => preferred(&Settings::new(call, platform, whose)).await?,
-            found => found,
-        };
+        if missing.is_none() {
+            missing = preferred_provider(&settings).await?;
+        }
     }
     let names = match missing {
         Some(provider) => format!("`{}`", provider.setting()),
         None => Provider::ALL.map(|provider| format!("`{}`", provider.setting())).join(", "),
     };
-    let message = format!(
-        "no search service is set up: store a credential, or set a variable that haft reads, one of {names}"
-    );
-    Err(CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here"))
+    Err(not_configured(format!(
+        "no search provider is configured; store a credential or set an environment variable: {names}"
+    )))
 }
 
-async fn of(
+async fn find_in_settings(
     call: &CallContext,
     settings: &Settings<'_>,
-    whose: Whose,
-    wanted: Option<Provider>,
-) -> Result<Option<Access>, CallError> {
-    if whose == Whose::Tenant
-        && let Some(found) = settings.get("web_search").await?
-        && let Some(access) = access(call, &found, None, wanted)?
+    owner: SettingsOwner,
+    requested: Option<Provider>,
+) -> Result<Option<ProviderAccess>, CallError> {
+    if owner == SettingsOwner::Tenant
+        && let Some(credential) = settings.secret("web_search").await?
+        && let Some(access) = parse_credential(call, &credential, None, requested)?
     {
         return Ok(Some(access));
     }
-    let order = wanted
-        .or(preferred(settings).await?)
+    let providers = requested
+        .or(preferred_provider(settings).await?)
         .map_or_else(|| Provider::ALL.to_vec(), |provider| vec![provider]);
-    for provider in order {
-        let own = match whose {
-            Whose::Tenant => settings.get(provider.as_str()).await?,
-            Whose::Platform => None,
+    for provider in providers {
+        let by_name = match owner {
+            SettingsOwner::Tenant => settings.secret(provider.as_str()).await?,
+            SettingsOwner::Platform => None,
         };
-        let found = match own {
-            Some(found) => Some(found),
-            None => settings.get(provider.setting()).await?,
+        let credential = match by_name {
+            Some(credential) => Some(credential),
+            None => settings.secret(provider.setting()).await?,
         };
-        if let Some(found) = found
-            && let Some(access) = access(call, &found, Some(provider), wanted)?
+        if let Some(credential) = credential
+            && let Some(access) = parse_credential(call, &credential, Some(provider), requested)?
         {
             return Ok(Some(access));
         }
@@ -160,45 +157,48 @@ async fn of(
     Ok(None)
 }
 
-/// Returns the service that is to be asked where there are settings for several.
-async fn preferred(settings: &Settings<'_>) -> Result<Option<Provider>, CallError> {
+/// Returns the provider to use if several are configured.
+async fn preferred_provider(settings: &Settings<'_>) -> Result<Option<Provider>, CallError> {
     let name = settings.plain("WEB_SEARCH_PROVIDER").await?;
-    name.map(|name| known("`WEB_SEARCH_PROVIDER`", &name)).transpose()
+    name.map(|name| parse_provider("`WEB_SEARCH_PROVIDER`", &name)).transpose()
 }
 
-/// A name that is not known is refused: the key would go to a service that it is not for.
-fn known(place: &str, name: &str) -> Result<Provider, CallError> {
+/// Parses a provider name. An unknown one is an error, because the key would be sent to another provider.
+fn parse_provider(source: &str, name: &str) -> Result<Provider, CallError> {
     Provider::parse(name).ok_or_else(|| {
-        let message = format!("{place} is not known; expected `serper`, `brave` or `searxng`");
-        CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
+        not_configured(format!("{source}: unknown provider; expected `serper`, `brave` or `searxng`"))
     })
 }
 
-/// Reads a credential; `None` where it is for another service than the one that was asked for.
-fn access(
+/// Parses a credential; `None` if it is for another provider than the requested one.
+fn parse_credential(
     call: &CallContext,
-    found: &Secret,
-    named: Option<Provider>,
-    wanted: Option<Provider>,
-) -> Result<Option<Access>, CallError> {
-    let text = found.expose().trim();
+    credential: &Secret,
+    provider: Option<Provider>,
+    requested: Option<Provider>,
+) -> Result<Option<ProviderAccess>, CallError> {
+    let text = credential.expose().trim();
     let payload = if text.starts_with('{') {
-        // As a key it would go to whichever service comes first. Where it is wrong would show some of it.
-        serde_json::from_str::<Payload>(text).map_err(|_| {
-            let message = "the credential for web search begins as JSON and is none; store it anew, such as \
-                           `{\"provider\": \"brave\", \"api_key\": \"…\"}`";
-            CallError::new(ErrorCode::SecretMissing, message).for_model("web search is not set up here")
+        // Invalid JSON must not be sent as a key, and the parse error would quote a part of the secret.
+        serde_json::from_str::<CredentialPayload>(text).map_err(|_| {
+            let example = "{\"provider\": \"brave\", \"api_key\": \"…\"}";
+            not_configured(format!(
+                "the credential for web search is not valid JSON; store it again, such as `{example}`"
+            ))
         })?
     } else {
-        Payload { api_key: Some(text.to_owned()), ..Payload::default() }
+        CredentialPayload { api_key: Some(text.to_owned()), ..CredentialPayload::default() }
     };
-    let said =
-        payload.provider.as_deref().map(|name| known("`provider` of the credential", name)).transpose()?;
-    let provider = named.or(said).unwrap_or(Provider::Serper);
-    if wanted.is_some_and(|wanted| wanted != provider) {
+    let in_payload = payload
+        .provider
+        .as_deref()
+        .map(|name| parse_provider("`provider` of the credential", name))
+        .transpose()?;
+    let provider = provider.or(in_payload).unwrap_or(Provider::Serper);
+    if requested.is_some_and(|requested| requested != provider) {
         return Ok(None);
     }
-    // A SearXNG has an address and seldom a key: a text alone is the address.
+    // A SearXNG instance has a URL and rarely a key, so a plain string is its URL.
     let (endpoint, key) = match (provider, payload.endpoint) {
         (Provider::Searxng, None) => (payload.api_key, None),
         (_, endpoint) => (endpoint.or_else(|| provider.endpoint().map(str::to_owned)), payload.api_key),
@@ -207,5 +207,9 @@ fn access(
     if let Some(key) = &key {
         call.hide(key.clone());
     }
-    Ok(endpoint.map(|endpoint| Access { provider, endpoint, key }))
+    Ok(endpoint.map(|endpoint| ProviderAccess { provider, endpoint, key }))
+}
+
+fn not_configured(message: String) -> CallError {
+    CallError::new(ErrorCode::SecretMissing, message).for_model(NOT_CONFIGURED)
 }

@@ -1,4 +1,4 @@
-//! `web_search`: one tool over several services.
+//! `web_search`: searches the web with one of several providers.
 
 mod access;
 mod provider;

@@ -1,4 +1,4 @@
-//! The services: what each is asked, and how its answer reads.
+//! The search providers: their requests and responses.
 
 use bytes::Bytes;
 use haft_core::outcome::CallError;
@@ -11,13 +11,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
+use super::access::NOT_CONFIGURED;
 use crate::tool::failed;
 use crate::web_fetch::plain_text;
 
-/// The longest title, snippet and address of a result.
+/// The maximum length of the title and the snippet of a result.
 const MAX_LENGTH: usize = 1000;
 
-/// A service that searches the web.
+/// A web search provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Provider {
     Serper,
@@ -25,16 +26,16 @@ pub(super) enum Provider {
     Searxng,
 }
 
-/// What a search is about.
+/// A search query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Query<'a> {
     pub(super) text: &'a str,
     pub(super) count: usize,
 }
 
-/// One hit, whatever service found it.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Hit {
+pub(super) struct SearchResult {
     pub(super) title: String,
     pub(super) url: String,
     pub(super) snippet: String,
@@ -55,7 +56,7 @@ impl Provider {
         Self::ALL.into_iter().find(|provider| provider.as_str().eq_ignore_ascii_case(text.trim()))
     }
 
-    /// Where the service is, unless told otherwise; a `SearXNG` is always one's own.
+    /// Returns the default endpoint; `SearXNG` is self-hosted and has none.
     pub(super) const fn endpoint(self) -> Option<&'static str> {
         match self {
             Provider::Serper => Some("https://google.serper.dev/search"),
@@ -64,7 +65,7 @@ impl Provider {
         }
     }
 
-    /// The setting that a service cannot do without.
+    /// Returns the name of the required setting.
     pub(super) const fn setting(self) -> &'static str {
         match self {
             Provider::Serper => "SERPER_API_KEY",
@@ -73,28 +74,40 @@ impl Provider {
         }
     }
 
-    /// Makes the request.
+    /// Returns the request for a search.
     pub(super) fn request(
         self,
         endpoint: &str,
         key: Option<&Secret>,
         query: Query<'_>,
     ) -> Result<OutgoingRequest, CallError> {
-        let mut url = Url::parse(endpoint.trim()).map_err(|why| {
-            failed(format!("the address of `{}` is not a URL: {why}", self.as_str()))
-                .for_model("the search is not set up")
+        let mut url = Url::parse(endpoint.trim()).map_err(|error| {
+            failed(format!("the endpoint of `{}` is not a valid URL: {error}", self.as_str()))
+                .for_model(NOT_CONFIGURED)
         })?;
         let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
         let mut outgoing = match self {
             Provider::Serper => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 let body = Bytes::from(json!({"q": query.text, "num": query.count}).to_string());
-                OutgoingRequest { method: Method::POST, url, headers, body: Some(body), wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::POST,
+                    url,
+                    headers,
+                    body: Some(body),
+                    accepted_statuses: Vec::new(),
+                }
             }
             Provider::Brave => {
                 let count = query.count.min(20).to_string();
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("count", &count);
-                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::GET,
+                    url,
+                    headers,
+                    body: None,
+                    accepted_statuses: Vec::new(),
+                }
             }
             Provider::Searxng => {
                 if !url.path().ends_with("/search") {
@@ -102,7 +115,13 @@ impl Provider {
                     url.set_path(&path);
                 }
                 url.query_pairs_mut().append_pair("q", query.text).append_pair("format", "json");
-                OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() }
+                OutgoingRequest {
+                    method: Method::GET,
+                    url,
+                    headers,
+                    body: None,
+                    accepted_statuses: Vec::new(),
+                }
             }
         };
         if let Some(key) = key {
@@ -119,33 +138,36 @@ impl Provider {
             Provider::Searxng => ("authorization", format!("Bearer {}", key.expose().trim())),
         };
         let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            failed(format!("the key for `{}` has characters that no header takes", self.as_str()))
-                .for_model("the search is not set up")
+            failed(format!(
+                "the key for `{}` contains characters that are not allowed in headers",
+                self.as_str()
+            ))
+            .for_model(NOT_CONFIGURED)
         })?;
         value.set_sensitive(true);
         Ok((HeaderName::from_static(name), value))
     }
 
-    /// Reads the answer.
-    pub(super) fn hits(self, answer: &Value, count: usize) -> Vec<Hit> {
+    /// Returns the results in a response.
+    pub(super) fn results(self, response: &Value, count: usize) -> Vec<SearchResult> {
         let (list, url, snippet) = match self {
             Provider::Serper => ("/organic", "link", "snippet"),
             Provider::Brave => ("/web/results", "url", "description"),
             Provider::Searxng => ("/results", "url", "content"),
         };
-        let items = answer.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let items = response.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let text =
             |item: &Value, name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let hit = |item: &Value| Hit {
-            // Services mark the words they found with tags.
+        let result = |item: &Value| SearchResult {
+            // Providers highlight matches with HTML tags.
             title: excerpt(&plain_text(&text(item, "title")), MAX_LENGTH),
             url: text(item, url),
             snippet: excerpt(&plain_text(&text(item, snippet)), MAX_LENGTH),
         };
-        let usable = |hit: &Hit| {
-            hit.url.len() <= 2 * MAX_LENGTH
-                && Url::parse(&hit.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        let is_valid = |result: &SearchResult| {
+            result.url.len() <= 2 * MAX_LENGTH
+                && Url::parse(&result.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         };
-        items.iter().map(hit).filter(usable).take(count).collect()
+        items.iter().map(result).filter(is_valid).take(count).collect()
     }
 }

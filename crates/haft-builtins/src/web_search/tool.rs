@@ -1,4 +1,4 @@
-//! The tool itself.
+//! The definition and the function of `web_search`.
 
 use haft_core::executor::CallContext;
 use haft_core::name::NameError;
@@ -10,30 +10,30 @@ use haft_runtime::http::{OverflowPolicy, exchange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::access::{self, Own};
+use super::access::{self, DefinitionConfig};
 use super::provider::{Provider, Query};
 use crate::settings::PlatformSettings;
 use crate::tool::{BuiltIn, Describe, describe, invalid};
 
-/// The largest answer of a service.
-const MAX_ANSWER: u64 = 2 * 1024 * 1024;
-/// How many hits come back where nobody says, and at most.
-const USUAL_COUNT: usize = 10;
+/// The maximum size of a response.
+const MAX_RESPONSE_BYTES: u64 = 2 * 1024 * 1024;
+/// The default and the maximum number of results.
+const DEFAULT_COUNT: usize = 10;
 const MAX_COUNT: usize = 50;
 
 pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: "web_search",
-        description: "Search the web. Use it for what is new or what you do not know, then web_fetch to read a page. Returns \
-                      {provider, results}, each result with title, url and snippet, best first.",
+        description: "Search the web, for recent events or facts that you do not know. Use web_fetch to read a result. \
+                      Returns {provider, results}; each result has title, url and snippet, best match first.",
         category: "web",
         tags: &["web", "search", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "What to search for"},
-                "count": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "description": "How many results; 10 where it is left out"},
-                "provider": {"enum": ["serper", "brave", "searxng"], "description": "Which service; the one that is set up where it is left out"},
+                "query": {"type": "string", "minLength": 1, "maxLength": 1000, "description": "The search query"},
+                "count": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "description": "The number of results. Default: 10"},
+                "provider": {"enum": ["serper", "brave", "searxng"], "description": "The search provider. Default: the configured one"},
             },
             "required": ["query"],
             "additionalProperties": false,
@@ -59,18 +59,17 @@ pub(crate) fn spec() -> Result<ToolSpec, NameError> {
     Ok(spec)
 }
 
-/// Searches the web.
+/// The function of `web_search`.
 #[derive(Clone)]
 pub(crate) struct WebSearch {
     egress: Egress,
     platform: PlatformSettings,
-    /// What the definition says.
-    own: Own,
+    config: DefinitionConfig,
 }
 
 impl WebSearch {
     pub(crate) fn new(egress: Egress, platform: PlatformSettings) -> Self {
-        Self { egress, platform, own: Own::default() }
+        Self { egress, platform, config: DefinitionConfig::default() }
     }
 }
 
@@ -85,31 +84,33 @@ impl BuiltIn for WebSearch {
     type Args = Args;
 
     fn with_config(&self, config: &Map<String, Value>) -> Option<Result<Self, Problem>> {
-        Some(Own::read(config).map(|own| Self { own, ..self.clone() }))
+        Some(DefinitionConfig::parse(config).map(|config| Self { config, ..self.clone() }))
     }
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         if args.query.trim().is_empty() {
-            return Err(invalid("`query` is empty: say what to search for"));
+            return Err(invalid("`query` is empty"));
         }
-        let count = args.count.unwrap_or(USUAL_COUNT).clamp(1, MAX_COUNT);
-        let wanted = args.provider.as_deref().and_then(Provider::parse);
-        let access = access::find(call, &self.own, &self.platform, wanted).await?;
+        let count = args.count.unwrap_or(DEFAULT_COUNT).clamp(1, MAX_COUNT);
+        let requested = args.provider.as_deref().and_then(Provider::parse);
+        let access = access::find(call, &self.config, &self.platform, requested).await?;
         let query = Query { text: args.query.trim(), count };
         let request = access.provider.request(&access.endpoint, access.key.as_ref(), query)?;
-        let answer = exchange(&self.egress, call, request, MAX_ANSWER, OverflowPolicy::Fail).await?;
-        if !answer.status.is_success() {
-            return Err(answer.to_error(call));
+        let response =
+            exchange(&self.egress, call, request, MAX_RESPONSE_BYTES, OverflowPolicy::Fail).await?;
+        if !response.status.is_success() {
+            return Err(response.to_error(call));
         }
         let provider = access.provider.as_str();
-        let read: Value = serde_json::from_str(&answer.text()).map_err(|_| {
+        let body: Value = serde_json::from_str(&response.text()).map_err(|_| {
             let hint = match access.provider {
-                Provider::Searxng => ": switch its `json` format on (`search.formats` in its settings)",
+                Provider::Searxng => "; enable the `json` format (`search.formats` in its settings)",
                 Provider::Serper | Provider::Brave => "",
             };
-            CallError::new(ErrorCode::InvalidResponse, format!("`{provider}` did not answer in JSON{hint}"))
-                .for_model("the search service gave no usable answer")
+            let message = format!("the response of `{provider}` is not valid JSON{hint}");
+            CallError::new(ErrorCode::InvalidResponse, message)
+                .for_model("the search provider returned an invalid response")
         })?;
-        Ok(json!({"provider": provider, "results": access.provider.hits(&read, count)}))
+        Ok(json!({"provider": provider, "results": access.provider.results(&body, count)}))
     }
 }

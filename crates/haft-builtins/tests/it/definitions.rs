@@ -1,13 +1,13 @@
-//! The definitions themselves: whole, checked, and written for a model.
+//! The definitions of the built-in tools.
 
 use haft_definition::check;
 use serde_json::Value;
 
-use crate::harness::{Rig, Setup};
+use crate::harness::{Harness, Setup};
 
 #[test]
-fn every_definition_passes_the_checks_of_any_other() {
-    for spec in Rig::new(&Setup::default()).specs() {
+fn every_definition_is_valid_and_described() {
+    for spec in Harness::new(&Setup::default()).specs() {
         let checked = check::definition(spec);
         assert_eq!((checked.errors, checked.warnings), (vec![], vec![]), "{}", spec.name);
         assert!((40..=400).contains(&spec.description.len()), "{}: {}", spec.name, spec.description.len());
@@ -25,9 +25,9 @@ fn every_definition_passes_the_checks_of_any_other() {
 
 #[test]
 fn the_list_of_built_in_tools() {
-    let rig = Rig::new(&Setup::default());
+    let harness = Harness::new(&Setup::default());
     let names: Vec<String> =
-        rig.specs().iter().map(|spec| format!("{} ({})", spec.name, spec.policy.as_str())).collect();
+        harness.specs().iter().map(|spec| format!("{} ({})", spec.name, spec.policy.as_str())).collect();
     insta::assert_snapshot!(names.join("\n"), @r#"
     read_file (allow)
     write_file (allow)

@@ -9,7 +9,7 @@ use haft_testkit::upstream::axum::response::{Html, Redirect};
 use haft_testkit::upstream::axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::harness::{Rig, Setup};
+use crate::harness::{Harness, Setup};
 
 async fn upstream() -> Upstream {
     let page = "<html><head><title>Page</title></head><body><h1>Hello</h1><p>See <a href='/other'>this</a>.</p></body></html>";
@@ -35,9 +35,9 @@ async fn upstream() -> Upstream {
 }
 
 #[tokio::test]
-async fn pages_become_readable() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
-    let fetch = async |args: Value| rig.call("web_fetch", args).await.unwrap();
+async fn pages_become_markdown() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
+    let fetch = async |args: Value| harness.call("web_fetch", args).await.unwrap();
     let page = json!({
         "url": upstream.url("/page"), "content_type": "text/html", "title": "Page",
         "links": [{"text": "this", "url": upstream.url("/other")}],
@@ -58,9 +58,9 @@ async fn pages_become_readable() {
 }
 
 #[tokio::test]
-async fn long_content_is_cut_and_can_be_read_on() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
-    let fetch = async |args: Value| rig.call("web_fetch", args).await.unwrap();
+async fn long_content_is_truncated_and_can_be_continued() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
+    let fetch = async |args: Value| harness.call("web_fetch", args).await.unwrap();
     let first = fetch(json!({"url": upstream.url("/text")})).await;
     assert_eq!(
         (first["content"].as_str().unwrap().chars().count(), &first["truncated"]),
@@ -75,22 +75,22 @@ async fn long_content_is_cut_and_can_be_read_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
+async fn unsupported_pages_are_errors() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
     for (url, code, part) in [
-        (upstream.url("/pdf"), ErrorCode::InvalidResponse, "the page is not text but `application/pdf`"),
-        (upstream.url("/gone"), ErrorCode::HttpStatus, "answered 410 Gone"),
+        (upstream.url("/pdf"), ErrorCode::InvalidResponse, "unsupported content type `application/pdf`"),
+        (upstream.url("/gone"), ErrorCode::HttpStatus, "returned 410 Gone"),
         (upstream.url("/away"), ErrorCode::EgressRefused, "192.168.0.1"),
-        ("gopher://x/".to_owned(), ErrorCode::InvalidArguments, "`url` begins with `gopher:`"),
+        ("gopher://x/".to_owned(), ErrorCode::InvalidArguments, "unsupported scheme `gopher`"),
         ("http://[::1]/".to_owned(), ErrorCode::EgressRefused, "loopback"),
         ("not a url".to_owned(), ErrorCode::InvalidArguments, "`url`"),
     ] {
-        let (found, message) = rig.fail("web_fetch", json!({"url": url})).await;
+        let (found, message) = harness.fail("web_fetch", json!({"url": url})).await;
         assert!(found == code && message.contains(part), "{url}: {found} {message}");
     }
-    let shut = Rig::new(&Setup { shut: true, ..Setup::default() });
+    let denied = Harness::new(&Setup { deny_loopback: true, ..Setup::default() });
     assert_eq!(
-        shut.fail("web_fetch", json!({"url": upstream.url("/page")})).await.0,
+        denied.fail("web_fetch", json!({"url": upstream.url("/page")})).await.0,
         ErrorCode::EgressRefused
     );
 }

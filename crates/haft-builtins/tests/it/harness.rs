@@ -1,4 +1,4 @@
-//! Calls built-in tools as the pipeline does: the schema is checked, then the function runs.
+//! Calls built-in tools as the pipeline does: validates the arguments, then runs the function.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,9 +20,9 @@ use haft_runtime::files::{Files, Root};
 use serde_json::Value;
 
 /// The stored credentials of a test.
-pub(crate) struct Stored(HashMap<String, String>);
+pub(crate) struct StoredSecrets(HashMap<String, String>);
 
-impl SecretSource for Stored {
+impl SecretSource for StoredSecrets {
     fn secret<'a>(
         &'a self,
         _: &'a TenantId,
@@ -33,36 +33,36 @@ impl SecretSource for Stored {
     }
 }
 
-/// The tools of a test, and what they find.
-pub(crate) struct Rig {
+/// The built-in tools of a test.
+pub(crate) struct Harness {
     tools: BuiltIns,
-    stored: Arc<Stored>,
-    time: Duration,
+    stored: Arc<StoredSecrets>,
+    timeout: Duration,
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// What a rig is made of.
+/// The options of a [`Harness`].
 #[derive(Default)]
 pub(crate) struct Setup<'a> {
     pub(crate) stored: &'a [(&'a str, &'a str)],
     pub(crate) platform: &'a [(&'a str, &'a str)],
-    /// Whether loopback may be reached.
-    pub(crate) shut: bool,
+    /// Whether connections to loopback are denied.
+    pub(crate) deny_loopback: bool,
     pub(crate) read_only: bool,
-    pub(crate) time: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
-impl Rig {
+impl Harness {
     pub(crate) fn new(setup: &Setup<'_>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let own = |pairs: &[(&str, &str)]| {
+        let to_map = |pairs: &[(&str, &str)]| {
             pairs
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect::<HashMap<_, _>>()
         };
         let private_hosts =
-            if setup.shut { vec![] } else { vec!["127.0.0.1".to_owned(), "localhost".to_owned()] };
+            if setup.deny_loopback { vec![] } else { vec!["127.0.0.1".to_owned(), "localhost".to_owned()] };
         let root = Root { read_only: setup.read_only, ..Root::new("workspace", folder.path().to_owned()) };
         let parts = BuiltInParts {
             egress: Egress::new(&EgressRules { allowed_hosts: vec![], private_hosts }).unwrap(),
@@ -70,19 +70,19 @@ impl Rig {
             clock: Arc::new(SystemClock),
             emails_per_minute: haft_builtins::EMAILS_PER_MINUTE,
             platform: PlatformSettings::new(
-                own(setup.platform).into_iter().map(|(name, value)| (name, Secret::new(value))),
+                to_map(setup.platform).into_iter().map(|(name, value)| (name, Secret::new(value))),
             ),
         };
         let tools = built_ins(&parts).unwrap();
-        let time = setup.time.unwrap_or(Duration::from_secs(30));
-        Self { tools, stored: Arc::new(Stored(own(setup.stored))), time, folder }
+        let timeout = setup.timeout.unwrap_or(Duration::from_secs(30));
+        Self { tools, stored: Arc::new(StoredSecrets(to_map(setup.stored))), timeout, folder }
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Calls a tool, and returns what it answers and every secret that it saw.
+    /// Calls a tool; returns its outcome and the secrets that it used.
     pub(crate) async fn call_with_secrets(&self, name: &str, args: Value) -> (Outcome, Vec<Secret>) {
         let spec = self.tools.specs.iter().find(|spec| spec.name.as_str() == name).unwrap();
         let check = |schema: &Value, value: &Value| Schema::compile("schema", schema).unwrap().check(value);
@@ -90,7 +90,7 @@ impl Rig {
             return (Err(CallError::new(ErrorCode::InvalidArguments, format!("{violations:?}"))), Vec::new());
         }
         let tenant = TenantId::default_tenant();
-        let deadline = Instant::now() + self.time;
+        let deadline = Instant::now() + self.timeout;
         let call =
             CallContext::new(CallId(uuid::Uuid::nil()), tenant, deadline, Arc::clone(&self.stored) as _);
         let function = self.tools.functions.get(name).unwrap();
@@ -105,21 +105,21 @@ impl Rig {
         self.call_with_secrets(name, args).await.0
     }
 
-    /// Returns the function of a tool with the settings of a definition.
+    /// Returns the function of a tool with the `config` of a definition.
     pub(crate) fn configured(&self, name: &str, config: &Value) -> Result<Arc<dyn Prepared>, Problem> {
         self.tools.functions.get(name).unwrap().with_config(config.as_object().unwrap())
     }
 
-    /// Calls a tool of a definition that has settings.
+    /// Calls a tool with the `config` of a definition.
     pub(crate) async fn call_configured(&self, name: &str, config: &Value, args: Value) -> Outcome {
         let function = self.configured(name, config).unwrap();
-        let (tenant, deadline) = (TenantId::default_tenant(), Instant::now() + self.time);
+        let (tenant, deadline) = (TenantId::default_tenant(), Instant::now() + self.timeout);
         let call =
             CallContext::new(CallId(uuid::Uuid::nil()), tenant, deadline, Arc::clone(&self.stored) as _);
         function.run(&call, args.as_object().unwrap()).await
     }
 
-    /// Calls a tool that has to fail, and returns code and message.
+    /// Calls a tool that must fail; returns code and message.
     pub(crate) async fn fail(&self, name: &str, args: Value) -> (ErrorCode, String) {
         let error = self.call(name, args).await.unwrap_err();
         (error.code, error.message)

@@ -6,7 +6,7 @@ use haft_core::outcome::ErrorCode;
 use haft_testkit::smtp::{SmtpBehavior, SmtpServer};
 use serde_json::{Value, json};
 
-use crate::harness::{Rig, Setup};
+use crate::harness::{Harness, Setup};
 
 const PASSWORD: &str = "correct horse";
 
@@ -26,26 +26,26 @@ fn settings(server: &SmtpServer, more: &[(&str, &str)]) -> Vec<(String, String)>
     all
 }
 
-fn rig(all: &[(String, String)], time: Option<Duration>) -> Rig {
+fn harness_with(all: &[(String, String)], timeout: Option<Duration>) -> Harness {
     let pairs: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    Rig::new(&Setup { stored: &pairs, time, ..Setup::default() })
+    Harness::new(&Setup { stored: &pairs, timeout, ..Setup::default() })
 }
 
-fn letter() -> Value {
+fn email() -> Value {
     json!({"to": "ann@example.com", "subject": "Hello", "body": "How are you?"})
 }
 
 #[tokio::test]
 async fn a_message_arrives_encrypted_and_whole() {
-    for (manner, tls) in [(SmtpBehavior::StartTls, "starttls"), (SmtpBehavior::Tls, "tls")] {
-        let server = SmtpServer::start(manner).await.unwrap();
-        let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
+    for (behavior, tls) in [(SmtpBehavior::StartTls, "starttls"), (SmtpBehavior::Tls, "tls")] {
+        let server = SmtpServer::start(behavior).await.unwrap();
+        let harness = harness_with(&settings(&server, &[("SMTP_TLS", tls)]), None);
         let args = json!({
             "to": ["Änn <ann@example.com>", "bob@example.com"], "cc": "\"C, C\" <c@example.com>, d@example.com",
             "bcc": "hidden@example.com", "reply_to": "office@example.com", "subject": "Grüße", "body": "<b>Hi</b>\n.\nend",
             "is_html": true,
         });
-        let value = rig.call("send_email", args).await.unwrap();
+        let value = harness.call("send_email", args).await.unwrap();
         let recipients =
             ["ann@example.com", "bob@example.com", "c@example.com", "d@example.com", "hidden@example.com"];
         assert_eq!(value["recipients"], json!(recipients));
@@ -84,32 +84,36 @@ async fn a_message_arrives_encrypted_and_whole() {
 }
 
 #[tokio::test]
-async fn settings_say_who_sends() {
+async fn smtp_from_sets_the_sender() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
-    let rig = rig(&settings(&server, &[("SMTP_FROM", "Reports <reports@example.com>")]), None);
-    rig.call("send_email", letter()).await.unwrap();
+    let harness = harness_with(&settings(&server, &[("SMTP_FROM", "Reports <reports@example.com>")]), None);
+    harness.call("send_email", email()).await.unwrap();
     let mail = server.mails().remove(0);
     assert_eq!(mail.from, "reports@example.com");
     assert!(mail.text.contains("From: Reports <reports@example.com>\n"), "{}", mail.text);
 }
 
 #[tokio::test]
-async fn nothing_goes_out_in_clear_unless_told() {
+async fn nothing_is_sent_unencrypted_by_default() {
     let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
-    let (code, message) = rig(&settings(&server, &[]), None).fail("send_email", letter()).await;
+    let (code, message) = harness_with(&settings(&server, &[]), None).fail("send_email", email()).await;
     assert_eq!(code, ErrorCode::Network);
-    insta::assert_snapshot!(message, @"the mail server `localhost` offers no STARTTLS, and nothing is sent in clear: set `SMTP_TLS` to `tls` where it speaks TLS from the start, or to `none` to do without");
+    insta::assert_snapshot!(message, @"the mail server `localhost` does not support STARTTLS, so nothing was sent; set `SMTP_TLS` to `tls` if its port uses TLS from the start, or to `none` to send unencrypted");
     assert_eq!((server.mails(), server.clear_lines()), (vec![], vec!["EHLO localhost".to_owned()]));
 
-    rig(&settings(&server, &[("SMTP_TLS", "none")]), None).call("send_email", letter()).await.unwrap();
+    harness_with(&settings(&server, &[("SMTP_TLS", "none")]), None)
+        .call("send_email", email())
+        .await
+        .unwrap();
     assert_eq!(server.mails().len(), 1);
 }
 
 #[tokio::test]
-async fn a_certificate_has_to_be_trusted_and_of_the_right_name() {
+async fn the_certificate_must_be_trusted_and_match_the_host() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     for change in [("SMTP_CA", ""), ("SMTP_HOST", "127.0.0.1")] {
-        let (code, message) = rig(&settings(&server, &[change]), None).fail("send_email", letter()).await;
+        let (code, message) =
+            harness_with(&settings(&server, &[change]), None).fail("send_email", email()).await;
         assert!(code == ErrorCode::Network && message.contains("certificate"), "{change:?} {code} {message}");
     }
     assert!(server.mails().is_empty());
@@ -117,99 +121,100 @@ async fn a_certificate_has_to_be_trusted_and_of_the_right_name() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_says_why() {
+async fn rejections_include_the_reply() {
     let server = SmtpServer::start(SmtpBehavior::NoRecipients).await.unwrap();
     let settings_of = |server: &SmtpServer| settings(server, &[("SMTP_TLS", "none")]);
-    let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
+    let error = harness_with(&settings_of(&server), None).call("send_email", email()).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
-    insta::assert_snapshot!(error.message, @"the mail server refused the recipient `ann@example.com`: 550 5.1.1 no such user here");
+    insta::assert_snapshot!(error.message, @"the mail server rejected the recipient `ann@example.com`: 550 5.1.1 no such user here");
 
     let server = SmtpServer::start(SmtpBehavior::NoLogins).await.unwrap();
-    let error = rig(&settings_of(&server), None).call("send_email", letter()).await.unwrap_err();
-    assert_eq!(error.for_model.as_deref(), Some("the mail server refused the login"));
+    let error = harness_with(&settings_of(&server), None).call("send_email", email()).await.unwrap_err();
+    assert_eq!(error.for_model.as_deref(), Some("the mail server rejected the login"));
 }
 
 #[tokio::test]
-async fn a_recipient_that_is_refused_is_named_and_nobody_gets_the_message() {
+async fn a_rejected_recipient_prevents_delivery_to_all() {
     let server = SmtpServer::start(SmtpBehavior::SomeRecipients).await.unwrap();
-    let rig = rig(&settings(&server, &[("SMTP_TLS", "none")]), None);
+    let harness = harness_with(&settings(&server, &[("SMTP_TLS", "none")]), None);
     let to = |to: &[&str]| json!({"to": to, "subject": "Hello", "body": "How are you?"});
-    let error = rig.call("send_email", to(&["ann@example.com", "no@example.com"])).await.unwrap_err();
+    let error = harness.call("send_email", to(&["ann@example.com", "no@example.com"])).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false));
     assert_eq!(error.details.as_deref(), Some(&json!({"refused": ["no@example.com"], "sent": false})));
-    insta::assert_snapshot!(error.model_text(), @"Tool call failed: the mail server refused the recipient `no@example.com`: 550 5.1.1 no such user here; the others did not get it either: nothing was sent");
+    insta::assert_snapshot!(error.model_text(), @"Tool call failed: the mail server rejected the recipient `no@example.com`: 550 5.1.1 no such user here; the message was not sent to the others either");
 
     let many: Vec<String> = (0..8).map(|number| format!("no{number}@example.com")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let error = rig.call("send_email", to(&many)).await.unwrap_err();
-    insta::assert_snapshot!(error.message, @"the mail server refused these recipients: `no0@example.com`: 550 5.1.1 no such user here; `no1@example.com`: 550 5.1.1 no such user here; `no2@example.com`: 550 5.1.1 no such user here; `no3@example.com`: 550 5.1.1 no such user here; `no4@example.com`: 550 5.1.1 no such user here; and 3 more");
+    let error = harness.call("send_email", to(&many)).await.unwrap_err();
+    insta::assert_snapshot!(error.message, @"the mail server rejected the recipients: `no0@example.com`: 550 5.1.1 no such user here; `no1@example.com`: 550 5.1.1 no such user here; `no2@example.com`: 550 5.1.1 no such user here; `no3@example.com`: 550 5.1.1 no such user here; `no4@example.com`: 550 5.1.1 no such user here; and 3 more");
     assert_eq!(server.mails(), []);
-    rig.call("send_email", to(&["ann@example.com"])).await.unwrap();
+    harness.call("send_email", to(&["ann@example.com"])).await.unwrap();
     assert_eq!(server.mails().len(), 1);
 }
 
 #[tokio::test]
-async fn what_will_not_work_later_is_not_retryable() {
+async fn permanent_errors_are_not_retryable() {
     let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
-    let error = rig(&settings(&server, &[("SMTP_TLS", "tls")]), None).call("send_email", letter()).await;
+    let error =
+        harness_with(&settings(&server, &[("SMTP_TLS", "tls")]), None).call("send_email", email()).await;
     let error = error.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, false), "{error}");
-    assert!(error.message.contains("`SMTP_TLS` has to be"), "{error}");
+    assert!(error.message.contains("set `SMTP_TLS` to"), "{error}");
 
-    let rig = rig(&settings(&server, &[("SMTP_TLS", "none")]), None);
-    let letter = json!({"to": "änn@example.com", "subject": "x", "body": "y"});
-    let error = rig.call("send_email", letter).await.unwrap_err();
+    let harness = harness_with(&settings(&server, &[("SMTP_TLS", "none")]), None);
+    let args = json!({"to": "änn@example.com", "subject": "x", "body": "y"});
+    let error = harness.call("send_email", args).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionFailed, false), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_or_is_gone_is_not_waited_for() {
+async fn a_silent_or_stopped_server_is_an_error() {
     let server = SmtpServer::start(SmtpBehavior::Silent).await.unwrap();
-    let time = Some(Duration::from_millis(500));
-    let error = rig(&settings(&server, &[]), time).call("send_email", letter()).await.unwrap_err();
+    let timeout = Some(Duration::from_millis(500));
+    let error = harness_with(&settings(&server, &[]), timeout).call("send_email", email()).await.unwrap_err();
     assert_eq!(
         (error.code, error.retryable, error.message.as_str()),
-        (ErrorCode::Timeout, false, "the mail server did not answer in time")
+        (ErrorCode::Timeout, false, "the mail server did not respond in time")
     );
 
     let all = settings(&server, &[]);
     drop(server);
-    let (code, message) = rig(&all, None).fail("send_email", letter()).await;
+    let (code, message) = harness_with(&all, None).fail("send_email", email()).await;
     assert!(
-        code == ErrorCode::Network && message.starts_with("could not connect to the mail server: "),
+        code == ErrorCode::Network && message.starts_with("cannot connect to the mail server: "),
         "{code} {message}"
     );
 }
 
 #[tokio::test]
-async fn a_server_that_never_ends_is_not_listened_to() {
-    for (manner, tls) in [
+async fn an_endless_response_is_cut_off() {
+    for (behavior, tls) in [
         (SmtpBehavior::Endless, "none"),
         (SmtpBehavior::Endless, "starttls"),
         (SmtpBehavior::EndlessTls, "tls"),
     ] {
-        let server = SmtpServer::start(manner).await.unwrap();
-        let rig = rig(&settings(&server, &[("SMTP_TLS", tls)]), None);
-        let (code, message) = rig.fail("send_email", letter()).await;
-        let expected = "could not connect to the mail server: it sent more than 1 MiB";
+        let server = SmtpServer::start(behavior).await.unwrap();
+        let harness = harness_with(&settings(&server, &[("SMTP_TLS", tls)]), None);
+        let (code, message) = harness.fail("send_email", email()).await;
+        let expected = "cannot connect to the mail server: the server sent more than 1 MiB";
         assert_eq!((code, message.as_str()), (ErrorCode::Network, expected), "{tls}");
     }
 }
 
 #[tokio::test]
-async fn the_guard_holds_for_mail_too() {
+async fn egress_rules_apply_to_mail() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let all = settings(&server, &[]);
     let pairs: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let rig = Rig::new(&Setup { stored: &pairs, shut: true, ..Setup::default() });
-    let error = rig.call("send_email", letter()).await.unwrap_err();
+    let harness = Harness::new(&Setup { stored: &pairs, deny_loopback: true, ..Setup::default() });
+    let error = harness.call("send_email", email()).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::EgressRefused);
-    assert_eq!(error.for_model.as_deref(), Some("the mail server is not allowed as a destination"));
+    assert_eq!(error.for_model.as_deref(), Some("connections to the mail server are not allowed"));
     assert_eq!(server.clear_lines(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_tenant_never_gets_the_password_of_the_platform() {
+async fn a_tenant_never_uses_the_platform_password() {
     let server = SmtpServer::start(SmtpBehavior::Plain).await.unwrap();
     let port = server.address.port().to_string();
     let platform = [
@@ -224,8 +229,8 @@ async fn a_tenant_never_gets_the_password_of_the_platform() {
         ("SMTP_TLS", "none"),
         ("SMTP_FROM", "t@example.com"),
     ];
-    let rig = Rig::new(&Setup { stored: &stored, platform: &platform, ..Setup::default() });
-    rig.call("send_email", letter()).await.unwrap();
+    let harness = Harness::new(&Setup { stored: &stored, platform: &platform, ..Setup::default() });
+    harness.call("send_email", email()).await.unwrap();
     let mail = server.mails().remove(0);
     assert_eq!((mail.from.as_str(), mail.login), ("t@example.com", None));
 }
@@ -235,10 +240,10 @@ async fn the_platform_serves_tenants_without_settings() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     let all = settings(&server, &[]);
     let pairs: Vec<(&str, &str)> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let rig = Rig::new(&Setup { platform: &pairs, ..Setup::default() });
-    let (outcome, seen) = rig.call_with_secrets("send_email", letter()).await;
+    let harness = Harness::new(&Setup { platform: &pairs, ..Setup::default() });
+    let (outcome, seen) = harness.call_with_secrets("send_email", email()).await;
     outcome.unwrap();
-    // The password is kept out of the outcome; where mail goes and who sends it is no secret.
+    // The password is redacted from outcomes; the host and the sender are not secret.
     assert!(seen.iter().any(|secret| secret.expose() == PASSWORD));
     assert!(!seen.iter().any(|secret| ["localhost", "robot@example.com"].contains(&secret.expose())));
 }
@@ -246,38 +251,38 @@ async fn the_platform_serves_tenants_without_settings() {
 #[tokio::test]
 async fn arguments_cannot_become_headers_or_commands() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
-    let rig = rig(&settings(&server, &[]), None);
+    let harness = harness_with(&settings(&server, &[]), None);
     let many: Vec<String> = (0..30).map(|index| format!("a{index}@example.com")).collect();
     for (change, part) in [
-        (json!({"subject": "x\r\nBcc: evil@example.com"}), "`subject` has a line break"),
-        (json!({"subject": "x\u{0}"}), "`subject` has a line break"),
+        (json!({"subject": "x\r\nBcc: evil@example.com"}), "`subject` contains a line break"),
+        (json!({"subject": "x\u{0}"}), "`subject` contains a line break"),
         (json!({"subject": "s".repeat(501)}), "subject"),
-        (json!({"to": "ann@example.com\r\nBcc: evil@example.com"}), "is not an e-mail address"),
-        (json!({"to": "ann@example.com>\r\nDATA"}), "is not an e-mail address"),
-        (json!({"to": "not an address"}), "`to`: `not an address` is not an e-mail address"),
+        (json!({"to": "ann@example.com\r\nBcc: evil@example.com"}), "is not a valid e-mail address"),
+        (json!({"to": "ann@example.com>\r\nDATA"}), "is not a valid e-mail address"),
+        (json!({"to": "not an address"}), "`to`: `not an address` is not a valid e-mail address"),
         (json!({"to": []}), "InvalidArguments"),
-        (json!({"to": "a@example.com, ,"}), "is not an e-mail address"),
-        (json!({"to": many, "cc": many}), "more than 50 recipients"),
+        (json!({"to": "a@example.com, ,"}), "is not a valid e-mail address"),
+        (json!({"to": many, "cc": many}), "too many recipients: the limit is 50"),
         (json!({"reply_to": "x\r\ny@example.com"}), "`reply_to`"),
-        (json!({"body": "x".repeat(1024 * 1024 + 1)}), "`body` has more than 1048576 bytes"),
+        (json!({"body": "x".repeat(1024 * 1024 + 1)}), "`body` exceeds the limit of 1048576 bytes"),
     ] {
-        let mut args = letter();
+        let mut args = email();
         args.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let (code, message) = rig.fail("send_email", args).await;
+        let (code, message) = harness.fail("send_email", args).await;
         assert!(
             code == ErrorCode::InvalidArguments && (message.contains(part) || part == "InvalidArguments"),
             "{part}: {message}"
         );
     }
     assert!(server.mails().is_empty());
-    let mut args = letter();
+    let mut args = email();
     args["body"] = json!("a\r\n.\r\nMAIL FROM:<evil@example.com>\r\n");
-    rig.call("send_email", args).await.unwrap();
+    harness.call("send_email", args).await.unwrap();
     assert_eq!(server.mails().len(), 1, "a dot on a line of its own does not end the message");
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_in_the_settings_is_named() {
+async fn missing_and_invalid_settings_are_named() {
     let server = SmtpServer::start(SmtpBehavior::StartTls).await.unwrap();
     for (change, code, part) in [
         (("SMTP_HOST", ""), ErrorCode::SecretMissing, "`SMTP_HOST` is missing"),
@@ -286,14 +291,15 @@ async fn what_is_missing_or_wrong_in_the_settings_is_named() {
         (
             ("SMTP_USER", "robot"),
             ErrorCode::ExecutionFailed,
-            "`SMTP_USER` is not an e-mail address; set `SMTP_FROM`",
+            "`SMTP_USER` is not a valid e-mail address; set `SMTP_FROM`",
         ),
-        (("SMTP_FROM", "x\r\ny"), ErrorCode::ExecutionFailed, "`SMTP_FROM` is not an e-mail address"),
-        (("SMTP_PORT", "0"), ErrorCode::ExecutionFailed, "`SMTP_PORT` is not a port"),
-        (("SMTP_TLS", "maybe"), ErrorCode::ExecutionFailed, "it has to be `starttls`, `tls` or `none`"),
+        (("SMTP_FROM", "x\r\ny"), ErrorCode::ExecutionFailed, "`SMTP_FROM` is not a valid e-mail address"),
+        (("SMTP_PORT", "0"), ErrorCode::ExecutionFailed, "`SMTP_PORT` is not a valid port"),
+        (("SMTP_TLS", "maybe"), ErrorCode::ExecutionFailed, "expected `starttls`, `tls` or `none`"),
         (("SMTP_CA", "garbage"), ErrorCode::ExecutionFailed, "SMTP_CA"),
     ] {
-        let error = rig(&settings(&server, &[change]), None).call("send_email", letter()).await.unwrap_err();
+        let error =
+            harness_with(&settings(&server, &[change]), None).call("send_email", email()).await.unwrap_err();
         assert!(error.code == code && error.message.contains(part), "{change:?}: {error}");
     }
 }

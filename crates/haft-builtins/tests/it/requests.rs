@@ -9,7 +9,7 @@ use haft_testkit::upstream::axum::response::Redirect;
 use haft_testkit::upstream::axum::routing::{any, get};
 use serde_json::json;
 
-use crate::harness::{Rig, Setup};
+use crate::harness::{Harness, Setup};
 
 async fn upstream() -> Upstream {
     let json = || async { ([("content-type", "application/json"), ("set-cookie", "s=1")], r#"{"a": [1]}"#) };
@@ -32,13 +32,13 @@ async fn upstream() -> Upstream {
 }
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_was_asked_for() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
+async fn a_request_is_sent_as_specified() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
     let args = json!({
         "url": upstream.url("/json?a=1"), "method": "POST", "headers": {"X-Own": "${SMTP_PASS} {{x}}"},
         "query": {"q": "a&b", "n": 2, "list": ["x", true]}, "body": {"k": "v"},
     });
-    let value = rig.call("http_request", args).await.unwrap();
+    let value = harness.call("http_request", args).await.unwrap();
     assert_eq!((&value["status"], &value["body"]), (&json!(200), &json!({"a": [1]})));
     assert_eq!(value["headers"]["content-type"], "application/json");
     assert_eq!(value["headers"].get("set-cookie"), None);
@@ -54,8 +54,8 @@ async fn a_request_is_sent_as_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn answers_of_every_kind() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
+async fn responses_of_every_kind() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
     for (path, status, body) in [
         ("/missing", 404, json!("no such thing")),
         ("/latin", 200, json!("grüße")),
@@ -65,20 +65,24 @@ async fn answers_of_every_kind() {
             json!({"media_type": "image/png", "bytes": 4, "note": "binary content is not shown"}),
         ),
     ] {
-        let value = rig.call("http_request", json!({"url": upstream.url(path)})).await.unwrap();
+        let value = harness.call("http_request", json!({"url": upstream.url(path)})).await.unwrap();
         assert_eq!((&value["status"], &value["body"]), (&json!(status), &body), "{path}");
     }
 }
 
 #[tokio::test]
-async fn what_may_not_be_sent_is_refused() {
-    let (rig, upstream) = (Rig::new(&Setup::default()), upstream().await);
+async fn invalid_and_forbidden_requests_are_rejected() {
+    let (harness, upstream) = (Harness::new(&Setup::default()), upstream().await);
     let url = upstream.url("/json");
     for (args, code, part) in [
-        (json!({"url": "example.com"}), ErrorCode::InvalidArguments, "begin with `https://`"),
-        (json!({"url": "file:///etc/passwd"}), ErrorCode::InvalidArguments, "`url` begins with `file:`"),
+        (json!({"url": "example.com"}), ErrorCode::InvalidArguments, "start it with `https://`"),
+        (json!({"url": "file:///etc/passwd"}), ErrorCode::InvalidArguments, "unsupported scheme `file`"),
         (json!({"url": "http://10.0.0.1/"}), ErrorCode::EgressRefused, "private"),
-        (json!({"url": "http://user:pw@127.0.0.1/"}), ErrorCode::InvalidArguments, "holds a user name"),
+        (
+            json!({"url": "http://user:pw@127.0.0.1/"}),
+            ErrorCode::InvalidArguments,
+            "must not contain a user name",
+        ),
         (json!({"url": upstream.url("/away")}), ErrorCode::EgressRefused, "169.254.169.254"),
         (json!({"url": upstream.url("/large")}), ErrorCode::TooLarge, "larger than 1048576 bytes"),
         (
@@ -95,16 +99,16 @@ async fn what_may_not_be_sent_is_refused() {
         (
             json!({"url": url, "headers": {"a b": "c"}}),
             ErrorCode::InvalidArguments,
-            "is not the name of a header",
+            "is not a valid header name",
         ),
         (json!({"url": url, "method": "TRACE"}), ErrorCode::InvalidArguments, ""),
         (
             json!({"url": url, "body": "x".repeat(1024 * 1024 + 1)}),
             ErrorCode::InvalidArguments,
-            "`body` has more than",
+            "`body` exceeds the limit of",
         ),
     ] {
-        let (found, message) = rig.fail("http_request", args).await;
+        let (found, message) = harness.fail("http_request", args).await;
         assert!(found == code && message.contains(part), "{part}: {found} {message}");
     }
     assert!(upstream.seen().iter().all(|seen| seen.target != "/json"));

@@ -1,4 +1,4 @@
-//! `web_search` against stand-ins that speak as the services do.
+//! `web_search` against fake providers.
 
 use haft_core::outcome::ErrorCode;
 use haft_testkit::upstream::Upstream;
@@ -7,7 +7,7 @@ use haft_testkit::upstream::axum::http::StatusCode;
 use haft_testkit::upstream::axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use crate::harness::{Rig, Setup};
+use crate::harness::{Harness, Setup};
 
 const SERPER: &str = r#"{"searchParameters": {"q": "rust", "type": "search"},
  "organic": [{"title": "Rust", "link": "https://rust-lang.org/", "snippet": "A language", "position": 1},
@@ -29,13 +29,14 @@ async fn upstream() -> Upstream {
 }
 
 async fn search(setup: Setup<'_>, args: Value) -> Result<Value, (ErrorCode, String)> {
-    Rig::new(&setup).call("web_search", args).await.map_err(|error| (error.code, error.message))
+    Harness::new(&setup).call("web_search", args).await.map_err(|error| (error.code, error.message))
 }
 
 #[tokio::test]
-async fn every_service_gives_results_of_one_shape() {
+async fn all_providers_return_the_same_format() {
     let upstream = upstream().await;
-    let hit = |title: &str| json!({"title": title, "url": "https://rust-lang.org/", "snippet": "A language"});
+    let result =
+        |title: &str| json!({"title": title, "url": "https://rust-lang.org/", "snippet": "A language"});
     let credential = |provider: &str, path: &str| {
         json!({"provider": provider, "api_key": "tenant-key", "endpoint": upstream.url(path)}).to_string()
     };
@@ -43,17 +44,17 @@ async fn every_service_gives_results_of_one_shape() {
     let serper = credential("serper", "/serper");
     assert_eq!(
         search(Setup { stored: &[("web_search", &serper)], ..Setup::default() }, query.clone()).await,
-        Ok(json!({"provider": "serper", "results": [hit("Rust")]}))
+        Ok(json!({"provider": "serper", "results": [result("Rust")]}))
     );
     let brave = credential("brave", "/brave");
     assert_eq!(
         search(Setup { stored: &[("web_search", &brave)], ..Setup::default() }, query.clone()).await,
-        Ok(json!({"provider": "brave", "results": [hit("Rust & you")]}))
+        Ok(json!({"provider": "brave", "results": [result("Rust & you")]}))
     );
     let searx = upstream.url("/searx/");
     assert_eq!(
         search(Setup { platform: &[("SEARXNG_URL", &searx)], ..Setup::default() }, query).await,
-        Ok(json!({"provider": "searxng", "results": [hit("Rust")]}))
+        Ok(json!({"provider": "searxng", "results": [result("Rust")]}))
     );
     let seen = upstream.seen();
     let shown: Vec<Value> = seen
@@ -79,7 +80,7 @@ async fn every_service_gives_results_of_one_shape() {
 }
 
 #[tokio::test]
-async fn credentials_have_an_order() {
+async fn credentials_have_a_precedence() {
     let upstream = upstream().await;
     let at = |key: &str, path: &str| json!({"token": key, "endpoint": upstream.url(path)}).to_string();
     let (first, second, third) = (at("first", "/serper"), at("second", "/serper"), at("third", "/serper"));
@@ -109,7 +110,7 @@ async fn the_key_of_a_definition_comes_first() {
     let upstream = upstream().await;
     let at = |key: &str| json!({"api_key": key, "endpoint": upstream.url("/serper")}).to_string();
     let (stored, company) = (at("stored"), at("company"));
-    let rig = Rig::new(&Setup {
+    let harness = Harness::new(&Setup {
         stored: &[("web_search", &stored), ("company_search", &company), ("KEY", &at("of a name"))],
         ..Setup::default()
     });
@@ -119,28 +120,29 @@ async fn the_key_of_a_definition_comes_first() {
         (json!({"credentials_ref": "company_search"}), "company"),
         (json!({"provider": "serper"}), "stored"),
     ] {
-        let outcome = rig.call_configured("web_search", &config, json!({"query": "x"})).await;
+        let outcome = harness.call_configured("web_search", &config, json!({"query": "x"})).await;
         assert!(outcome.is_ok(), "{config}: {outcome:?}");
         let seen = upstream.seen().pop().unwrap();
         assert_eq!(seen.headers.get("x-api-key").map(String::as_str), Some(key), "{config}");
     }
     let config = json!({"credentials_ref": "nobody"});
-    let error = rig.call_configured("web_search", &config, json!({"query": "x"})).await.unwrap_err();
+    let error = harness.call_configured("web_search", &config, json!({"query": "x"})).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::SecretMissing);
-    insta::assert_snapshot!(error.message, @"the definition names the credential `nobody`, which is not stored");
+    insta::assert_snapshot!(error.message, @"the definition references the credential `nobody`, which is not stored");
 }
 
 #[test]
-fn settings_of_a_definition_are_checked() {
-    let rig = Rig::new(&Setup::default());
-    let told =
-        |name: &str, config: Value| rig.configured(name, &config).err().map(|problem| problem.to_string());
+fn the_config_of_a_definition_is_validated() {
+    let harness = Harness::new(&Setup::default());
+    let error = |name: &str, config: Value| {
+        harness.configured(name, &config).err().map(|problem| problem.to_string())
+    };
     for (name, config, expected) in [
         ("web_search", json!({"api_key": "k", "provider": "Brave"}), None),
         (
             "web_search",
             json!({"api_key": 7}),
-            Some("`implementation.config.api_key`: expected a text that is not empty"),
+            Some("`implementation.config.api_key`: expected a non-empty string"),
         ),
         (
             "web_search",
@@ -151,23 +153,21 @@ fn settings_of_a_definition_are_checked() {
             "web_search",
             json!({"endpoint": "https://a.example"}),
             Some(
-                "`implementation.config.endpoint`: is not known; `web_search` takes `api_key`, `credentials_ref` and `provider`",
+                "`implementation.config.endpoint`: unknown key; expected `api_key`, `credentials_ref` or `provider`",
             ),
         ),
         (
             "web_fetch",
             json!({"api_key": "k"}),
-            Some(
-                "`implementation.config`: this function takes no settings besides its arguments; leave them out",
-            ),
+            Some("`implementation.config`: this function has no configuration; remove `config`"),
         ),
     ] {
-        assert_eq!(told(name, config).as_deref(), expected, "{name}");
+        assert_eq!(error(name, config).as_deref(), expected, "{name}");
     }
 }
 
 #[tokio::test]
-async fn faults_are_told_without_the_key() {
+async fn errors_do_not_contain_the_key() {
     let upstream = upstream().await;
     let denied = json!({"api_key": "tenant-key", "endpoint": upstream.url("/denied")}).to_string();
     let (code, message) =
@@ -177,7 +177,7 @@ async fn faults_are_told_without_the_key() {
     assert_eq!((code, message.contains("tenant-key")), (ErrorCode::HttpStatus, false), "{message}");
     let (code, message) = search(Setup::default(), json!({"query": "x"})).await.unwrap_err();
     assert_eq!(code, ErrorCode::SecretMissing);
-    insta::assert_snapshot!(message, @"no search service is set up: store a credential, or set a variable that haft reads, one of `SERPER_API_KEY`, `BRAVE_API_KEY`, `SEARXNG_URL`");
+    insta::assert_snapshot!(message, @"no search provider is configured; store a credential or set an environment variable: `SERPER_API_KEY`, `BRAVE_API_KEY`, `SEARXNG_URL`");
     let html = upstream.url("/html");
     let (code, message) =
         search(Setup { platform: &[("SEARXNG_URL", &html)], ..Setup::default() }, json!({"query": "x"}))
@@ -186,15 +186,15 @@ async fn faults_are_told_without_the_key() {
     assert_eq!(code, ErrorCode::InvalidResponse);
     assert!(message.contains("search.formats"), "{message}");
     for (stored, part) in [
-        (("SEARXNG_URL", "no url"), "is not a URL"),
-        (("SERPER_API_KEY", "a\nb"), "no header takes"),
-        // Its key would go to a service that it is not for.
+        (("SEARXNG_URL", "no url"), "is not a valid URL"),
+        (("SERPER_API_KEY", "a\nb"), "not allowed in headers"),
+        // The key would be sent to another provider.
         (
             ("web_search", r#"{"provider": "google", "api_key": "k"}"#),
-            "`provider` of the credential is not known",
+            "`provider` of the credential: unknown provider",
         ),
-        (("WEB_SEARCH_PROVIDER", "altavista"), "`WEB_SEARCH_PROVIDER` is not known"),
-        (("WEB_SEARCH_PROVIDER", "brave"), "one of `BRAVE_API_KEY`"),
+        (("WEB_SEARCH_PROVIDER", "altavista"), "`WEB_SEARCH_PROVIDER`: unknown provider"),
+        (("WEB_SEARCH_PROVIDER", "brave"), "variable: `BRAVE_API_KEY`"),
     ] {
         let (_, message) =
             search(Setup { stored: &[stored], ..Setup::default() }, json!({"query": "x"})).await.unwrap_err();

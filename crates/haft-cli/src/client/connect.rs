@@ -1,4 +1,4 @@
-//! Finds a running server, or opens the home folder.
+//! Connects to a running server, or opens the home folder.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::error::CliError;
 use crate::logging;
 use crate::server_file::ServerFile;
 
-/// How long a server that is there may take to say so.
-const GREETING: Duration = Duration::from_secs(2);
-/// No call takes longer.
-const MAX_LENGTH: Duration = Duration::from_hours(1);
+/// How long to wait for a running server to respond.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Connects to the server that is named or running, else opens the home folder.
+/// Connects to the configured or running server, otherwise opens the home folder.
 pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
     match server(context).await? {
         Some((base, token)) => Ok(Client::http(http_client(&base)?, base, token)),
@@ -27,10 +27,10 @@ pub(crate) async fn connect(context: &Context) -> Result<Client, CliError> {
     }
 }
 
-/// Returns the server that is named or running, and the token for it.
+/// Returns the configured or running server, and the token for it.
 pub(crate) async fn server(context: &Context) -> Result<Option<(Url, Secret)>, CliError> {
     if let Some(base) = context.server()? {
-        let token = named_server_token(context, &base)?;
+        let token = configured_server_token(context, &base)?;
         return Ok(Some((base, token)));
     }
     let home = context.home()?;
@@ -50,38 +50,37 @@ pub(crate) async fn open(context: &Context) -> Result<Engine, CliError> {
     Engine::open(resolved.settings).await
 }
 
-/// Returns the server that `server.json` names, if it answers.
+/// Returns the server in `server.json`, if it responds.
 pub(crate) async fn find_server(home: &Path) -> Option<Url> {
     let file = ServerFile::read(home)?;
     let base = Url::parse(&format!("http://{}", file.connect_addr())).ok()?;
     let client = http_client(&base).ok()?;
-    let answer = client.get(base.join("/healthz").ok()?).timeout(GREETING).send().await.ok()?;
-    answer.status().is_success().then_some(base)
+    let response = client.get(base.join("/healthz").ok()?).timeout(PROBE_TIMEOUT).send().await.ok()?;
+    response.status().is_success().then_some(base)
 }
 
 fn http_client(base: &Url) -> Result<reqwest::Client, CliError> {
-    build(base, reqwest::Client::builder().timeout(MAX_LENGTH))
+    build(base, reqwest::Client::builder().timeout(REQUEST_TIMEOUT))
 }
 
-/// Makes a client for a connection that stays open.
+/// Creates a client for an upgraded connection.
 pub(crate) fn pipe_client(base: &Url) -> Result<reqwest::Client, CliError> {
-    // Only this version lets a connection be taken over.
+    // Only HTTP/1.1 supports upgrades.
     build(base, reqwest::Client::builder().http1_only())
 }
 
 fn build(base: &Url, builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CliError> {
     let builder = builder.connect_timeout(Duration::from_secs(5)).redirect(reqwest::redirect::Policy::none());
-    // A proxy could not reach our loopback, and should not see the token.
+    // A proxy cannot reach our loopback address, and must not see the token.
     let builder = if is_loopback(base) { builder.no_proxy() } else { builder };
-    let failed =
-        |error: reqwest::Error| CliError::Unreachable { url: base.to_string(), source: error.into() };
-    builder.build().map_err(failed)
+    builder.build().map_err(|error| CliError::unreachable(base, error.into()))
 }
 
-/// The token of the home folder opens the server of this machine; another machine must not get it.
-fn named_server_token(context: &Context, base: &Url) -> Result<Secret, CliError> {
-    let own = || is_loopback(base).then(|| context.home().ok().and_then(|home| home_token(&home))).flatten();
-    context.token().or_else(own).ok_or_else(|| CliError::NoToken(base.to_string()))
+/// Returns the given token, otherwise the local token; that one is sent only to a server on this machine.
+fn configured_server_token(context: &Context, base: &Url) -> Result<Secret, CliError> {
+    let local =
+        || is_loopback(base).then(|| context.home().ok().and_then(|home| home_token(&home))).flatten();
+    context.token().or_else(local).ok_or_else(|| CliError::NoToken(base.to_string()))
 }
 
 fn is_loopback(base: &Url) -> bool {
@@ -93,7 +92,7 @@ fn is_loopback(base: &Url) -> bool {
     }
 }
 
-/// Reads the admin token that the server keeps in the home folder.
+/// Reads the local admin token in the home folder.
 fn home_token(home: &Path) -> Option<Secret> {
     let text = std::fs::read_to_string(home.join("tokens")).ok()?;
     let line = text.lines().next()?.trim();

@@ -1,4 +1,4 @@
-//! The REST client behind every command: over HTTP to a running server, else to the same router in this process.
+//! The API client of every command: over HTTP to a running server, otherwise to the same router in this process.
 
 mod connect;
 mod request;
@@ -6,4 +6,4 @@ mod transport;
 
 pub(crate) use connect::{connect, find_server, open, pipe_client, server};
 pub(crate) use request::{Body, Request, segment};
-pub(crate) use transport::{Client, read_answer};
+pub(crate) use transport::{Client, read_response};

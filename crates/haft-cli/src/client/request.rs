@@ -1,19 +1,19 @@
-//! One request to the API.
+//! A request to the API.
 
 use http::Method;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// What may stand in a path as it is, besides letters and digits: `-`, `_`, `.`, `~`, `:` and `@`.
+/// Everything except letters, digits, `-`, `_`, `.`, `~`, `:` and `@` is encoded in a path segment.
 const SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');
 const QUERY: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'&').add(b'+').add(b'%').add(b'=');
 
-/// Makes a text one segment of a path.
+/// Encodes a text as a path segment.
 pub(crate) fn segment(text: &str) -> String {
     match text {
-        // A client would resolve these away.
+        // HTTP clients would resolve these.
         "." | ".." => text.replace('.', "%2E"),
         _ => utf8_percent_encode(text, SEGMENT).to_string(),
     }
@@ -22,49 +22,49 @@ pub(crate) fn segment(text: &str) -> String {
 /// The body of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    /// None.
+    /// No body.
     Empty,
     /// JSON.
     Json(Value),
-    /// A text of some type.
+    /// Text with a media type.
     Text {
-        /// Its media type.
+        /// The media type.
         content_type: &'static str,
         /// The text.
         text: String,
     },
 }
 
-/// One request to the API.
+/// A request to the API.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     /// The method.
     pub(crate) method: Method,
     /// The path, with encoded segments, and the query.
     pub(crate) path: String,
-    /// Further headers.
+    /// Additional headers.
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The body.
     pub(crate) body: Body,
 }
 
 impl Request {
-    /// Makes a request without a body.
+    /// Creates a request without a body.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), headers: Vec::new(), body: Body::Empty }
     }
 
-    /// Makes a `GET`.
+    /// Creates a `GET` request.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// Makes a `POST` with JSON.
+    /// Creates a `POST` request with JSON.
     pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
         Self::new(Method::POST, path).with_body(Body::Json(body))
     }
 
-    /// Makes a `DELETE`.
+    /// Creates a `DELETE` request.
     pub(crate) fn delete(path: impl Into<String>) -> Self {
         Self::new(Method::DELETE, path)
     }
@@ -75,7 +75,7 @@ impl Request {
         self
     }
 
-    /// Adds a parameter to the query.
+    /// Adds a query parameter.
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.path.push(if self.path.contains('?') { '&' } else { '?' });
         self.path.push_str(name);
@@ -84,7 +84,7 @@ impl Request {
         self
     }
 
-    /// Adds a parameter to the query where there is a value.
+    /// Adds a query parameter if there is a value.
     pub(crate) fn query_some(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.query(name, value),
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_person_types_stays_in_its_place() {
+    fn paths_and_queries_are_encoded() {
         for (text, expected) in [
             ("web:weather@1.0", "web:weather@1.0"),
             ("../tokens", "..%2Ftokens"),

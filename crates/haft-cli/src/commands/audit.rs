@@ -1,4 +1,4 @@
-//! `haft audit`: lists what was changed.
+//! `haft audit`: lists recorded changes.
 
 use clap::Args;
 use serde_json::Value;
@@ -8,22 +8,22 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// List what was changed, by whom, newest first
+/// List recorded changes, newest first
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only this action, such as `tool.update`
+    /// Only this action, e.g. `tool.update`
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only what was done to targets with this part in their name
+    /// Only targets that contain this text
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
-    /// Only what was done by the token of this name or id
+    /// Only changes by the token with this name or id
     #[arg(long, value_name = "TOKEN")]
     actor: Option<String>,
-    /// Only from this time on: `2026-01-31T12:00:00Z`, or how long ago: `24h`, `7d`
+    /// Only changes since a time (`2026-01-31T12:00:00Z`) or period (`24h`, `7d`)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// How many at most
+    /// Maximum number of records
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
 }
@@ -36,7 +36,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         .query_some("target", arguments.target.as_deref())
         .query_some("actor", arguments.actor.as_deref())
         .query_some("since", arguments.since.as_deref());
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "records").iter().map(row).collect();
         output.table(&["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"], rows)

@@ -1,4 +1,4 @@
-//! `haft bundle`: lists, makes and switches bundles of tools.
+//! `haft bundle`: manages bundles of tools.
 
 use clap::{Args, Subcommand};
 use http::Method;
@@ -9,43 +9,47 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// List, make and switch bundles of tools
+/// Manage bundles of tools
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the bundles
-    #[command(visible_alias = "ls")]
+    /// List bundles
+    #[command(visible_alias = "ls", after_help = examples!("haft bundle list"))]
     List,
-    /// Make a bundle, or change the texts of one
+    /// Create a bundle, or change its display name or description
+    #[command(after_help = examples!("haft bundle add pets --description \"The pet store\""))]
     Add(Add),
-    /// Let the tools of a bundle run
+    /// Enable a bundle and its tools
+    #[command(after_help = examples!("haft bundle enable pets"))]
     Enable {
-        /// The bundle
+        /// Bundle
         name: String,
     },
-    /// Keep the tools of a bundle from running
+    /// Disable a bundle and its tools
+    #[command(after_help = examples!("haft bundle disable pets"))]
     Disable {
-        /// The bundle
+        /// Bundle
         name: String,
     },
-    /// Remove an empty bundle
+    /// Delete an empty bundle
+    #[command(after_help = examples!("haft bundle rm pets"))]
     Rm {
-        /// The bundle
+        /// Bundle
         name: String,
     },
 }
 
-/// Make a bundle, or change the texts of one
+/// Create a bundle, or change its display name or description
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// Its name, which is also the name of its folder
+    /// Name of the bundle and of its folder
     name: String,
-    /// The name shown to people
+    /// Display name
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Make it switched off
+    /// Create it disabled
     #[arg(long)]
     disabled: bool,
 }
@@ -61,26 +65,26 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         Command::Disable { name } => {
             change(Method::PATCH, &name, Some(json!({"enabled": false})), "disabled", context).await
         }
-        Command::Rm { name } => change(Method::DELETE, &name, None, "removed", context).await,
+        Command::Rm { name } => change(Method::DELETE, &name, None, "deleted", context).await,
     }
 }
 
-/// Makes a bundle, or changes what is said of one and leaves the rest as it is.
+/// Creates a bundle, or changes the given fields of an existing one.
 async fn store(add: Add, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let path = format!("/api/tools/bundles/{}", segment(&add.name));
-    let now = match client.data(Request::get(path)).await {
+    let current = match client.data(Request::get(path)).await {
         Ok(bundle) => bundle,
         Err(CliError::Api(error)) if error.code == "not_found" => Value::Null,
         Err(error) => return Err(error),
     };
     client.close().await;
-    let kept = |key: &str| Some(view::text(&now, key)).filter(|text| !text.is_empty());
+    let existing = |key: &str| Some(view::text(&current, key)).filter(|text| !text.is_empty());
     let body = json!({
         "slug": add.name,
-        "display_name": add.display_name.or_else(|| kept("display_name")).unwrap_or_else(|| add.name.clone()),
-        "description": add.description.or_else(|| kept("description")).unwrap_or_default(),
-        "enabled": !add.disabled && now.get("enabled").and_then(Value::as_bool).unwrap_or(true),
+        "display_name": add.display_name.or_else(|| existing("display_name")).unwrap_or_else(|| add.name.clone()),
+        "description": add.description.or_else(|| existing("description")).unwrap_or_default(),
+        "enabled": !add.disabled && current.get("enabled").and_then(Value::as_bool).unwrap_or(true),
     });
     change(Method::PUT, &add.name, Some(body), "stored", context).await
 }
@@ -94,25 +98,26 @@ async fn change(
 ) -> Result<(), CliError> {
     let request = Request::new(method, format!("/api/tools/bundles/{}", segment(name)))
         .with_body(body.map_or(Body::Empty, Body::Json));
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("{done} the bundle `{name}`"));
+        output.note(&format!("{done} bundle `{name}`"));
         Ok(())
     })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
     let request = Request::get("/api/tools/bundles?include_disabled=true&page_size=500");
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "bundles").iter().map(|bundle| {
             vec![
                 view::text(bundle, "slug"),
+                view::text(bundle, "kind"),
                 if view::is(bundle, "enabled") { "yes".to_owned() } else { "no".to_owned() },
                 view::text(bundle, "tool_count"),
                 view::first_line(&view::text(bundle, "description"), 80),
             ]
         });
-        output.table(&["NAME", "ENABLED", "TOOLS", "DESCRIPTION"], rows.collect())
+        output.table(&["NAME", "KIND", "ENABLED", "TOOLS", "DESCRIPTION"], rows.collect())
     })
 }

@@ -1,4 +1,4 @@
-//! `haft call`: looks at recorded calls.
+//! `haft call`: shows recorded calls.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -9,20 +9,22 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::view;
 
-/// Look at recorded calls
+/// Show recorded calls
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List calls, newest first
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", after_help = examples!("haft call list --tool weather --status error"))]
     List(List),
-    /// Show one call with its arguments and its outcome
+    /// Show a call with its arguments and outcome
+    #[command(after_help = examples!("haft call show 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Show {
-        /// Its id
+        /// Id of the call
         id: String,
     },
-    /// Stop a running call
+    /// Cancel a running call
+    #[command(after_help = examples!("haft call cancel 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Cancel {
-        /// Its id
+        /// Id of the call
         id: String,
     },
 }
@@ -33,10 +35,10 @@ pub(crate) struct List {
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
-    /// Only calls in this status
+    /// Only calls with this status
     #[arg(long, value_parser = ["pending", "running", "success", "error", "cancelled"])]
     status: Option<String>,
-    /// How many at most
+    /// Maximum number of calls
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
 }
@@ -55,7 +57,7 @@ async fn list(arguments: List, context: &Context) -> Result<(), CliError> {
         .query("page_size", &arguments.limit.to_string())
         .query_some("tool", arguments.tool.as_deref())
         .query_some("status", arguments.status.as_deref());
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "calls").iter().map(|call| {
             vec![
@@ -77,7 +79,7 @@ fn milliseconds(call: &Value) -> String {
 }
 
 async fn show(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get(format!("/api/calls/{}", segment(id)))).await?;
+    let data = context.request(Request::get(format!("/api/calls/{}", segment(id)))).await?;
     context.output.data(&data, |output| show_call(output, &data))
 }
 
@@ -87,10 +89,10 @@ fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
         format!("tool       {} (revision {})", view::text(call, "tool"), view::text(call, "revision")),
         format!("status     {}", view::text(call, "status")),
         format!("mode       {}", view::text(call, "mode")),
-        format!("caller     {} by {}", view::text(call, "caller"), view::text(call, "surface")),
+        format!("caller     {} via {}", view::text(call, "caller"), view::text(call, "surface")),
         format!("started    {}", view::time(call, "started_at")),
     ];
-    // A call that still runs has taken no time yet.
+    // A running call has no duration yet.
     if call.get("duration_ms").is_some_and(|time| !time.is_null()) {
         lines.push(format!("took       {} ms", milliseconds(call)));
     }
@@ -121,9 +123,10 @@ fn show_call(output: &Output, call: &Value) -> Result<(), CliError> {
 }
 
 async fn cancel(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::post(format!("/api/calls/{}/cancel", segment(id)), json!({}))).await?;
+    let data =
+        context.request(Request::post(format!("/api/calls/{}/cancel", segment(id)), json!({}))).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("asked the call `{id}` to stop"));
+        output.note(&format!("cancelling call `{id}`"));
         Ok(())
     })
 }

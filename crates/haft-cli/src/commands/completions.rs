@@ -1,4 +1,4 @@
-//! `haft completions`: prints the completions of a shell.
+//! `haft completions`: prints a shell completion script.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::{Shell, generate};
@@ -7,12 +7,10 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::error::CliError;
 
-/// Print the completions of a shell
-///
-/// For bash: `haft completions bash > ~/.local/share/bash-completion/completions/haft`
+/// Print a shell completion script
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 

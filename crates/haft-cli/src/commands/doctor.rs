@@ -1,4 +1,4 @@
-//! `haft doctor`: checks the installation and says what is wrong.
+//! `haft doctor`: checks the installation.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -10,15 +10,16 @@ use crate::client::{Client, Request, find_server};
 use crate::config::Resolved;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::shell;
 use crate::view;
 
-/// Below this, a write may soon fail.
-const LITTLE_SPACE: u64 = 200 * 1024 * 1024;
+/// With less free space than this, writes may soon fail.
+const MIN_FREE_BYTES: u64 = 200 * 1024 * 1024;
 
-/// Files that hold secrets, or calls with their arguments.
-const PRIVATE: [&str; 3] = ["tokens", "key", "haft.db"];
+/// Files with secrets, or with the arguments of calls.
+const PRIVATE_FILES: [&str; 3] = ["tokens", "key", "haft.db"];
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
@@ -65,7 +66,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
         });
         output.table(&["STATE", "CHECK", "RESULT"], rows.collect())
     })?;
-    if failed > 0 { Err(CliError::Unhealthy(failed)) } else { Ok(()) }
+    if failed > 0 { Err(CliError::Unhealthy { failed }) } else { Ok(()) }
 }
 
 async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
@@ -74,15 +75,15 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     let resolved = context.resolve();
     checks.extend(check_configuration(&home, &resolved));
     let home_check = check_home(&home);
-    let usable = home_check.state != State::Failed;
+    let is_usable = home_check.state != State::Failed;
     checks.push(home_check);
-    if usable {
+    if is_usable {
         checks.push(check_space(&home));
-        checks.extend(PRIVATE.iter().filter_map(|name| check_private(&home.join(name))));
+        checks.extend(PRIVATE_FILES.iter().filter_map(|name| check_private(&home.join(name))));
     }
     checks.push(check_server(context, &home).await);
     let remote = context.server()?.is_some();
-    if remote || (usable && resolved.is_ok()) {
+    if remote || (is_usable && resolved.is_ok()) {
         checks.extend(check_content(context, &resolved).await);
     }
     Ok(checks)
@@ -114,43 +115,39 @@ fn check_home(home: &Path) -> Check {
     let shown = home.display();
     if !home.exists() {
         return Check::new(name, State::Failed, format!("`{shown}` does not exist"))
-            .hint("make it with `haft init`");
+            .hint("create it with `haft init`");
     }
-    // Only a real attempt tells: permissions, read-only mounts, full disks.
+    // Creating a file detects missing permissions, read-only mounts and full disks.
     match tempfile::tempfile_in(home) {
-        Ok(_) => check_closed(home),
-        Err(error) => Check::new(name, State::Failed, format!("`{shown}` cannot be written: {error}")),
+        Ok(_) => check_permissions(home),
+        Err(error) => Check::new(name, State::Failed, format!("`{shown}` is not writable: {error}")),
     }
 }
 
-/// Checks that nobody else looks into the home folder. Its mode is the owner's to change.
-fn check_closed(home: &Path) -> Check {
+/// Warns if other users can access the home folder.
+fn check_permissions(home: &Path) -> Check {
     let name = "home folder";
     let mode = std::fs::metadata(home).map_or(0o700, |metadata| metadata.permissions().mode()) & 0o777;
     let is_open = mode & 0o077 > 0;
     if !is_open {
         return Check::new(name, State::Ok, home.display().to_string());
     }
-    let message = format!("others may look into `{}`: mode {mode:04o}", home.display());
-    Check::new(name, State::Warning, message).hint(format!("chmod 700 {}", quoted(home)))
+    let message = format!("other users can access `{}`: mode {mode:04o}", home.display());
+    Check::new(name, State::Warning, message).hint(format!("run `chmod 700 {}`", quoted(home)))
 }
 
-/// Writes a path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '@' | '+' | ',');
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    shell::quote(&path.display().to_string())
 }
 
 fn check_space(home: &Path) -> Check {
     let name = "disk space";
     match rustix::fs::statvfs(home) {
-        Err(error) => Check::new(name, State::Warning, format!("cannot be measured: {error}")),
+        Err(error) => Check::new(name, State::Warning, format!("unknown: {error}")),
         Ok(volume) => {
             let free = volume.f_bavail.saturating_mul(volume.f_frsize);
             let message = format!("{} MiB free", free / (1024 * 1024));
-            if free < LITTLE_SPACE {
+            if free < MIN_FREE_BYTES {
                 return Check::new(name, State::Warning, message).hint("writes may soon fail");
             }
             Check::new(name, State::Ok, message)
@@ -158,15 +155,15 @@ fn check_space(home: &Path) -> Check {
     }
 }
 
-/// Checks that a file is its owner's alone; one that does not exist yet is fine.
+/// Checks that only the owner can read a file; a missing file is fine.
 fn check_private(path: &Path) -> Option<Check> {
     let metadata = std::fs::metadata(path).ok()?;
     let mode = metadata.permissions().mode() & 0o777;
     let name = format!("file `{}`", path.file_name().unwrap_or_default().to_string_lossy());
     let open = mode & 0o077 > 0;
     Some(if open {
-        Check::new(name, State::Failed, format!("others may read it: mode {mode:04o}"))
-            .hint(format!("chmod 600 {}", quoted(path)))
+        Check::new(name, State::Failed, format!("other users can read it: mode {mode:04o}"))
+            .hint(format!("run `chmod 600 {}`", quoted(path)))
     } else {
         Check::new(name, State::Ok, format!("mode {mode:04o}"))
     })
@@ -175,7 +172,7 @@ fn check_private(path: &Path) -> Option<Check> {
 async fn check_server(context: &Context, home: &Path) -> Check {
     let name = "server";
     if let Ok(Some(base)) = context.server() {
-        return Check::new(name, State::Ok, format!("named: {base}"));
+        return Check::new(name, State::Ok, format!("configured: {base}"));
     }
     match find_server(home).await {
         Some(base) => Check::new(name, State::Ok, format!("running at {base}")),
@@ -183,7 +180,7 @@ async fn check_server(context: &Context, home: &Path) -> Check {
     }
 }
 
-/// Checks what only the server or the opened home folder can tell.
+/// Checks database, sandbox, credentials and definitions through the API.
 async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>) -> Vec<Check> {
     let database = match resolved {
         Ok(resolved) if resolved.settings.database_url.is_some() => "database (PostgreSQL)",
@@ -194,7 +191,7 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
         Err(error) => return vec![Check::new(database, State::Failed, error.message())],
     };
     let mut checks = match client.ready().await {
-        Ok(answer) => check_ready(&answer, database, &client.place()),
+        Ok(answer) => check_ready(&answer, database, &client.location()),
         Err(error) => vec![Check::new(database, State::Failed, error.message())],
     };
     checks.extend(check_credentials(&client).await);
@@ -203,23 +200,23 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
     checks
 }
 
-/// Says what the server needs and does not have.
-fn check_ready(answer: &Value, database: &str, place: &str) -> Vec<Check> {
-    let said = |name: &str| answer.get("checks").map(|checks| view::text(checks, name)).unwrap_or_default();
-    let mut checks = vec![match said("store").as_str() {
-        "ok" => Check::new(database, State::Ok, format!("answers, {place}")),
-        why => Check::new(database, State::Failed, format!("{why}, {place}")),
+/// Checks what `/readyz` reports.
+fn check_ready(answer: &Value, database: &str, location: &str) -> Vec<Check> {
+    let status = |name: &str| answer.get("checks").map(|checks| view::text(checks, name)).unwrap_or_default();
+    let mut checks = vec![match status("store").as_str() {
+        "ok" => Check::new(database, State::Ok, format!("available ({location})")),
+        reason => Check::new(database, State::Failed, format!("{reason} ({location})")),
     }];
-    let ledger = said("ledger");
+    let ledger = status("ledger");
     if ledger != "ok" {
-        let check = Check::new("record of calls", State::Failed, ledger);
-        checks.push(check.hint("calls are refused until they can be recorded"));
+        let check = Check::new("ledger", State::Failed, ledger);
+        checks.push(check.hint("calls are rejected until they can be recorded"));
     }
     checks.extend(check_sandbox(answer));
     checks
 }
 
-/// Says which engine confines tools, and what its probes found.
+/// Reports the sandbox engine and the results of its probes.
 fn check_sandbox(ready: &Value) -> Vec<Check> {
     let Some(sandbox) = ready.get("sandbox") else { return Vec::new() };
     let (engine, limits) = (view::text(sandbox, "engine"), view::text(sandbox, "limits"));
@@ -231,17 +228,17 @@ fn check_sandbox(ready: &Value) -> Vec<Check> {
         .map(|probe| {
             let message = format!("{}: {}", view::text(probe, "name"), view::text(probe, "failure"));
             Check::new(&name, State::Failed, message)
-                .hint("tools that run programs are refused until it holds")
+                .hint("tools that need the sandbox are rejected until it works")
         })
         .collect();
     if !failed.is_empty() {
         return failed;
     }
-    let held: Vec<String> = probes.iter().map(|probe| view::text(probe, "name")).collect();
-    vec![Check::new(name, State::Ok, format!("holds, limits by {limits}: {}", held.join(", ")))]
+    let passed: Vec<String> = probes.iter().map(|probe| view::text(probe, "name")).collect();
+    vec![Check::new(name, State::Ok, format!("works, limits by {limits}: {}", passed.join(", ")))]
 }
 
-/// Says whether the key opens what is stored; a page is enough, as they all have the same key.
+/// Checks that the key decrypts the stored credentials; one page is enough, as they share the key.
 async fn check_credentials(client: &Client) -> Option<Check> {
     let name = "credentials";
     let page = match client.data(Request::get("/api/credentials?page_size=500")).await {
@@ -249,28 +246,28 @@ async fn check_credentials(client: &Client) -> Option<Check> {
         Err(error) => return Some(Check::new(name, State::Failed, error.message())),
     };
     let stored = view::list(&page, "credentials");
-    let shut: Vec<&Value> =
+    let undecryptable: Vec<&Value> =
         stored.iter().filter(|one| one.get("error").is_some_and(Value::is_string)).collect();
-    let Some(first) = shut.first() else {
+    let Some(first) = undecryptable.first() else {
         return (!stored.is_empty())
-            .then(|| Check::new(name, State::Ok, format!("all open: {}", stored.len())));
+            .then(|| Check::new(name, State::Ok, format!("all {} can be decrypted", stored.len())));
     };
     let names: Vec<String> =
-        shut.iter().take(3).map(|one| format!("`{}`", view::text(one, "name"))).collect();
+        undecryptable.iter().take(3).map(|one| format!("`{}`", view::text(one, "name"))).collect();
     let message = format!(
-        "{} of {} cannot be opened ({}): {}",
-        shut.len(),
+        "{} of {} cannot be decrypted ({}): {}",
+        undecryptable.len(),
         stored.len(),
         names.join(", "),
         view::text(first, "error")
     );
-    let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
+    let hint = "restore the key, or store them again with `haft secret set NAME`";
     Some(Check::new(name, State::Failed, message).hint(hint))
 }
 
 async fn check_definitions(client: &Client) -> Vec<Check> {
     let name = "definitions";
-    let mut broken = Vec::new();
+    let mut failed = Vec::new();
     let mut request = Request::get("/api/tools?include_disabled=true&page_size=500");
     let total = loop {
         let page = match client.data(request).await {
@@ -278,7 +275,7 @@ async fn check_definitions(client: &Client) -> Vec<Check> {
             Err(error) => return vec![Check::new(name, State::Failed, error.message())],
         };
         let unready = view::list(&page, "tools").iter().filter(|tool| !view::is(tool, "ready"));
-        broken.extend(unready.map(broken_definition));
+        failed.extend(unready.map(failed_definition));
         match page.get("next_page_token").and_then(Value::as_str) {
             Some(token) => {
                 request =
@@ -287,16 +284,16 @@ async fn check_definitions(client: &Client) -> Vec<Check> {
             None => break page.get("total").and_then(Value::as_u64).unwrap_or_default(),
         }
     };
-    if broken.is_empty() {
-        broken.push(Check::new(name, State::Ok, format!("all ready: {total}")));
+    if failed.is_empty() {
+        failed.push(Check::new(name, State::Ok, format!("all {total} ready")));
     }
-    broken
+    failed
 }
 
-fn broken_definition(tool: &Value) -> Check {
+fn failed_definition(tool: &Value) -> Check {
     let path = view::text(tool, "path");
-    let place = if path.is_empty() { view::qualified(tool) } else { path };
-    Check::new(format!("definition `{place}`"), State::Failed, view::text(tool, "error"))
+    let name = if path.is_empty() { view::qualified(tool) } else { path };
+    Check::new(format!("definition `{name}`"), State::Failed, view::text(tool, "error"))
 }
 
 #[cfg(test)]
@@ -304,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_file_is_its_owners_alone() {
+    fn only_the_owner_may_read_a_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         assert_eq!(check_private(&path), None);
@@ -318,36 +315,36 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_home_has_a_remedy() {
+    fn a_missing_home_has_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let check = check_home(&folder.path().join("none"));
-        assert_eq!((check.state, check.hint.as_deref()), (State::Failed, Some("make it with `haft init`")));
+        assert_eq!((check.state, check.hint.as_deref()), (State::Failed, Some("create it with `haft init`")));
         for (mode, state) in [(0o700, State::Ok), (0o750, State::Warning), (0o701, State::Warning)] {
             std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
             let check = check_home(folder.path());
-            let hint = (state == State::Warning).then(|| format!("chmod 700 {}", folder.path().display()));
+            let hint =
+                (state == State::Warning).then(|| format!("run `chmod 700 {}`", folder.path().display()));
             assert_eq!((check.state, check.hint), (state, hint), "{mode:o}");
         }
-        assert_eq!(quoted(Path::new("/a b/it's")), r"'/a b/it'\''s'");
     }
 
     #[test]
-    fn what_a_server_lacks_is_told_with_its_reason() {
+    fn failed_checks_of_a_server_have_a_reason() {
         let probes = json!([{"name": "starts a program", "ok": false, "failure": "no bwrap"}]);
         let sandbox = json!({"engine": "bubblewrap", "limits": "rlimits", "probes": probes});
         let answer = json!({
             "status": "not ready", "sandbox": sandbox,
-            "checks": {"store": "not available", "ledger": "write the call journal: full", "sandbox": "no bwrap"},
+            "checks": {"store": "unavailable", "ledger": "write the call journal: full", "sandbox": "no bwrap"},
         });
-        let told: Vec<String> = check_ready(&answer, "database (SQLite)", "http://x")
+        let lines: Vec<String> = check_ready(&answer, "database (SQLite)", "http://x")
             .iter()
             .map(|check| format!("{:?} {}: {}", check.state, check.name, check.message))
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
-                "Failed database (SQLite): not available, http://x",
-                "Failed record of calls: write the call journal: full",
+                "Failed database (SQLite): unavailable (http://x)",
+                "Failed ledger: write the call journal: full",
                 "Failed sandbox (bubblewrap): starts a program: no bwrap",
             ]
         );

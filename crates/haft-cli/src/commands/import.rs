@@ -1,4 +1,4 @@
-//! `haft import`: makes tools of API descriptions.
+//! `haft import`: creates tools from API descriptions.
 
 use std::path::Path;
 
@@ -11,44 +11,48 @@ use crate::error::CliError;
 use crate::input;
 use crate::view;
 
-/// Make tools of API descriptions
+/// Create tools from API descriptions
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a tool of every operation of an OpenAPI 3.0 or 3.1 document, or bring those of an earlier import up to date
+    /// Create or update a tool for each operation of an OpenAPI 3.0 or 3.1 document
+    #[command(after_help = examples!(
+        "haft import openapi petstore.yaml --bundle pets",
+        "haft import openapi https://api.example.com/openapi.json --tag issues --bearer API_TOKEN --dry-run"
+    ))]
     Openapi(Openapi),
 }
 
-/// Make a tool of every operation of an OpenAPI document
+/// Create or update a tool for each operation of an OpenAPI document
 #[derive(Debug, Args)]
 pub(crate) struct Openapi {
-    /// The document: a file, an `http` or `https` URL, or `-` for stdin
+    /// Document: a file, a URL, or `-` for stdin
     #[arg(value_name = "FILE|URL")]
     source: String,
-    /// The bundle that the tools go to [default: one after the title of the document]
+    /// Bundle for the tools [default: derived from the title of the document]
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<String>,
-    /// Take operations with this tag; may be repeated
+    /// Import operations with this tag (repeatable)
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Take operations whose path begins with this; may be repeated
+    /// Import operations whose path starts with this (repeatable)
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Take operations whose id or `METHOD /path` fits this pattern of `*` and `?`; may be repeated
+    /// Import operations whose id or `METHOD /path` matches a pattern with `*` and `?` (repeatable)
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// Leave out what fits this pattern; may be repeated
+    /// Skip operations that match this pattern (repeatable)
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Where the operations are, in place of the document's servers
+    /// Base URL of the operations, instead of the document's servers
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// Send the secret of this name as bearer token, in place of what the document says
+    /// Name of a secret to send as bearer token, instead of the document's security
     #[arg(long, value_name = "SECRET")]
     bearer: Option<String>,
-    /// Delete tools of earlier imports whose operations are gone
+    /// Delete tools whose operations are no longer in the document
     #[arg(long)]
     delete_missing: bool,
-    /// Only say what would be done
+    /// Show what would be done, and store nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -56,29 +60,29 @@ pub(crate) struct Openapi {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     let Command::Openapi(arguments) = command;
-    let report = context.ask(Request::post("/api/import/openapi", body(&arguments)?)).await?;
+    let report = context.request(Request::post("/api/import/openapi", body(&arguments)?)).await?;
     context.output.data(&report, |output| {
         output.table(&["OPERATION", "TOOL", "ACTION", "NOTE"], rows(&report))?;
-        for warning in placed(&report, "warnings") {
+        for warning in warnings(&report) {
             output.warn(&warning);
         }
         output.note(&summary(&report));
         Ok(())
     })?;
-    match nothing_came(&report) {
+    match nothing_imported(&report) {
         Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
-/// An import that made no tool of any operation has failed, whatever its table says.
-fn nothing_came(report: &Value) -> Option<CliError> {
+/// Returns an error if every operation was skipped.
+fn nothing_imported(report: &Value) -> Option<CliError> {
     let lines = report.get("tools").and_then(Value::as_array)?;
-    let of_document =
+    let from_document =
         lines.iter().filter(|line| !matches!(view::text(line, "action").as_str(), "missing" | "deleted"));
     let mut reasons: Vec<(String, usize)> = Vec::new();
     let mut operations = 0_usize;
-    for line in of_document {
+    for line in from_document {
         if view::text(line, "action") != "skipped" {
             return None;
         }
@@ -89,7 +93,7 @@ fn nothing_came(report: &Value) -> Option<CliError> {
             None => reasons.push((reason, 1)),
         }
     }
-    // The most frequent one; of those that are equal, the first.
+    // The most frequent reason; among equals, the first.
     let others = reasons.len().saturating_sub(1);
     let (reason, _) = reasons.into_iter().rev().max_by_key(|(_, times)| *times)?;
     Some(CliError::NothingImported { operations, reason, others })
@@ -115,10 +119,13 @@ fn body(arguments: &Openapi) -> Result<Value, CliError> {
         map.insert(key.to_owned(), Value::String(value));
         if let Some(name) = &arguments.bearer {
             if !is_secret_name(name) {
-                // Not shown: it may be the token itself.
-                let message = "`--bearer` takes the name of a secret (letters, digits, `_`, `.` and `-`), not its \
-                               value; store that with `haft secret set NAME`";
-                return Err(CliError::Usage(message.to_owned()));
+                // The value is not repeated: it may be the token itself.
+                return Err(CliError::Usage {
+                    message: "invalid value for `--bearer`: expected the name of a secret".to_owned(),
+                    hint: Some(
+                        "store the token with `haft secret set NAME`, then pass `--bearer NAME`".to_owned(),
+                    ),
+                });
             }
             map.insert("auth".to_owned(), json!({"type": "bearer", "token": format!("${{{name}}}")}));
         }
@@ -126,7 +133,7 @@ fn body(arguments: &Openapi) -> Result<Value, CliError> {
     Ok(body)
 }
 
-/// Tells whether a secret may have that name.
+/// Returns whether a text is a valid name of a secret.
 fn is_secret_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
@@ -145,38 +152,27 @@ fn rows(report: &Value) -> Vec<Vec<String>> {
     tools.into_iter().flatten().map(row).collect()
 }
 
-/// Says why, what changed, what stayed, and what is doubtful.
+/// Returns the reason, the changed and kept fields, and the warnings of a tool.
 fn note(tool: &Value) -> String {
     let mut notes = Vec::new();
     let reason = view::text(tool, "reason");
     if !reason.is_empty() {
         notes.push(reason);
     }
-    for (key, word) in [("changed", "changed"), ("kept", "kept yours")] {
+    for (key, label) in [("changed", "changed"), ("kept", "kept")] {
         let fields: Vec<&str> =
             tool.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         if !fields.is_empty() {
-            notes.push(format!("{word}: {}", fields.join(", ")));
+            notes.push(format!("{label}: {}", fields.join(", ")));
         }
     }
-    notes.extend(texts(tool, "warnings"));
+    notes.extend(view::list(tool, "warnings").iter().map(|warning| view::text(warning, "message")));
     notes.join("; ")
 }
 
-/// Returns the messages of a list of problems, each with the place in the document.
-fn placed(holder: &Value, key: &str) -> Vec<String> {
-    let problems = holder.get(key).and_then(Value::as_array);
-    let told = |problem: &Value| match (view::text(problem, "field"), view::text(problem, "message")) {
-        (field, message) if field.is_empty() => message,
-        (field, message) => format!("`{field}`: {message}"),
-    };
-    problems.into_iter().flatten().map(told).collect()
-}
-
-/// Returns the messages of a list of problems.
-fn texts(holder: &Value, key: &str) -> Vec<String> {
-    let problems = holder.get(key).and_then(Value::as_array);
-    problems.into_iter().flatten().map(|problem| view::text(problem, "message")).collect()
+/// Returns the warnings about the document, each with its field.
+fn warnings(report: &Value) -> Vec<String> {
+    view::list(report, "warnings").iter().map(view::problem).collect()
 }
 
 fn summary(report: &Value) -> String {
@@ -191,18 +187,18 @@ fn summary(report: &Value) -> String {
     let dry = report.get("dry_run") == Some(&Value::Bool(true));
     let servers = list("servers").join(", ");
     let mut lines = vec![format!(
-        "{}{} in the bundle `{}`{}",
-        if dry { "would be: " } else { "" },
+        "{}{} in bundle `{}`{}",
+        if dry { "dry run: " } else { "" },
         counts.join(", "),
         view::text(report, "bundle"),
         if servers.is_empty() { String::new() } else { format!("; requests go to {servers}") },
     )];
     let secrets = list("secrets");
     if !secrets.is_empty() {
-        lines.push(format!("the tools need these secrets (`haft secret set NAME`): {}", secrets.join(", ")));
+        lines.push(format!("store these secrets with `haft secret set NAME`: {}", secrets.join(", ")));
     }
     if count("missing") > 0 {
-        lines.push("tools whose operations are gone were left; `--delete-missing` deletes them".to_owned());
+        lines.push("tools with missing operations were kept; delete them with `--delete-missing`".to_owned());
     }
     lines.join("\n")
 }
@@ -227,37 +223,37 @@ mod tests {
         insta::assert_snapshot!(rows.join("\n"), @"
         POST /files |  | skipped | its body is `multipart/form-data`
         GET /pets | listPets | created | old
-        GET /toys | toys | updated | changed: tags; kept yours: auth, description
+        GET /toys | toys | updated | changed: tags; kept: auth, description
         GET /gone | gone | missing |
         ");
         insta::assert_snapshot!(summary(&report), @"
-        would be: 1 created, 1 updated, 1 skipped, 1 missing in the bundle `pets`; requests go to `https://a.example`
-        the tools need these secrets (`haft secret set NAME`): `PETS_KEY`
-        tools whose operations are gone were left; `--delete-missing` deletes them
+        dry run: 1 created, 1 updated, 1 skipped, 1 missing in bundle `pets`; requests go to `https://a.example`
+        store these secrets with `haft secret set NAME`: `PETS_KEY`
+        tools with missing operations were kept; delete them with `--delete-missing`
         ");
     }
 
     #[test]
-    fn an_import_of_which_nothing_came_has_failed() {
-        let failed = |lines: Value| nothing_came(&json!({"tools": lines})).map(|error| error.to_string());
+    fn an_import_that_skips_every_operation_fails() {
+        let failed = |lines: Value| nothing_imported(&json!({"tools": lines})).map(|error| error.to_string());
         let skipped = |reason: &str| json!({"operation": "POST /a", "action": "skipped", "reason": reason});
         for (lines, expected) in [
             (json!([]), None),
             (json!([skipped("x"), {"action": "created"}]), None),
             (json!([skipped("x"), {"action": "unchanged"}]), None),
             (json!([{"action": "missing"}]), None),
-            (json!([skipped("x")]), Some("no tool came of the operation: x")),
+            (json!([skipped("x")]), Some("no tools were imported: the operation was skipped: x")),
             (
                 json!([skipped("x"), skipped("x"), {"action": "missing"}]),
-                Some("no tool came of the 2 operations: x"),
+                Some("no tools were imported: all 2 operations were skipped: x"),
             ),
             (
                 json!([skipped("x"), skipped("y"), skipped("z")]),
-                Some("no tool came of the 3 operations: x, and 2 other reasons"),
+                Some("no tools were imported: all 3 operations were skipped: x, and 2 other reasons"),
             ),
             (
                 json!([skipped("x"), skipped("y"), skipped("y")]),
-                Some("no tool came of the 3 operations: y, and one other reason"),
+                Some("no tools were imported: all 3 operations were skipped: y, and one other reason"),
             ),
         ] {
             assert_eq!(failed(lines.clone()).as_deref(), expected, "{lines}");
@@ -279,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_names_its_place() {
+    fn a_warning_names_its_field() {
         let report = json!({"warnings": [{"field": "paths./c", "message": "left out"}, {"field": "", "message": "odd"}]});
-        assert_eq!(placed(&report, "warnings"), ["`paths./c`: left out", "odd"]);
+        assert_eq!(warnings(&report), ["`paths./c`: left out", "odd"]);
     }
 }

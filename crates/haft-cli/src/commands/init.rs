@@ -1,4 +1,4 @@
-//! `haft init`: makes a home folder with a sample configuration and an example tool.
+//! `haft init`: creates a home folder with a sample configuration and an example tool.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,51 +11,51 @@ use crate::config;
 use crate::context::Context;
 use crate::error::CliError;
 
-/// The example tool: no key, no account, one request.
+/// The example tool, which needs no key and no account.
 const EXAMPLE: &str = include_str!("example.yaml");
-/// Where it goes.
+/// The path of the example tool in the home folder.
 const EXAMPLE_PATH: &str = "skills/examples/current-weather.yaml";
 
 /// Runs the command.
 pub(crate) fn run(context: &Context) -> Result<(), CliError> {
     let home = context.home()?;
-    let mut made = Vec::new();
+    let mut files = Vec::new();
     for path in [home.clone(), home.join("skills"), home.join("skills/examples")] {
         let new =
-            make_folder(&path).map_err(CliError::io(format!("make the folder `{}`", path.display())))?;
-        made.push(row(&path, new));
+            create_folder(&path).map_err(CliError::io(format!("create the folder `{}`", path.display())))?;
+        files.push(row(&path, new));
     }
     for (name, content) in [("haft.toml", config::sample().as_str()), (EXAMPLE_PATH, EXAMPLE)] {
         let path = home.join(name);
         let new = write_new(&path, content).map_err(CliError::io(format!("write `{}`", path.display())))?;
-        made.push(row(&path, new));
+        files.push(row(&path, new));
     }
-    let data = json!({"home": home, "files": made});
+    let data = json!({"home": home, "files": files});
     context.output.data(&data, |output| {
-        let rows = made.iter().map(|row| vec![text(row, "state"), text(row, "path")]).collect();
+        let rows = files.iter().map(|row| vec![text(row, "state"), text(row, "path")]).collect();
         output.table(&["STATE", "PATH"], rows)?;
-        output.note("\nnext: `haft serve` starts the server, `haft tool list` shows the tools");
+        output.note("\nnext: start the server with `haft serve`, or list the tools with `haft tool list`");
         Ok(())
     })
 }
 
 fn row(path: &Path, new: bool) -> Value {
-    json!({"path": path, "state": if new { "made" } else { "kept" }})
+    json!({"path": path, "state": if new { "created" } else { "kept" }})
 }
 
 fn text(row: &Value, key: &str) -> String {
     crate::view::text(row, key)
 }
 
-/// Makes a folder for its owner alone, with what is missing above it.
-fn make_folder(path: &Path) -> std::io::Result<bool> {
+/// Creates a folder that only its owner can access, and missing parents.
+fn create_folder(path: &Path) -> std::io::Result<bool> {
     if path.is_dir() {
         return Ok(false);
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map(|()| true)
 }
 
-/// Writes a file unless it exists: what a person wrote is never replaced.
+/// Writes a file unless it exists.
 fn write_new(path: &Path, content: &str) -> std::io::Result<bool> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => file.write_all(content.as_bytes()).map(|()| true),
@@ -70,8 +70,8 @@ mod tests {
     use haft_definition::dialect::{Defaults, read};
 
     #[test]
-    fn the_example_is_a_definition_without_a_doubt() {
-        let reading = read(super::EXAMPLE, FileForm::Yaml, &Defaults::default()).unwrap();
-        assert_eq!((reading.spec.name.as_str(), reading.warnings), ("current-weather", Vec::new()));
+    fn the_example_has_no_warnings() {
+        let parsed = read(super::EXAMPLE, FileForm::Yaml, &Defaults::default()).unwrap();
+        assert_eq!((parsed.spec.name.as_str(), parsed.warnings), ("current-weather", Vec::new()));
     }
 }

@@ -1,61 +1,45 @@
 //! `haft mcp`: serves the tools to the MCP client that started it, over standard input and output.
 //!
-//! Where a server runs, its own MCP server does the work and this process only carries the bytes: there is one
-//! writer, and a new tool is there at once. Nothing but messages is ever written to stdout.
-
-use std::net::SocketAddr;
+//! If a server is running, this process only forwards messages to it, so that there is one writer and new tools appear
+//! at once. Only messages are written to stdout.
 
 use clap::Args;
 use haft_core::name::BundleSlug;
 use haft_core::secret::Secret;
 use haft_server::StdioClient;
-use haft_server::settings::Settings;
 use http::StatusCode;
 use http::header::{AUTHORIZATION, CONNECTION, UPGRADE};
-use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpListener;
 use url::Url;
 
-use super::serve::{read_addr, stop_signal};
-use crate::client::{open, pipe_client, read_answer, server};
+use super::serve::stop_signal;
+use crate::client::{open, pipe_client, read_response, server};
 use crate::context::Context;
-use crate::engine::Engine;
 use crate::error::{ApiError, CliError};
-use crate::logging;
 
 /// Serve the tools to an MCP client over standard input and output
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Offer the tools of one bundle only
+    /// List only the tools of one bundle
     #[arg(long, value_name = "SLUG")]
     bundle: Option<BundleSlug>,
-    /// Let the client call tools that need a person's approval
+    /// Run tools that need approval without it
     #[arg(long)]
     elevated: bool,
-    /// Offer what the MCP conformance suite calls, and nothing else; no home folder is opened
-    #[arg(long, conflicts_with_all = ["bundle", "elevated"])]
-    fixtures: bool,
-    /// Offer the fixtures over HTTP at this address, without a token, until a stop signal
-    #[arg(long, value_name = "HOST:PORT", requires = "fixtures", value_parser = read_addr)]
-    addr: Option<SocketAddr>,
 }
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
-    if arguments.fixtures {
-        return serve_fixtures(arguments.addr, context).await;
-    }
     match server(context).await? {
-        Some((base, token)) => carry(&arguments, base, token).await,
+        Some((base, token)) => forward(&arguments, base, token).await,
         None => serve(arguments, context).await,
     }
 }
 
-/// Opens the home folder and serves the client from here.
+/// Opens the home folder and serves the client in this process.
 async fn serve(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let engine = open(context).await?;
-    let stop = stop_signal(|| {}).map_err(CliError::io("listen to signals"))?;
+    let stop = stop_signal(|| {}).map_err(CliError::io("listen for signals"))?;
     let client = StdioClient { bundle: arguments.bundle, elevated: arguments.elevated };
     engine.serve_stdio(client, stop).await.map_err(|error| {
         CliError::Api(Box::new(ApiError {
@@ -68,63 +52,37 @@ async fn serve(arguments: Arguments, context: &Context) -> Result<(), CliError> 
     })
 }
 
-/// Serves the fixtures, in a folder that is gone afterwards.
-async fn serve_fixtures(addr: Option<SocketAddr>, context: &Context) -> Result<(), CliError> {
-    let folder = tempfile::tempdir().map_err(CliError::io("make a folder for the fixtures"))?;
-    let mut settings = Settings::for_home(folder.path().to_owned());
-    settings.mcp.fixtures = true;
-    logging::start(&context.quiet(context.resolve()?.log), &context.output);
-    let stop = stop_signal(|| {}).map_err(CliError::io("listen to signals"))?;
-    let Some(addr) = addr else {
-        let client = StdioClient { bundle: Some(BundleSlug::built_in()), elevated: false };
-        // The bundle is there: the fixtures are in it.
-        let _ = Engine::open(settings).await?.serve_stdio(client, stop).await;
-        return Ok(());
-    };
-    let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;
-    let addr = listener.local_addr().map_err(|source| CliError::Listen { addr, source })?;
-    let engine = Engine::open(settings).await?;
-    context.output.data(&json!({"url": format!("http://{addr}/mcp")}), |output| {
-        output.line(&format!("the fixtures are at http://{addr}/mcp"))
-    })?;
-    engine.serve(listener, stop).await.map_err(CliError::io("serve"))
-}
-
-/// Carries messages between the client and the server that runs.
-async fn carry(arguments: &Arguments, base: Url, token: Secret) -> Result<(), CliError> {
+/// Forwards messages between the client and the running server.
+async fn forward(arguments: &Arguments, base: Url, token: Secret) -> Result<(), CliError> {
     let (mut answers, mut requests) = tokio::io::split(connect(arguments, &base, &token).await?);
     let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
-    let stop = stop_signal(|| {}).map_err(CliError::io("listen to signals"))?;
+    let stop = stop_signal(|| {}).map_err(CliError::io("listen for signals"))?;
     let up = async {
         tokio::io::copy(&mut stdin, &mut requests).await?;
         requests.shutdown().await
     };
     let down = tokio::io::copy(&mut answers, &mut stdout);
     tokio::pin!(down);
-    let lost =
-        |source: std::io::Error| CliError::Unreachable { url: base.to_string(), source: source.into() };
+    let lost = |source: std::io::Error| CliError::unreachable(&base, source.into());
     tokio::select! {
-        // The client went away, which is how this ends; what is still answered is passed on.
-        gone = up => {
-            gone.map_err(lost)?;
+        // The client closed its end; pending responses are still forwarded.
+        closed = up => {
+            closed.map_err(lost)?;
             let _ = down.await;
             Ok(())
         }
         ended = &mut down => match ended {
-            // Nobody reads any more.
+            // The client no longer reads.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(lost(error)),
-            Ok(_) => Err(lost(std::io::Error::other("it closed the connection"))),
+            Ok(_) => Err(lost(std::io::Error::other("the server closed the connection"))),
         },
         () = stop => Ok(()),
     }
 }
 
 async fn connect(arguments: &Arguments, base: &Url, token: &Secret) -> Result<reqwest::Upgraded, CliError> {
-    let failed = |error: reqwest::Error| CliError::Unreachable {
-        url: base.to_string(),
-        source: error.without_url().into(),
-    };
+    let failed = |error: reqwest::Error| CliError::unreachable(base, error.without_url().into());
     let bundle = arguments.bundle.as_ref().map(|slug| format!("/bundles/{slug}")).unwrap_or_default();
     let url = format!("{}/mcp{bundle}", base.as_str().trim_end_matches('/'));
     let request = pipe_client(base)?
@@ -133,12 +91,12 @@ async fn connect(arguments: &Arguments, base: &Url, token: &Secret) -> Result<re
         .header(UPGRADE, "mcp-lines")
         .header("x-haft-elevated", if arguments.elevated { "true" } else { "false" })
         .header(AUTHORIZATION, format!("Bearer {}", token.expose()));
-    let answer = request.send().await.map_err(failed)?;
-    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let status = answer.status().as_u16();
-        let body = answer.bytes().await.map_err(failed)?;
-        read_answer(status, &body, || base.to_string())?;
-        return Err(CliError::Answer { url: base.to_string(), status });
+    let response = request.send().await.map_err(failed)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let status = response.status().as_u16();
+        let body = response.bytes().await.map_err(failed)?;
+        read_response(status, &body, || base.to_string())?;
+        return Err(CliError::InvalidResponse { url: base.to_string(), status });
     }
-    answer.upgrade().await.map_err(failed)
+    response.upgrade().await.map_err(failed)
 }

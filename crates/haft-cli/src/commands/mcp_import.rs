@@ -1,4 +1,4 @@
-//! `haft mcp-server import`: the servers that other clients have in their configuration.
+//! `haft mcp-server import`: adds the servers in the configuration of another MCP client.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use crate::error::CliError;
 use crate::input;
 use crate::view;
 
-/// Use the servers that another client has in its configuration.
+/// Add the servers in the configuration of another MCP client.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// A JSON file with `mcpServers` (or `servers`); `-` reads stdin
+    /// JSON file with `mcpServers` or `servers`; `-` for stdin
     file: PathBuf,
-    /// Let the programs use the network, as other clients do; package runners need it
+    /// Allow the programs network access; package runners such as `npx` need it
     #[arg(long)]
     network: bool,
     /// Show what would be added, and add nothing
@@ -28,15 +28,15 @@ pub(crate) struct Import {
 /// Runs the command.
 pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliError> {
     let text = input::read_text(&import.file)?;
-    let servers = read(&text, import.network).map_err(CliError::Usage)?;
+    let servers = read(&text, import.network).map_err(CliError::usage)?;
     let client = context.client().await?;
     let mut rows = Vec::new();
-    for (name, made) in servers {
-        let came = match made {
-            Err(why) => Err(why),
+    for (name, body) in servers {
+        let result = match body {
+            Err(reason) => Err(reason),
             Ok(_) if import.dry_run => Ok("would be added".to_owned()),
             Ok(body) => match add(&client, body).await {
-                Ok(what) => Ok(what),
+                Ok(message) => Ok(message),
                 Err(CliError::Api(error)) => Err(error.message),
                 Err(error) => {
                     client.close().await;
@@ -44,36 +44,37 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
                 }
             },
         };
-        rows.push((name, came));
+        rows.push((name, result));
     }
     client.close().await;
-    let failed = rows.iter().filter(|(_, came)| came.is_err()).count();
+    let failed = rows.iter().filter(|(_, result)| result.is_err()).count();
     let data: Vec<_> = rows
         .iter()
-        .map(|(name, came)| match came {
-            Ok(what) => json!({"name": name, "result": what}),
-            Err(why) => json!({"name": name, "error": why}),
+        .map(|(name, result)| match result {
+            Ok(message) => json!({"name": name, "result": message}),
+            Err(reason) => json!({"name": name, "error": reason}),
         })
         .collect();
     context.output.data(&json!({"servers": data}), |output| {
-        let lines =
-            rows.iter().map(|(name, came)| vec![name.clone(), came.clone().unwrap_or_else(|why| why)]);
+        let lines = rows
+            .iter()
+            .map(|(name, result)| vec![name.clone(), result.clone().unwrap_or_else(|reason| reason)]);
         output.table(&["SERVER", "RESULT"], lines.collect())
     })?;
     match failed {
         0 => Ok(()),
-        some => Err(CliError::Usage(format!("{some} of {} servers were not added", rows.len()))),
+        failed => Err(CliError::usage(format!("{failed} of {} servers were not added", rows.len()))),
     }
 }
 
-/// Adds a server and asks it for its tools. It is kept also where it does not answer now.
+/// Adds a server and loads its tools. It stays added even if it is unavailable now.
 async fn add(client: &Client, body: Value) -> Result<String, CliError> {
-    let on = body.get("enabled") != Some(&json!(false));
+    let is_enabled = body.get("enabled") != Some(&json!(false));
     let added = client.data(Request::post("/api/mcp-servers", body)).await?;
     let warnings: Vec<&str> = view::list(&added, "warnings").iter().filter_map(Value::as_str).collect();
-    let warnings = warnings.iter().flat_map(|why| ["; ", why]).collect::<String>();
-    if !on {
-        return Ok(format!("added, switched off{warnings}"));
+    let warnings = warnings.iter().flat_map(|warning| ["; ", warning]).collect::<String>();
+    if !is_enabled {
+        return Ok(format!("added, disabled{warnings}"));
     }
     let path = format!("/api/mcp-servers/{}/refresh", segment(&view::text(&added, "id")));
     Ok(match client.data(Request::post(path, json!({}))).await {
@@ -81,27 +82,27 @@ async fn add(client: &Client, body: Value) -> Result<String, CliError> {
             let tools = server.pointer("/state/tools").and_then(Value::as_u64).unwrap_or_default();
             format!("added, {tools} tools{warnings}")
         }
-        Err(CliError::Api(error)) => format!("added, but {}{warnings}", error.message),
+        Err(CliError::Api(error)) => format!("added, but not connected: {}{warnings}", error.message),
         Err(error) => return Err(error),
     })
 }
 
-type Made = Vec<(String, Result<Value, String>)>;
+/// The name of each server, and its request body or why there is none.
+type ServerBodies = Vec<(String, Result<Value, String>)>;
 
-/// Makes the bodies of the requests, in the order of the file.
-fn read(text: &str, network: bool) -> Result<Made, String> {
-    let document: Value =
-        serde_json::from_str(text).map_err(|error| format!("the file is not JSON: {error}"))?;
+/// Builds the request bodies, in the order of the file.
+fn read(text: &str, network: bool) -> Result<ServerBodies, String> {
+    let document: Value = serde_json::from_str(text).map_err(|error| format!("not valid JSON: {error}"))?;
     let servers = ["mcpServers", "servers"].iter().find_map(|name| document.get(name)?.as_object());
-    let servers = servers.ok_or("the file has no object `mcpServers`")?;
-    Ok(servers.iter().map(|(name, said)| (name.clone(), body(name, said, network))).collect())
+    let servers = servers.ok_or("missing object `mcpServers` or `servers`")?;
+    Ok(servers.iter().map(|(name, entry)| (name.clone(), body(name, entry, network))).collect())
 }
 
-fn body(name: &str, said: &Value, network: bool) -> Result<Value, String> {
-    let said = said.as_object().ok_or("expected an object")?;
+fn body(name: &str, entry: &Value, network: bool) -> Result<Value, String> {
+    let entry = entry.as_object().ok_or("expected an object")?;
     let mut body = Map::new();
     body.insert("id".to_owned(), json!(id(name)));
-    for (key, value) in said {
+    for (key, value) in entry {
         let value = references(value);
         match key.as_str() {
             "command" | "args" | "env" | "cwd" | "url" | "headers" => drop(body.insert(key.clone(), value)),
@@ -109,10 +110,10 @@ fn body(name: &str, said: &Value, network: bool) -> Result<Value, String> {
             "disabled" => drop(body.insert("enabled".to_owned(), json!(value != json!(true)))),
             "type" | "transport" if value == json!("sse") => {
                 return Err(
-                    "the old SSE transport is not spoken; look for its streamable HTTP address".to_owned()
+                    "the SSE transport is unsupported; use the streamable HTTP URL of the server".to_owned()
                 );
             }
-            // What others keep here besides says how they themselves behave.
+            // Other keys configure the other client.
             _ => {}
         }
     }
@@ -122,16 +123,16 @@ fn body(name: &str, said: &Value, network: bool) -> Result<Value, String> {
     Ok(Value::Object(body))
 }
 
-/// What is a name elsewhere may have letters that a bundle has not.
+/// Replaces characters that are not allowed in the id of a server.
 fn id(name: &str) -> String {
     if BundleSlug::new(name).is_ok() {
         return name.to_owned();
     }
-    let kept: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    kept.trim_matches('-').to_owned()
+    let replaced: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+    replaced.trim_matches('-').to_owned()
 }
 
-/// Some write `${env:NAME}` for what is `${NAME}` here.
+/// Rewrites `${env:NAME}`, as other clients write it, to `${NAME}`.
 fn references(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(text.replace("${env:", "${")),
@@ -146,14 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_of_others() {
+    fn configurations_of_other_clients_are_read() {
         let text = json!({"mcpServers": {
             "file system": {"command": "npx", "args": ["-y", "server"], "env": {"KEY": "${env:API_KEY}"}, "disabled": true, "alwaysAllow": []},
             "docs": {"type": "http", "url": "https://x.test/mcp", "headers": {"Authorization": "Bearer ${T}"}},
             "old": {"type": "sse", "url": "https://x.test/sse"},
             "odd": 7,
         }});
-        let made = read(&text.to_string(), true).unwrap();
+        let bodies = read(&text.to_string(), true).unwrap();
         let expected = [
             (
                 "file system",
@@ -169,12 +170,12 @@ mod tests {
             ),
             (
                 "old",
-                Err("the old SSE transport is not spoken; look for its streamable HTTP address".to_owned()),
+                Err("the SSE transport is unsupported; use the streamable HTTP URL of the server".to_owned()),
             ),
             ("odd", Err("expected an object".to_owned())),
         ];
-        assert_eq!(made, expected.map(|(name, body)| (name.to_owned(), body)));
-        assert_eq!(read("{", false).unwrap_err().split(':').next(), Some("the file is not JSON"));
-        assert_eq!(read("{}", false).unwrap_err(), "the file has no object `mcpServers`");
+        assert_eq!(bodies, expected.map(|(name, body)| (name.to_owned(), body)));
+        assert_eq!(read("{", false).unwrap_err().split(':').next(), Some("not valid JSON"));
+        assert_eq!(read("{}", false).unwrap_err(), "missing object `mcpServers` or `servers`");
     }
 }

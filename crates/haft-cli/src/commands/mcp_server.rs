@@ -1,4 +1,4 @@
-//! `haft mcp-server`: the MCP servers whose tools are used.
+//! `haft mcp-server`: manages the MCP servers whose tools haft uses.
 
 use std::time::{Duration, Instant};
 
@@ -12,117 +12,126 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Use the tools of MCP servers
+/// Manage MCP servers whose tools haft uses
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Use a server: a program and its arguments after `--`, or an address with `--url`
-    #[command(
-        after_help = "Examples:\n  haft mcp-server add time -- mcp-server-time --local-timezone UTC\n  \
-                      haft mcp-server add docs --url https://mcp.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
-    )]
+    /// Add a server: a program with arguments after `--`, or a URL with `--url`
+    #[command(after_help = examples!(
+        "haft mcp-server add time -- mcp-server-time --local-timezone UTC",
+        "haft mcp-server add docs --url https://mcp.example/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'"
+    ))]
     Add(Box<Add>),
-    /// Use the servers that another client has in its configuration
+    /// Add the servers in the configuration of another MCP client
+    #[command(after_help = examples!("haft mcp-server import .mcp.json --network"))]
     Import(mcp_import::Import),
-    /// List the servers and how they are doing
-    #[command(visible_alias = "ls")]
+    /// List servers with their state
+    #[command(visible_alias = "ls", after_help = examples!("haft mcp-server list"))]
     List,
-    /// Read the list of a server again, or try again to connect to it
+    /// Reload the tools of a server, connecting to it if needed
+    #[command(after_help = examples!("haft mcp-server refresh time"))]
     Refresh {
-        /// Its id
+        /// Id of the server
         id: String,
     },
-    /// Log in to a server that wants it: prints the address to open in a browser, and waits until you did
+    /// Log in to a server with OAuth: prints a URL to open in a browser, and waits for the login
+    #[command(after_help = examples!("haft mcp-server login docs"))]
     Login {
-        /// Its id
+        /// Id of the server
         id: String,
-        /// Print the address and do not wait
+        /// Print the URL and exit
         #[arg(long)]
         no_wait: bool,
     },
-    /// Forget the login to a server
+    /// Log out of a server
+    #[command(after_help = examples!("haft mcp-server logout docs"))]
     Logout {
-        /// Its id
+        /// Id of the server
         id: String,
     },
-    /// Show what a server changed of its tools since someone agreed to them
+    /// Show the tools that changed on a server since they were accepted
+    #[command(after_help = examples!("haft mcp-server changes time"))]
     Changes {
-        /// Its id
+        /// Id of the server
         id: String,
     },
-    /// Agree to what a server made of its tools
+    /// Accept changed tools of a server
+    #[command(after_help = examples!("haft mcp-server accept time", "haft mcp-server accept time get_current_time"))]
     Accept {
-        /// Its id
+        /// Id of the server
         id: String,
-        /// The tools; all that changed without any
+        /// Tools [default: all changed tools]
         tools: Vec<String>,
     },
-    /// Connect to a server
+    /// Enable a server
+    #[command(after_help = examples!("haft mcp-server enable time"))]
     Enable {
-        /// Its id
+        /// Id of the server
         id: String,
     },
-    /// Stop using a server without forgetting it
+    /// Disable a server and its tools
+    #[command(after_help = examples!("haft mcp-server disable time"))]
     Disable {
-        /// Its id
+        /// Id of the server
         id: String,
     },
-    /// Forget a server and its tools
+    /// Remove a server and its tools
+    #[command(after_help = examples!("haft mcp-server rm time"))]
     Rm {
-        /// Its id
+        /// Id of the server
         id: String,
     },
 }
 
-/// Use a server.
+/// Add a server.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// Its name, and that of the bundle that holds its tools
+    /// Id of the server, and of the bundle with its tools
     id: String,
-    /// The program and its arguments
+    /// Program and arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "url", conflicts_with = "url")]
     command: Vec<String>,
-    /// The address of a server that is not started here
+    /// URL of a remote server
     #[arg(long)]
     url: Option<String>,
-    /// A header of every request; the value may name secrets as `${NAME}`
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    /// Header of every request; the value may refer to secrets as `${NAME}` (repeatable)
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_pair, requires = "url")]
     headers: Vec<(String, String)>,
-    /// The client that was registered at its authorisation server; without it, haft registers by itself
+    /// OAuth client id [default: dynamic registration]
     #[arg(long, requires = "url")]
     client_id: Option<String>,
-    /// The secret of that client, as `${NAME}`
+    /// OAuth client secret, as `${NAME}`
     #[arg(long, value_name = "REFERENCE", requires = "client_id")]
     client_secret: Option<String>,
-    /// What to ask for at a login; without any, what the server says
+    /// OAuth scope (repeatable) [default: what the server requires]
     #[arg(long = "scope", value_name = "SCOPE", requires = "url")]
     scopes: Vec<String>,
-    /// Who agrees to a login: you in a browser, or nobody
+    /// OAuth grant
     #[arg(long, value_parser = ["authorization_code", "client_credentials"], requires = "url")]
     grant: Option<String>,
-    /// A variable of the program; the value may name secrets as `${NAME}`
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
+    /// Environment variable of the program; the value may refer to secrets as `${NAME}` (repeatable)
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_pair, conflicts_with = "url")]
     env: Vec<(String, String)>,
-    /// The folder that the program starts in
+    /// Working directory of the program
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     cwd: Option<String>,
-    /// Let the program use the network
+    /// Allow the program network access
     #[arg(long, conflicts_with = "url")]
     network: bool,
-    /// Show the program nothing of the machine but its system folders and `--cwd`
+    /// Restrict the program to system folders and `--cwd`
     #[arg(long, conflicts_with = "url")]
     sandbox: bool,
-    /// What stands before the names of its tools
+    /// Prefix for the names of its tools
     #[arg(long)]
     prefix: Option<String>,
     /// Who may call its tools
     #[arg(long, value_parser = ["allow", "elevated", "deny"])]
     policy: Option<String>,
-    /// Take over what changes on the server without being asked
+    /// Accept changed tools without review
     #[arg(long)]
     accept_changes: bool,
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+fn parse_pair(text: &str) -> Result<(String, String), String> {
     let split = text.split_once('=').filter(|(name, _)| !name.is_empty());
     split
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -190,10 +199,8 @@ impl Add {
         body.insert("accept_changes".to_owned(), json!(accept_changes));
         Value::Object(body)
     }
-}
 
-impl Add {
-    /// What is said about logins, where something is.
+    /// Returns the OAuth settings, if any.
     fn oauth(&self) -> Option<Value> {
         let mut oauth = Map::new();
         for (name, text) in
@@ -210,17 +217,17 @@ impl Add {
 
 async fn add(add: Add, context: &Context) -> Result<(), CliError> {
     let id = add.id.clone();
-    let added = context.ask(Request::post("/api/mcp-servers", add.body())).await?;
+    let added = context.request(Request::post("/api/mcp-servers", add.body())).await?;
     for warning in view::list(&added, "warnings").iter().filter_map(Value::as_str) {
         context.output.warn(warning);
     }
-    context.output.note(&format!("added the MCP server `{id}`; asking it for its tools"));
-    // It is kept also where it does not answer now: its list says why.
+    context.output.note(&format!("added MCP server `{id}`; loading its tools"));
+    // The server stays added even if it is unavailable; the table shows the error.
     refresh(&id, context).await
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get("/api/mcp-servers?page_size=500")).await?;
+    let data = context.request(Request::get("/api/mcp-servers?page_size=500")).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "mcp_servers").iter().map(row);
         output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], rows.collect())
@@ -240,36 +247,37 @@ fn row(server: &Value) -> Vec<String> {
 }
 
 async fn refresh(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::post(format!("{}/refresh", path(id)), json!({}))).await?;
+    let data = context.request(Request::post(format!("{}/refresh", path(id)), json!({}))).await?;
     context
         .output
         .data(&data, |output| output.table(&["ID", "STATE", "TOOLS", "SERVER", "ERROR"], vec![row(&data)]))
 }
 
-/// How long a person may take.
-const LOGIN_WITHIN: Duration = Duration::from_mins(10);
+/// How long the user may take to log in.
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
 
 async fn login(id: &str, no_wait: bool, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     if client.engine().is_some() {
         client.close().await;
-        let message =
-            "a login needs a server that people can be sent back to: run `haft serve`, then try again";
-        return Err(CliError::Usage(message.to_owned()));
+        return Err(CliError::Usage {
+            message: "a login needs a running server, which the browser is redirected to".to_owned(),
+            hint: Some("start the server with `haft serve`, then retry".to_owned()),
+        });
     }
     let is_connected =
         |server: &Value| server.pointer("/state/phase").and_then(Value::as_str) == Some("connected");
-    // Of a server that is connected already it cannot be seen when the login is over.
+    // The end of a login is detected by the connection, so there is nothing to wait for if it is already open.
     let no_wait = no_wait || is_connected(&client.data(Request::get(path(id))).await?);
-    let begun = client.data(Request::post(format!("{}/login", path(id)), json!({}))).await?;
+    let login = client.data(Request::post(format!("{}/login", path(id)), json!({}))).await?;
     if no_wait {
-        return context.output.data(&begun, |output| output.line(&view::text(&begun, "authorization_url")));
+        return context.output.data(&login, |output| output.line(&view::text(&login, "authorization_url")));
     }
     context
         .output
-        .note(&format!("open this address, and agree:\n\n{}\n", view::text(&begun, "authorization_url")));
+        .note(&format!("open this URL in a browser:\n\n{}\n", view::text(&login, "authorization_url")));
     let started = Instant::now();
-    while started.elapsed() < LOGIN_WITHIN {
+    while started.elapsed() < LOGIN_TIMEOUT {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let server = client.data(Request::get(path(id))).await?;
         if is_connected(&server) {
@@ -278,20 +286,19 @@ async fn login(id: &str, no_wait: bool, context: &Context) -> Result<(), CliErro
             });
         }
     }
-    let message = format!("nobody agreed to the login to `{id}` in time; try again");
-    Err(CliError::Usage(message))
+    Err(CliError::usage(format!("timeout: no login to `{id}` within 10 minutes; retry")))
 }
 
 async fn logout(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::post(format!("{}/logout", path(id)), json!({}))).await?;
+    let data = context.request(Request::post(format!("{}/logout", path(id)), json!({}))).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("logged out of the MCP server `{id}`"));
+        output.note(&format!("logged out of MCP server `{id}`"));
         Ok(())
     })
 }
 
 async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get(format!("{}/changes", path(id)))).await?;
+    let data = context.request(Request::get(format!("{}/changes", path(id)))).await?;
     context.output.data(&data, |output| {
         for change in view::list(&data, "changes") {
             output.line(&view::text(change, "name"))?;
@@ -306,7 +313,7 @@ async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
 
 async fn accept(id: &str, tools: Vec<String>, context: &Context) -> Result<(), CliError> {
     let body = if tools.is_empty() { json!({}) } else { json!({"tools": tools}) };
-    let data = context.ask(Request::post(format!("{}/accept", path(id)), body)).await?;
+    let data = context.request(Request::post(format!("{}/accept", path(id)), body)).await?;
     context.output.data(&data, |output| {
         let names: Vec<_> = view::list(&data, "accepted").iter().filter_map(Value::as_str).collect();
         output.note(&format!(
@@ -319,18 +326,18 @@ async fn accept(id: &str, tools: Vec<String>, context: &Context) -> Result<(), C
 
 async fn switch(id: &str, enabled: bool, context: &Context) -> Result<(), CliError> {
     let request = Request::new(Method::PATCH, path(id)).with_body(Body::Json(json!({"enabled": enabled})));
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     let word = if enabled { "enabled" } else { "disabled" };
     context.output.data(&data, |output| {
-        output.note(&format!("{word} the MCP server `{id}`"));
+        output.note(&format!("{word} MCP server `{id}`"));
         Ok(())
     })
 }
 
 async fn remove(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::delete(path(id))).await?;
+    let data = context.request(Request::delete(path(id))).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("forgot the MCP server `{id}` and its tools"));
+        output.note(&format!("removed MCP server `{id}` and its tools"));
         Ok(())
     })
 }

@@ -1,16 +1,17 @@
-//! `haft reindex`: builds the index anew from the definition files.
+//! `haft reindex`: rebuilds the index from the definition files.
 
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::CliError;
 use crate::view;
 
-/// Runs the command. It opens the home folder even while a server runs there: the files are the truth for
-/// both, and locks keep them apart.
+/// Runs the command. It opens the home folder even if a server is running: the files are authoritative, and locks
+/// prevent conflicts.
 pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
     if context.server()?.is_some() {
-        let text = "`haft reindex` works on a home folder; run it on the machine of the server";
-        return Err(CliError::Usage(text.to_owned()));
+        let message =
+            "`haft reindex` needs the home folder; run it on the server's machine without `--server`";
+        return Err(CliError::usage(message));
     }
     let engine = Engine::open(context.resolve()?.settings).await?;
     let report = engine.reindex().await;

@@ -1,4 +1,4 @@
-//! `haft secret`: keeps the secrets that tools name as `${NAME}`.
+//! `haft secret`: manages secrets, which tools refer to as `${NAME}`.
 
 use clap::Subcommand;
 use http::Method;
@@ -10,20 +10,22 @@ use crate::error::CliError;
 use crate::input;
 use crate::view;
 
-/// Keep the secrets that tools name as `${NAME}`
+/// Manage secrets, which tools refer to as `${NAME}`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Store a secret; its value comes from stdin, or is asked for without echo
+    /// Store a secret; the value is read from stdin, or prompted for
+    #[command(after_help = examples!("haft secret set WEATHER_API_KEY < key.txt", "echo -n VALUE | haft secret set NAME"))]
     Set {
-        /// The name, as in `${NAME}`
+        /// Name of the secret
         name: String,
     },
-    /// List the names; values are never shown
-    #[command(visible_alias = "ls")]
+    /// List the names of secrets
+    #[command(visible_alias = "ls", after_help = examples!("haft secret list"))]
     List,
-    /// Remove a secret
+    /// Delete a secret
+    #[command(after_help = examples!("haft secret rm WEATHER_API_KEY"))]
     Rm {
-        /// The name
+        /// Name of the secret
         name: String,
     },
 }
@@ -41,15 +43,15 @@ async fn set(name: &str, context: &Context) -> Result<(), CliError> {
     let value = input::read_secret(&format!("Value of {name}"))?;
     let body = Body::Json(json!({"value": value.expose()}));
     let request = Request::new(Method::PUT, format!("/api/credentials/{}", segment(name))).with_body(body);
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("stored the secret `{name}`; tools read it as ${{{name}}}"));
+        output.note(&format!("stored secret `{name}`; tools refer to it as `${{{name}}}`"));
         Ok(())
     })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get("/api/credentials?page_size=500")).await?;
+    let data = context.request(Request::get("/api/credentials?page_size=500")).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "credentials").iter();
         let rows = rows.map(|row| vec![view::text(row, "name"), view::time(row, "modified_at")]).collect();
@@ -58,9 +60,9 @@ async fn list(context: &Context) -> Result<(), CliError> {
 }
 
 async fn remove(name: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::delete(format!("/api/credentials/{}", segment(name)))).await?;
+    let data = context.request(Request::delete(format!("/api/credentials/{}", segment(name)))).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("removed the secret `{name}`"));
+        output.note(&format!("deleted secret `{name}`"));
         Ok(())
     })
 }

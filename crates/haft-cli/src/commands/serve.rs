@@ -20,22 +20,22 @@ use crate::error::CliError;
 use crate::logging;
 use crate::server_file::ServerFile;
 
-/// How long the answer of another server is waited for.
-const PROBE: Duration = Duration::from_millis(500);
+/// How long to wait for a connection to another server.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Start the server
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to listen [env: `HAFT_ADDR`] [default: 127.0.0.1:18789]
-    #[arg(long, value_name = "HOST:PORT", value_parser = read_addr)]
+    /// Address to listen on [env: `HAFT_ADDR`] [default: 127.0.0.1:18789]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_addr)]
     addr: Option<SocketAddr>,
-    /// The mode of calls that name none: `debug` or `production` [env: `HAFT_MODE`] [default: debug]
-    #[arg(long, value_parser = super::tool::read_mode)]
+    /// Default mode of calls: `debug` or `production` [env: `HAFT_MODE`] [default: debug]
+    #[arg(long, value_parser = super::tool::parse_mode)]
     mode: Option<Mode>,
 }
 
-pub(super) fn read_addr(text: &str) -> Result<SocketAddr, &'static str> {
-    crate::config::parse_addr(text).ok_or("write an address with a port, as in `127.0.0.1:18789`")
+fn parse_addr(text: &str) -> Result<SocketAddr, &'static str> {
+    crate::config::parse_addr(text).ok_or("expected an IP address with a port, e.g. `127.0.0.1:18789`")
 }
 
 /// Runs the command.
@@ -49,23 +49,23 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     }
     let settings = resolved.settings;
     let home = settings.home.clone();
-    // A second server would take the place of the first in `server.json`, and commands would not find it.
+    // A second server would overwrite `server.json`, and commands would no longer find the first.
     if let Some(other) = ServerFile::read(&home)
-        && std::net::TcpStream::connect_timeout(&other.connect_addr(), PROBE).is_ok()
+        && std::net::TcpStream::connect_timeout(&other.connect_addr(), PROBE_TIMEOUT).is_ok()
     {
         return Err(CliError::AlreadyServing { home, addr: other.addr });
     }
-    // First the address: where it is taken, nothing else should happen.
+    // Bind first: if the address is in use, nothing else should happen.
     let addr = settings.addr;
     let listener = TcpListener::bind(addr).await.map_err(|source| CliError::Listen { addr, source })?;
     let addr = listener.local_addr().map_err(|source| CliError::Listen { addr, source })?;
     let engine = Engine::open(settings).await?;
     let file = ServerFile::write(&home, addr).map_err(CliError::io("write `server.json`"))?;
     let file = Arc::new(file);
-    let removes = Arc::clone(&file);
-    let stop = stop_signal(move || removes.remove()).map_err(CliError::io("listen to signals"))?;
+    let file_on_exit = Arc::clone(&file);
+    let stop = stop_signal(move || file_on_exit.remove()).map_err(CliError::io("listen for signals"))?;
     let login = engine.login_link(addr);
-    // The link is an admin's token: it belongs on a screen, not in the log that a service's output becomes.
+    // The link contains an admin token: print it only to a terminal, not to a log.
     let tokens = home.join("tokens");
     let (login, shown) = if std::io::stdout().is_terminal() {
         (login.clone(), login)
@@ -87,19 +87,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     served
 }
 
-/// Returns what ends with the first stop signal; the second one ends the process at once, after a last step.
+/// Returns a future that completes at the first stop signal; the second one runs `cleanup` and exits at once.
 pub(super) fn stop_signal(
-    last: impl FnOnce() + Send + 'static,
+    cleanup: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
         either(&mut interrupt, &mut terminate).await;
-        tracing::info!("stopping: running calls may finish; a second signal stops at once");
+        tracing::info!("shutting down: waiting for running calls; a second signal stops immediately");
         let _ = sender.send(());
         let code = either(&mut interrupt, &mut terminate).await;
-        last();
+        cleanup();
         exit_now(code);
     });
     Ok(async move {
@@ -107,7 +107,7 @@ pub(super) fn stop_signal(
     })
 }
 
-/// Returns the exit code of the signal that came.
+/// Waits for a signal and returns its exit code.
 async fn either(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     tokio::select! {
         _ = interrupt.recv() => 130,
@@ -115,7 +115,7 @@ async fn either(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the person asked twice; nothing may hold this up")]
+#[expect(clippy::disallowed_methods, reason = "the second signal; nothing may delay the exit")]
 fn exit_now(code: i32) -> ! {
     std::process::exit(code)
 }

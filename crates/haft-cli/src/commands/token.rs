@@ -1,4 +1,4 @@
-//! `haft token`: makes and revokes access tokens.
+//! `haft token`: manages access tokens.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -8,46 +8,48 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Make and revoke access tokens
+/// Manage access tokens
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a token; it is printed once and never again
+    /// Create a token; it is printed only once
+    #[command(after_help = examples!("haft token create ci --role caller --expires 90d"))]
     Create(Create),
-    /// List the tokens, without their secrets
-    #[command(visible_alias = "ls")]
+    /// List tokens
+    #[command(visible_alias = "ls", after_help = examples!("haft token list"))]
     List,
     /// Revoke a token
+    #[command(after_help = examples!("haft token rm 019a8f50-b7b6-7a01-9a05-a22a6e0af101"))]
     Rm {
-        /// Its id, from the list
+        /// Id of the token, from `haft token list`
         id: String,
     },
 }
 
-/// What a token may do.
+/// The role of a token.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Role {
     /// Read
     Viewer,
     /// Read and call tools
     Caller,
-    /// Besides, change tools
+    /// Read, call and change tools
     Editor,
     /// Everything
     Admin,
 }
 
-/// Make a token; it is printed once and never again
+/// Create a token; it is printed only once
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// A name, to tell it from others
+    /// Name of the token
     name: String,
-    /// What it may do
+    /// Role
     #[arg(long, default_value = "caller")]
     role: Role,
-    /// How long it is valid, as in `12h`; without it, for ever
+    /// Lifetime, e.g. `12h` or `90d` [default: no expiry]
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
-    /// Let it run elevated tools without asking
+    /// Run tools that need approval without it
     #[arg(long)]
     elevated: bool,
 }
@@ -55,13 +57,13 @@ pub(crate) struct Create {
 /// Runs the command.
 pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliError> {
     match command {
-        Command::Create(create) => make(create, context).await,
+        Command::Create(create) => self::create(create, context).await,
         Command::List => list(context).await,
         Command::Rm { id } => remove(&id, context).await,
     }
 }
 
-async fn make(create: Create, context: &Context) -> Result<(), CliError> {
+async fn create(create: Create, context: &Context) -> Result<(), CliError> {
     let role = create.role.to_possible_value().map(|value| value.get_name().to_owned());
     let mut body = Map::new();
     body.insert("name".to_owned(), json!(create.name));
@@ -72,15 +74,15 @@ async fn make(create: Create, context: &Context) -> Result<(), CliError> {
     if create.elevated {
         body.insert("elevated".to_owned(), json!(true));
     }
-    let data = context.ask(Request::post("/api/tokens", Value::Object(body))).await?;
+    let data = context.request(Request::post("/api/tokens", Value::Object(body))).await?;
     context.output.data(&data, |output| {
-        output.note("keep it safe: it is not shown again");
+        output.note("store the token now: it is not shown again");
         output.line(&view::text(&data, "token"))
     })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::get("/api/tokens?page_size=500")).await?;
+    let data = context.request(Request::get("/api/tokens?page_size=500")).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "tokens").iter().map(|token| {
             vec![
@@ -97,9 +99,9 @@ async fn list(context: &Context) -> Result<(), CliError> {
 }
 
 async fn remove(id: &str, context: &Context) -> Result<(), CliError> {
-    let data = context.ask(Request::delete(format!("/api/tokens/{}", segment(id)))).await?;
+    let data = context.request(Request::delete(format!("/api/tokens/{}", segment(id)))).await?;
     context.output.data(&data, |output| {
-        output.note(&format!("revoked the token `{id}`"));
+        output.note(&format!("revoked token `{id}`"));
         Ok(())
     })
 }

@@ -1,4 +1,4 @@
-//! Tests of the layers and of every error.
+//! Tests of the layers and the errors.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -69,12 +69,18 @@ fn mcp_servers_are_declared_in_tables() {
     for (toml, expected) in [
         (
             "[mcp.servers.a]\nurl = \"ftp://x\"",
-            "line 1: `mcp.servers` has `a`: `url` must begin with http:// or https://",
+            "haft.toml:1: `mcp.servers` has an invalid server `a`: `url` must start with `http://` or `https://`",
         ),
-        ("\n[mcp.servers.a]\ncomand = \"x\"", "line 2: `mcp.servers` has `a`: unknown field `comand`"),
-        ("[mcp]\nservers = 7", "line 2: unknown key `mcp.servers`"),
-        ("[mcp.servers]\na = 7", "line 2: `mcp.servers` has `a`: invalid type"),
-        ("[mcp.servers.\"a b\"]\ncommand = \"x\"", "line 1: `mcp.servers` has `a b`: `id`"),
+        (
+            "\n[mcp.servers.a]\ncomand = \"x\"",
+            "haft.toml:2: `mcp.servers` has an invalid server `a`: unknown field `comand`",
+        ),
+        ("[mcp]\nservers = 7", "haft.toml:2: unknown key `mcp.servers`"),
+        ("[mcp.servers]\na = 7", "haft.toml:2: `mcp.servers` has an invalid server `a`: invalid type"),
+        (
+            "[mcp.servers.\"a b\"]\ncommand = \"x\"",
+            "haft.toml:1: `mcp.servers` has an invalid server `a b`: `id`",
+        ),
     ] {
         let home = home_with(toml);
         let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err().to_string();
@@ -190,14 +196,14 @@ fn values_reach_the_settings() {
     assert_eq!(
         resolved.warnings,
         [
-            "the environment variable `HAFT_SERVER_MAX_BODY` has no meaning; the nearest known one is `HAFT_SERVER_MAX_BODY_BYTES`",
-            "`secrets.environment` names `B`, but there is no such environment variable",
+            "unknown environment variable `HAFT_SERVER_MAX_BODY`; did you mean `HAFT_SERVER_MAX_BODY_BYTES`?",
+            "`secrets.environment` lists `B`, which is not set in the environment",
         ]
     );
 }
 
 /// Returns the error and its hint for a file.
-fn fault(toml: &str) -> String {
+fn error_of(toml: &str) -> String {
     let home = home_with(toml);
     let error = resolve(&flags(home.path()), &Environment::default()).unwrap_err();
     let hint = error.hint().map(|hint| format!(" | {hint}")).unwrap_or_default();
@@ -205,73 +211,67 @@ fn fault(toml: &str) -> String {
 }
 
 #[test]
-fn a_fault_in_the_file_has_its_line_and_its_remedy() {
+fn an_error_in_the_file_has_its_line_and_a_hint() {
     for (toml, expected) in [
-        ("\nadress = 1", "`HOME/haft.toml` line 2: unknown key `adress` | the nearest known key is `addr`"),
+        ("\nadress = 1", "HOME/haft.toml:2: unknown key `adress` | did you mean `addr`?"),
         (
             "[server]\n\nmax_body = 1",
-            "`HOME/haft.toml` line 3: unknown key `server.max_body` | the nearest known key is `server.max_body_bytes`",
+            "HOME/haft.toml:3: unknown key `server.max_body` | did you mean `server.max_body_bytes`?",
         ),
         (
             "cors_origins = []",
-            "`HOME/haft.toml` line 1: unknown key `cors_origins` | the nearest known key is `server.cors_origins`",
+            "HOME/haft.toml:1: unknown key `cors_origins` | did you mean `server.cors_origins`?",
         ),
-        (
-            "[sever]\nx = 1",
-            "`HOME/haft.toml` line 1: unknown key `sever` | the nearest known key is `log.level`",
-        ),
-        (
-            "server = 3",
-            "`HOME/haft.toml` line 1: unknown key `server` | the nearest known key is `server.cors_origins`",
-        ),
-        ("addr = 80", "`HOME/haft.toml` line 1: `addr` must be a text in quotes, not a number"),
+        ("[sever]\nx = 1", "HOME/haft.toml:1: unknown key `sever` | did you mean `log.level`?"),
+        ("server = 3", "HOME/haft.toml:1: unknown key `server` | did you mean `server.cors_origins`?"),
+        ("addr = 80", "HOME/haft.toml:1: `addr` must be a string, not a number"),
         (
             "addr = \"example.com\"",
-            "`HOME/haft.toml` line 1: `addr` must be an address with a port, as in \"127.0.0.1:18789\"",
+            "HOME/haft.toml:1: `addr` must be an IP address with a port, e.g. \"127.0.0.1:18789\"",
         ),
-        ("mode = \"prod\"", "`HOME/haft.toml` line 1: `mode` must be \"debug\" or \"production\""),
+        ("mode = \"prod\"", "HOME/haft.toml:1: `mode` must be \"debug\" or \"production\""),
         (
             "database_url = \"mysql://root:hunter2@x\"",
-            "`HOME/haft.toml` line 1: `database_url` must be empty or start with `postgres://`",
+            "HOME/haft.toml:1: `database_url` must be empty or start with `postgres://`",
         ),
         (
             "server.max_body_bytes = -1",
-            "`HOME/haft.toml` line 1: `server.max_body_bytes` must be a whole number from 1024 to 1073741824",
+            "HOME/haft.toml:1: `server.max_body_bytes` must be an integer from 1024 to 1073741824",
         ),
         (
             "[egress]\nallowed_hosts = \"a\"",
-            "`HOME/haft.toml` line 2: `egress.allowed_hosts` must be a list of texts, as in [\"one\", \"two\"]",
+            "HOME/haft.toml:2: `egress.allowed_hosts` must be a list of strings, e.g. [\"one\", \"two\"]",
         ),
         (
             "[egress]\nallowed_hosts = [1]",
-            "`HOME/haft.toml` line 2: `egress.allowed_hosts` must be a list of texts, as in [\"one\", \"two\"]",
+            "HOME/haft.toml:2: `egress.allowed_hosts` must be a list of strings, e.g. [\"one\", \"two\"]",
         ),
         (
             "[server]\nshutdown_grace = 30",
-            "`HOME/haft.toml` line 2: `server.shutdown_grace` must be a duration in quotes, as in \"30s\"",
+            "HOME/haft.toml:2: `server.shutdown_grace` must be a duration string, e.g. \"30s\"",
         ),
         (
             "[server]\nshutdown_grace = \"soon\"",
-            "`HOME/haft.toml` line 2: `server.shutdown_grace` does not fit: `soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`",
+            "HOME/haft.toml:2: `server.shutdown_grace` is invalid: invalid duration `soon`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`",
         ),
-        ("\n\nx = ", "`HOME/haft.toml` line 3: string values must be quoted, expected literal string"),
+        ("\n\nx = ", "HOME/haft.toml:3: string values must be quoted, expected literal string"),
     ] {
-        assert_eq!(fault(toml), expected, "{toml:?}");
+        assert_eq!(error_of(toml), expected, "{toml:?}");
     }
 }
 
 #[test]
-fn a_fault_in_the_environment_names_the_variable() {
+fn an_error_in_the_environment_names_the_variable() {
     let home = tempfile::tempdir().unwrap();
     let environment = Environment::from([("HAFT_LEDGER_KEEP_DAYS", "many")]);
     insta::assert_snapshot!(resolve(&flags(home.path()), &environment).unwrap_err(),
-        @"the environment variable `HAFT_LEDGER_KEEP_DAYS`: `ledger.keep_days` must be a whole number from 0 to 36500");
+        @"environment variable `HAFT_LEDGER_KEEP_DAYS`: `ledger.keep_days` must be an integer from 0 to 36500");
     let given = Flags { log: Some("=".to_owned()), ..flags(home.path()) };
     assert!(
         resolve(&given, &Environment::default())
             .unwrap_err()
             .to_string()
-            .starts_with("the flag `--log`: `log.level`")
+            .starts_with("option `--log`: `log.level`")
     );
 }
 

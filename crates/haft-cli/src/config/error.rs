@@ -1,13 +1,13 @@
-//! What can be wrong with the configuration, each with its place.
+//! Errors in the configuration, each with its source.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::value::Wrong;
+use super::value::InvalidValue;
 
-/// Where a value came from.
+/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ConfigSource {
     /// A line of the configuration file.
     File {
         /// The file.
@@ -15,78 +15,76 @@ pub(crate) enum Place {
         /// The line, counted from 1.
         line: usize,
     },
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(String),
-    /// A flag of the command.
+    /// A command-line option.
     Flag(&'static str),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line } => write!(f, "`{}` line {line}", path.display()),
-            Place::Environment(name) => write!(f, "the environment variable `{name}`"),
-            Place::Flag(name) => write!(f, "the flag `{name}`"),
+            ConfigSource::File { path, line } => write!(f, "{}:{line}", path.display()),
+            ConfigSource::Environment(name) => write!(f, "environment variable `{name}`"),
+            ConfigSource::Flag(name) => write!(f, "option `{name}`"),
         }
     }
 }
 
-/// What can be wrong with the configuration.
+/// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// There is no place for the home folder.
-    #[error("neither `--home`, `HAFT_HOME` nor `HOME` says where the home folder is")]
+    /// The home folder is unknown.
+    #[error("no home folder: `--home`, `HAFT_HOME` and `HOME` are not set")]
     NoHome,
     /// The home folder is a file.
-    #[error("the home folder `{}` is a file", .0.display())]
+    #[error("the home folder `{}` is not a folder", .0.display())]
     HomeIsFile(PathBuf),
     /// The file cannot be read.
-    #[error("cannot read the configuration `{}`", path.display())]
+    #[error("cannot read `{}`", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file is no TOML.
-    #[error("{place}: {message}")]
+    /// The file is not valid TOML.
+    #[error("{at}: {message}")]
     Syntax {
-        /// Where.
-        place: Place,
-        /// What the parser says.
+        /// The source.
+        at: ConfigSource,
+        /// The message of the parser.
         message: String,
     },
     /// A key does not exist.
-    #[error("{place}: unknown key `{key}`")]
+    #[error("{at}: unknown key `{key}`")]
     UnknownKey {
-        /// Where.
-        place: Place,
+        /// The source.
+        at: ConfigSource,
         /// The key as written, with its section.
         key: String,
-        /// The known key that looks most like it.
+        /// The most similar key.
         nearest: &'static str,
     },
-    /// A value does not fit its key.
-    #[error("{place}: `{key}` {wrong}")]
+    /// A value is invalid.
+    #[error("{at}: `{key}` {reason}")]
     Value {
-        /// Where.
-        place: Place,
+        /// The source.
+        at: ConfigSource,
         /// The key with its section.
         key: &'static str,
         /// What was expected.
-        wrong: Wrong,
+        reason: InvalidValue,
     },
 }
 
 impl ConfigError {
-    /// Returns what may help.
+    /// Returns a hint, if there is one.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Self::HomeIsFile(_) => {
-                Some("name a folder with `--home DIR` or `HAFT_HOME`, or move the file away".to_owned())
-            }
-            Self::NoHome => Some("name one with `--home DIR`".to_owned()),
-            Self::UnknownKey { nearest, .. } => Some(format!("the nearest known key is `{nearest}`")),
+            Self::HomeIsFile(_) => Some("choose another folder with `--home DIR` or `HAFT_HOME`".to_owned()),
+            Self::NoHome => Some("pass `--home DIR`".to_owned()),
+            Self::UnknownKey { nearest, .. } => Some(format!("did you mean `{nearest}`?")),
             Self::Read { .. } | Self::Syntax { .. } | Self::Value { .. } => None,
         }
     }

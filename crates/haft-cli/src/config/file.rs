@@ -1,4 +1,4 @@
-//! Reads `haft.toml` key by key, so that every fault has its line.
+//! Reads `haft.toml` key by key, so that every error has a line number.
 
 use std::path::Path;
 
@@ -6,24 +6,24 @@ use haft_server::settings::declared_mcp_server;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, ConfigSource};
 use super::keys::{KEYS, Key, Resolved};
-use super::value::{Value, Wrong};
+use super::value::{InvalidValue, Value};
 
-/// Where MCP servers are declared; no other key is a table of tables.
+/// The table of MCP servers; no other key is a table of tables.
 const SERVERS: &str = "mcp.servers";
 
-/// The largest configuration that is read.
+/// The largest configuration file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Enters what the file says; a file that does not exist says nothing.
+/// Applies a file; a missing file is ignored.
 pub(super) fn apply(path: &Path, to: &mut Resolved) -> Result<(), ConfigError> {
     let read = |source| ConfigError::Read { path: path.to_owned(), source };
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(read(error)),
         Ok(metadata) if metadata.len() > MAX_BYTES => {
-            return Err(read(std::io::Error::other("it is larger than 1 MiB")));
+            return Err(read(std::io::Error::other("larger than 1 MiB")));
         }
         Ok(_) => {}
     }
@@ -31,24 +31,24 @@ pub(super) fn apply(path: &Path, to: &mut Resolved) -> Result<(), ConfigError> {
     apply_text(path, &text, to)
 }
 
-/// Enters what the text of a file says.
+/// Applies the text of a file.
 pub(super) fn apply_text(path: &Path, text: &str, to: &mut Resolved) -> Result<(), ConfigError> {
-    let place = |offset: usize| {
+    let source = |offset: usize| {
         let before = text.get(..offset).unwrap_or(text);
-        Place::File { path: path.to_owned(), line: before.matches('\n').count() + 1 }
+        ConfigSource::File { path: path.to_owned(), line: before.matches('\n').count() + 1 }
     };
     let document = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
-        place: place(error.span().map_or(0, |span| span.start)),
+        at: source(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    apply_table("", document.get_ref(), to, &place)
+    apply_table("", document.get_ref(), to, &source)
 }
 
 fn apply_table(
     section: &str,
     table: &DeTable<'_>,
     to: &mut Resolved,
-    place: &dyn Fn(usize) -> Place,
+    source: &dyn Fn(usize) -> ConfigSource,
 ) -> Result<(), ConfigError> {
     for (name, value) in table {
         let full = if section.is_empty() {
@@ -58,42 +58,42 @@ fn apply_table(
         };
         let is_section = section.is_empty() && KEYS.iter().any(|key| key.section() == full);
         if let (true, DeValue::Table(inner)) = (is_section, value.get_ref()) {
-            apply_table(&full, inner, to, place)?;
+            apply_table(&full, inner, to, source)?;
             continue;
         }
         if let (SERVERS, DeValue::Table(servers)) = (full.as_str(), value.get_ref()) {
-            declare(servers, to, place)?;
+            declare_servers(servers, to, source)?;
             continue;
         }
-        let place = place(name.span().start);
+        let at = source(name.span().start);
         let Some(key) = KEYS.iter().find(|key| key.full == full) else {
-            return Err(ConfigError::UnknownKey { place, nearest: nearest(&full), key: full });
+            return Err(ConfigError::UnknownKey { at, nearest: nearest(&full), key: full });
         };
-        (key.set)(to, &read(value)).map_err(|wrong| ConfigError::Value { place, key: key.full, wrong })?;
+        (key.set)(to, &read(value)).map_err(|reason| ConfigError::Value { at, key: key.full, reason })?;
     }
     Ok(())
 }
 
-/// Enters the MCP servers, each a table of its own.
-fn declare(
+/// Adds the MCP servers, each a table of its own.
+fn declare_servers(
     servers: &DeTable<'_>,
     to: &mut Resolved,
-    place: &dyn Fn(usize) -> Place,
+    source: &dyn Fn(usize) -> ConfigSource,
 ) -> Result<(), ConfigError> {
-    for (name, said) in servers {
+    for (name, definition) in servers {
         let id = name.get_ref();
-        let server = declared_mcp_server(id, json(said)).map_err(|why| ConfigError::Value {
-            place: place(name.span().start),
+        let server = declared_mcp_server(id, to_json(definition)).map_err(|error| ConfigError::Value {
+            at: source(name.span().start),
             key: SERVERS,
-            wrong: Wrong(format!("has `{id}`: {why}")),
+            reason: InvalidValue(format!("has an invalid server `{id}`: {error}")),
         })?;
         to.mcp_servers.push(server);
     }
     Ok(())
 }
 
-/// A value that is more than a key takes.
-fn json(value: &Spanned<DeValue<'_>>) -> serde_json::Value {
+/// Converts a TOML value to JSON.
+fn to_json(value: &Spanned<DeValue<'_>>) -> serde_json::Value {
     match value.get_ref() {
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Boolean(on) => (*on).into(),
@@ -102,9 +102,9 @@ fn json(value: &Spanned<DeValue<'_>>) -> serde_json::Value {
         }
         DeValue::Float(number) => number.as_str().parse::<f64>().map_or(serde_json::Value::Null, Into::into),
         DeValue::Datetime(date) => date.to_string().into(),
-        DeValue::Array(items) => items.iter().map(json).collect(),
+        DeValue::Array(items) => items.iter().map(to_json).collect(),
         DeValue::Table(table) => {
-            let pairs = table.iter().map(|(name, value)| (name.get_ref().to_string(), json(value)));
+            let pairs = table.iter().map(|(name, value)| (name.get_ref().to_string(), to_json(value)));
             serde_json::Value::Object(pairs.collect())
         }
     }
@@ -116,7 +116,7 @@ fn read(value: &Spanned<DeValue<'_>>) -> Value {
         DeValue::Integer(number) if number.radix() == 10 => Value::Number(number.as_str().to_owned()),
         DeValue::Integer(_) => Value::Other("a number that is not decimal"),
         DeValue::Float(_) => Value::Other("a fraction"),
-        DeValue::Boolean(on) => Value::Switch(*on),
+        DeValue::Boolean(on) => Value::Boolean(*on),
         DeValue::Datetime(_) => Value::Other("a date"),
         DeValue::Table(_) => Value::Other("a table"),
         DeValue::Array(items) => items
@@ -126,19 +126,18 @@ fn read(value: &Spanned<DeValue<'_>>) -> Value {
                 _ => None,
             })
             .collect::<Option<Vec<_>>>()
-            .map_or(Value::Other("a list of other things"), Value::List),
+            .map_or(Value::Other("a list with other values"), Value::List),
     }
 }
 
-/// Returns the known key that looks most like this one; the name alone counts too, as a section is easily
-/// forgotten.
+/// Returns the most similar key; the name without its section counts too, because sections are easily forgotten.
 pub(super) fn nearest(full: &str) -> &'static str {
     let name = full.rsplit('.').next().unwrap_or(full);
-    let likeness = |key: &&Key| {
+    let similarity = |key: &&Key| {
         let whole = strsim::jaro_winkler(full, key.full);
         let part = if name == key.name() { 0.99 } else { strsim::jaro_winkler(name, key.name()) * 0.95 };
         whole.max(part)
     };
-    let best = KEYS.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let best = KEYS.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     best.map_or("addr", |key| key.full)
 }

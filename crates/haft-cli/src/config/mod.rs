@@ -1,7 +1,7 @@
-//! Settings from four layers: built-in defaults, then `haft.toml`, then the environment, then flags.
+//! The configuration, from four layers: defaults, `haft.toml`, environment, options.
 //!
-//! One table of keys (`keys`) says what can be set; the sample file, the
-//! reference in `docs/configuration.md` and every error come from it.
+//! One table (`keys`) defines all keys; the sample file and the errors are generated from it, and
+//! `docs/configuration.md` is tested against it.
 
 #[cfg(test)]
 mod config_tests;

@@ -1,4 +1,4 @@
-//! Lays the layers over each other.
+//! Merges the layers of the configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use haft_core::runnable::Mode;
 use haft_core::secret::Secret;
 use haft_server::settings::{BUILT_IN_VARIABLES, DeclaredServers, Settings};
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, ConfigSource};
 use super::file;
 use super::keys::{KEYS, Key, Resolved, VARIABLES};
 use super::value::Value;
 use crate::environment::Environment;
 
-/// The layer of flags.
+/// The layer of options.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
     /// `--home`.
@@ -35,13 +35,13 @@ pub(crate) fn home(flag: Option<&Path>, environment: &Environment) -> Result<Pat
         Some(home) => home,
         None => Path::new(environment.get("HOME").ok_or(ConfigError::NoHome)?).join(".haft"),
     };
-    if home.metadata().is_ok_and(|found| !found.is_dir()) {
+    if home.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
         return Err(ConfigError::HomeIsFile(home));
     }
     std::path::absolute(&home).map_err(|source| ConfigError::Read { path: home, source })
 }
 
-/// Lays the layers over each other: defaults, file, environment, flags.
+/// Merges the layers: defaults, file, environment, options.
 pub(crate) fn resolve(flags: &Flags, environment: &Environment) -> Result<Resolved, ConfigError> {
     let home = home(flags.home.as_deref(), environment)?;
     let config = home.join("haft.toml");
@@ -59,41 +59,38 @@ fn apply_environment(environment: &Environment, to: &mut Resolved) -> Result<(),
     let secret = |name| environment.get(name).map(|text| Secret::new(text.to_owned()));
     to.settings.token = secret("HAFT_TOKEN");
     to.settings.key = secret("HAFT_KEY");
-    enter_level(to, Place::Environment("HAFT_LOG".to_owned()), environment.get("HAFT_LOG"))?;
+    set_log_level(to, ConfigSource::Environment("HAFT_LOG".to_owned()), environment.get("HAFT_LOG"))?;
     for key in KEYS {
         let variable = key.variable();
         if let Some(text) = environment.get(&variable) {
-            enter(to, key, Place::Environment(variable), text)?;
+            set(to, key, ConfigSource::Environment(variable), text)?;
         }
     }
     let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name) || name == "HAFT_ARGS";
     for name in environment.names_with("HAFT_") {
         if !known(name) && !KEYS.iter().any(|key| key.variable() == name) {
             let nearest = nearest_variable(name);
-            let text = format!(
-                "the environment variable `{name}` has no meaning; the nearest known one is `{nearest}`"
-            );
-            to.warnings.push(text);
+            to.warnings.push(format!("unknown environment variable `{name}`; did you mean `{nearest}`?"));
         }
     }
     Ok(())
 }
 
-fn enter(to: &mut Resolved, key: &Key, place: Place, text: &str) -> Result<(), ConfigError> {
+fn set(to: &mut Resolved, key: &Key, at: ConfigSource, text: &str) -> Result<(), ConfigError> {
     let value = Value::from_environment(text, key.is_list());
-    (key.set)(to, &value).map_err(|wrong| ConfigError::Value { place, key: key.full, wrong })
+    (key.set)(to, &value).map_err(|reason| ConfigError::Value { at, key: key.full, reason })
 }
 
-fn enter_level(to: &mut Resolved, place: Place, text: Option<&str>) -> Result<(), ConfigError> {
+fn set_log_level(to: &mut Resolved, at: ConfigSource, text: Option<&str>) -> Result<(), ConfigError> {
     let key = KEYS.iter().find(|key| key.full == "log.level");
-    key.zip(text).map_or(Ok(()), |(key, text)| enter(to, key, place, text))
+    key.zip(text).map_or(Ok(()), |(key, text)| set(to, key, at, text))
 }
 
 fn nearest_variable(name: &str) -> String {
     let mut known: Vec<String> = KEYS.iter().map(Key::variable).collect();
     known.extend(VARIABLES.iter().map(|(name, _)| (*name).to_owned()));
-    let likeness = |other: &String| strsim::normalized_levenshtein(name, other);
-    known.into_iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default()
+    let similarity = |other: &String| strsim::normalized_levenshtein(name, other);
+    known.into_iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b))).unwrap_or_default()
 }
 
 fn apply_flags(flags: &Flags, to: &mut Resolved) -> Result<(), ConfigError> {
@@ -106,7 +103,7 @@ fn apply_flags(flags: &Flags, to: &mut Resolved) -> Result<(), ConfigError> {
     if let Some(token) = &flags.token {
         to.settings.token = Some(token.clone());
     }
-    enter_level(to, Place::Flag("--log"), flags.log.as_deref())
+    set_log_level(to, ConfigSource::Flag("--log"), flags.log.as_deref())
 }
 
 fn read_secrets(environment: &Environment, to: &mut Resolved) {
@@ -118,9 +115,9 @@ fn read_secrets(environment: &Environment, to: &mut Resolved) {
     for name in std::mem::take(&mut to.secret_names) {
         match environment.get(&name) {
             Some(text) => to.settings.secrets.environment.push((name, Secret::new(text.to_owned()))),
-            None => to.warnings.push(format!(
-                "`secrets.environment` names `{name}`, but there is no such environment variable"
-            )),
+            None => to
+                .warnings
+                .push(format!("`secrets.environment` lists `{name}`, which is not set in the environment")),
         }
     }
 }

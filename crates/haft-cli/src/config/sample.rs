@@ -1,4 +1,4 @@
-//! The sample file that `haft init` writes: every key, commented out, at its default.
+//! The sample file that `haft init` writes: every key, commented out, with its default.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use super::keys::KEYS;
 /// Returns the sample file.
 pub(crate) fn sample() -> String {
     let mut out = String::from(
-        "# The configuration of haft. Every key is optional; what is commented out shows the default.\n\
-         # The environment (`HAFT_<SECTION>_<KEY>`) wins over this file, and flags win over both.\n",
+        "# The configuration of haft. Every key is optional; the commented values are the defaults.\n\
+         # Environment variables (`HAFT_<SECTION>_<KEY>`) override this file, and options override both.\n",
     );
     let mut section = "";
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! A value on its way from a layer to the settings, and how it is read.
+//! Values of the configuration, and their conversion to settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,37 +7,37 @@ use std::time::Duration;
 
 use haft_core::duration;
 
-/// A value as a layer has it.
+/// A value from a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// A text.
+    /// A string.
     Text(String),
-    /// A whole number, as its digits.
+    /// An integer, as its digits.
     Number(String),
     /// `true` or `false`.
-    Switch(bool),
-    /// A list of texts.
+    Boolean(bool),
+    /// A list of strings.
     List(Vec<String>),
-    /// Anything that no key takes, by its name.
+    /// Another type, by name.
     Other(&'static str),
 }
 
-/// Says what was expected. It never repeats the value, which may be secret.
+/// What was expected. The value is not repeated, because it may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong(pub(crate) String);
+pub(crate) struct InvalidValue(pub(crate) String);
 
-impl fmt::Display for Wrong {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-fn wrong<T>(text: &str) -> Result<T, Wrong> {
-    Err(Wrong(text.to_owned()))
+fn invalid<T>(text: &str) -> Result<T, InvalidValue> {
+    Err(InvalidValue(text.to_owned()))
 }
 
 impl Value {
-    /// Reads the text of an environment variable for a key whose default is a list or not.
+    /// Converts the text of an environment variable; `list` is whether the key takes a list.
     pub(crate) fn from_environment(text: &str, list: bool) -> Self {
         if list {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
@@ -46,94 +46,97 @@ impl Value {
         Self::Text(text.trim().to_owned())
     }
 
-    /// Returns the text.
-    pub(crate) fn text(&self) -> Result<&str, Wrong> {
+    /// Returns the string.
+    pub(crate) fn text(&self) -> Result<&str, InvalidValue> {
         match self {
             Self::Text(text) => Ok(text),
-            Self::Number(_) => wrong("must be a text in quotes, not a number"),
-            Self::Switch(_) => wrong("must be a text in quotes, not a boolean"),
-            Self::List(_) => wrong("must be a text in quotes, not a list"),
-            Self::Other(kind) => Err(Wrong(format!("must be a text in quotes, not {kind}"))),
+            Self::Number(_) => invalid("must be a string, not a number"),
+            Self::Boolean(_) => invalid("must be a string, not a boolean"),
+            Self::List(_) => invalid("must be a string, not a list"),
+            Self::Other(kind) => Err(InvalidValue(format!("must be a string, not {kind}"))),
         }
     }
 
     /// Returns the list.
-    pub(crate) fn list(&self) -> Result<Vec<String>, Wrong> {
+    pub(crate) fn list(&self) -> Result<Vec<String>, InvalidValue> {
         match self {
             Self::List(items) => Ok(items.clone()),
-            Self::Text(_) | Self::Number(_) | Self::Switch(_) | Self::Other(_) => {
-                wrong("must be a list of texts, as in [\"one\", \"two\"]")
+            Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::Other(_) => {
+                invalid("must be a list of strings, e.g. [\"one\", \"two\"]")
             }
         }
     }
 
-    /// Returns origins, as browsers name them.
-    pub(crate) fn origins(&self) -> Result<Vec<String>, Wrong> {
+    /// Returns a list of origins.
+    pub(crate) fn origins(&self) -> Result<Vec<String>, InvalidValue> {
         let list = self.list()?;
-        let fits = |origin: &String| {
+        let is_valid = |origin: &String| {
             let parsed = url::Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             origin == "*" || parsed.is_some_and(|url| url.origin().ascii_serialization() == *origin)
         };
-        match list.iter().find(|origin| !fits(origin)) {
+        match list.iter().find(|origin| !is_valid(origin)) {
             None => Ok(list),
-            Some(_) => {
-                wrong("must be origins, as in [\"https://app.example.com\"]: no path, no `/` at the end")
-            }
+            Some(_) => invalid(
+                "must be a list of origins, e.g. [\"https://app.example.com\"], without path or trailing `/`",
+            ),
         }
     }
 
-    /// Returns whether something is on.
-    pub(crate) fn switch(&self) -> Result<bool, Wrong> {
+    /// Returns the boolean.
+    pub(crate) fn boolean(&self) -> Result<bool, InvalidValue> {
         match self {
-            Self::Switch(on) => Ok(*on),
+            Self::Boolean(on) => Ok(*on),
             Self::Text(text) if text == "true" => Ok(true),
             Self::Text(text) if text == "false" => Ok(false),
             Self::Text(_) | Self::Number(_) | Self::List(_) | Self::Other(_) => {
-                wrong("must be true or false")
+                invalid("must be true or false")
             }
         }
     }
 
-    /// Returns a whole number within bounds.
-    pub(crate) fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, Wrong> {
+    /// Returns an integer within bounds.
+    pub(crate) fn number(&self, bounds: RangeInclusive<u64>) -> Result<u64, InvalidValue> {
         let digits = match self {
             Self::Text(text) | Self::Number(text) => text.replace('_', ""),
-            Self::Switch(_) | Self::List(_) | Self::Other(_) => String::new(),
+            Self::Boolean(_) | Self::List(_) | Self::Other(_) => String::new(),
         };
         digits.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(|| {
-            Wrong(format!("must be a whole number from {} to {}", bounds.start(), bounds.end()))
+            InvalidValue(format!("must be an integer from {} to {}", bounds.start(), bounds.end()))
         })
     }
 
-    /// Returns a whole number within bounds as a size.
-    pub(crate) fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, Wrong> {
-        usize::try_from(self.number(bounds)?).map_err(|_| Wrong("is too large for this machine".to_owned()))
+    /// Returns an integer within bounds as a size.
+    pub(crate) fn size(&self, bounds: RangeInclusive<u64>) -> Result<usize, InvalidValue> {
+        usize::try_from(self.number(bounds)?)
+            .map_err(|_| InvalidValue("is too large for this machine".to_owned()))
     }
 
     /// Returns a duration such as `30s`.
-    pub(crate) fn duration(&self) -> Result<Duration, Wrong> {
+    pub(crate) fn duration(&self) -> Result<Duration, InvalidValue> {
         let text =
-            self.text().map_err(|_| Wrong("must be a duration in quotes, as in \"30s\"".to_owned()))?;
-        duration::parse(text, Duration::from_secs(1)).map_err(|error| Wrong(format!("does not fit: {error}")))
+            self.text().map_err(|_| InvalidValue("must be a duration string, e.g. \"30s\"".to_owned()))?;
+        duration::parse(text, Duration::from_secs(1))
+            .map_err(|error| InvalidValue(format!("is invalid: {error}")))
     }
 
     /// Returns an address such as `127.0.0.1:18789`.
-    pub(crate) fn addr(&self) -> Result<SocketAddr, Wrong> {
-        parse_addr(self.text()?)
-            .ok_or_else(|| Wrong("must be an address with a port, as in \"127.0.0.1:18789\"".to_owned()))
+    pub(crate) fn addr(&self) -> Result<SocketAddr, InvalidValue> {
+        parse_addr(self.text()?).ok_or_else(|| {
+            InvalidValue("must be an IP address with a port, e.g. \"127.0.0.1:18789\"".to_owned())
+        })
     }
 
-    /// Returns one of a few words.
-    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Wrong> {
+    /// Returns one of a set of values.
+    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, InvalidValue> {
         let text = self.text()?;
         choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
             let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            Wrong(format!("must be {}", words.join(" or ")))
+            InvalidValue(format!("must be {}", words.join(" or ")))
         })
     }
 }
 
-/// Reads `HOST:PORT`, where the host is an IP address or `localhost`.
+/// Parses `HOST:PORT`, where the host is an IP address or `localhost`.
 pub(crate) fn parse_addr(text: &str) -> Option<SocketAddr> {
     match text.strip_prefix("localhost:") {
         Some(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)),

@@ -97,7 +97,7 @@ impl Haft {
         }
     }
 
-    /// Starts a server and waits until it has said where it is.
+    /// Starts a server and waits until it prints its address.
     pub(crate) fn serve(&self, more: &[&str]) -> Server {
         let arguments = [&["serve", "--addr", "127.0.0.1:0", "--json"], more].concat();
         Self::started(self.command(&arguments))
@@ -117,9 +117,9 @@ impl Haft {
         while !text.ends_with("}\n") {
             assert!(reader.read_line(&mut text).unwrap() > 0, "the server ended: {text}");
         }
-        let said: Value = serde_json::from_str(&text).unwrap();
-        let url = said.get("address").and_then(Value::as_str).unwrap().to_owned();
-        Server { child, url, said }
+        let startup: Value = serde_json::from_str(&text).unwrap();
+        let url = startup.get("address").and_then(Value::as_str).unwrap().to_owned();
+        Server { child, url, startup }
     }
 }
 
@@ -137,8 +137,8 @@ pub(crate) struct Server {
     child: Child,
     /// Its address.
     pub(crate) url: String,
-    /// What it said when it started.
-    pub(crate) said: Value,
+    /// The output at the start.
+    pub(crate) startup: Value,
 }
 
 impl Server {

@@ -1,4 +1,4 @@
-//! Every command explains itself; the whole reference is one snapshot.
+//! The help of every command, as one snapshot.
 
 use std::fmt::Write as _;
 
@@ -7,6 +7,7 @@ use crate::harness::Haft;
 const COMMANDS: &[&str] = &[
     "",
     "serve",
+    "mcp",
     "init",
     "doctor",
     "reindex",
@@ -20,20 +21,45 @@ const COMMANDS: &[&str] = &[
     "tool test",
     "tool validate",
     "tool publish",
+    "tool deprecate",
+    "tool enable",
+    "tool disable",
     "tool revisions",
     "tool diff",
     "tool restore",
     "tool version",
+    "mcp-server",
+    "mcp-server add",
+    "mcp-server import",
+    "mcp-server list",
+    "mcp-server refresh",
+    "mcp-server login",
+    "mcp-server logout",
+    "mcp-server changes",
+    "mcp-server accept",
+    "mcp-server enable",
+    "mcp-server disable",
+    "mcp-server rm",
     "import",
     "import openapi",
     "secret",
     "secret set",
+    "secret list",
+    "secret rm",
     "bundle",
+    "bundle list",
     "bundle add",
+    "bundle enable",
+    "bundle disable",
+    "bundle rm",
     "token",
     "token create",
+    "token list",
+    "token rm",
     "call",
     "call list",
+    "call show",
+    "call cancel",
     "audit",
     "completions",
 ];
@@ -47,10 +73,11 @@ fn the_reference() {
         arguments.push("--help");
         let run = haft.run(&arguments);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
-        // The global options are the same everywhere.
-        let own = run.stdout.split("Global options:").next().unwrap_or_default();
-        let shown = if command.is_empty() { run.stdout.as_str() } else { own };
-        writeln!(reference, "$ haft {}\n{}\n", arguments.join(" "), shown.trim_end()).unwrap();
+        assert!(run.stdout.contains("Examples:\n  haft ") || run.stdout.contains("| haft "), "{command}");
+        assert!(run.stdout.contains("Global options"), "{command}");
+        // The list of global options is the same for every subcommand.
+        let own = run.stdout.split("\nGlobal options (see").next().unwrap_or_default();
+        writeln!(reference, "$ haft {}\n{}\n", arguments.join(" "), own.trim_end()).unwrap();
     }
     insta::assert_snapshot!(reference);
 }

@@ -3,20 +3,20 @@
 use crate::harness::{Haft, mode};
 
 #[test]
-fn init_makes_what_is_missing_and_keeps_what_is_there() {
+fn init_creates_missing_files_and_keeps_existing_ones() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["init"]).shown(), @r"
     exit code: 0
     ----- stdout
-    STATE  PATH
-    made   DIR/home
-    made   DIR/home/skills
-    made   DIR/home/skills/examples
-    made   DIR/home/haft.toml
-    made   DIR/home/skills/examples/current-weather.yaml
+    STATE    PATH
+    created  DIR/home
+    created  DIR/home/skills
+    created  DIR/home/skills/examples
+    created  DIR/home/haft.toml
+    created  DIR/home/skills/examples/current-weather.yaml
     ----- stderr
 
-    next: `haft serve` starts the server, `haft tool list` shows the tools
+    next: start the server with `haft serve`, or list the tools with `haft tool list`
     ");
     assert_eq!(mode(&haft.home()), 0o700);
     haft.write("home/haft.toml", "# mine\n");
@@ -31,23 +31,23 @@ fn init_makes_what_is_missing_and_keeps_what_is_there() {
     kept   DIR/home/skills/examples/current-weather.yaml
     ----- stderr
 
-    next: `haft serve` starts the server, `haft tool list` shows the tools
+    next: start the server with `haft serve`, or list the tools with `haft tool list`
     ");
     assert_eq!(std::fs::read_to_string(haft.home().join("haft.toml")).unwrap(), "# mine\n");
 }
 
 #[test]
-fn doctor_without_a_home_says_how_to_make_one() {
+fn doctor_without_a_home_has_a_hint() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["doctor"]).shown(), @r"
     exit code: 1
     ----- stdout
     STATE   CHECK          RESULT
     ok      configuration  defaults
-    FAILED  home folder    `DIR/home` does not exist; make it with `haft init`
+    FAILED  home folder    `DIR/home` does not exist; create it with `haft init`
     ok      server         not running; commands open the home folder themselves
     ----- stderr
-    error: 1 check(s) failed
+    error: 1 check failed
     ");
     assert!(!haft.home().exists(), "a check changes nothing");
 }
@@ -62,12 +62,12 @@ fn doctor_names_a_broken_configuration() {
     assert_eq!(data["ok"], false);
     assert_eq!(
         data["checks"][0]["message"],
-        "`DIR/home/haft.toml` line 1: `mode` must be \"debug\" or \"production\""
+        "DIR/home/haft.toml:1: `mode` must be \"debug\" or \"production\""
     );
 }
 
 #[test]
-fn doctor_says_when_the_key_does_not_open_what_is_stored() {
+fn doctor_reports_a_key_that_does_not_decrypt() {
     let haft = Haft::new();
     for name in ["API_KEY", "OTHER"] {
         assert_eq!(haft.run_with(&["secret", "set", name], "hunter2-hunter2").code, 0);
@@ -78,29 +78,29 @@ fn doctor_says_when_the_key_does_not_open_what_is_stored() {
         // The columns are as wide as the others need.
         line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(row(), "ok credentials all open: 2");
+    assert_eq!(row(), "ok credentials all 2 can be decrypted");
     let key = haft.home().join("key");
     std::fs::write(&key, "a".repeat(64)).unwrap();
-    let hint = "`haft secret set NAME` stores one anew, `haft secret rm NAME` deletes it";
+    let hint = "restore the key, or store them again with `haft secret set NAME`";
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
-             one it was encrypted with; put the right key back, or store the credential anew; {hint}"
+            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
+             key it was encrypted with; restore the right key, or store the credential again; {hint}"
         )
     );
     std::fs::remove_file(&key).unwrap();
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be opened (`API_KEY`, `OTHER`): `DIR/home/key` is missing, and \
-             credentials are stored that only it opens; put it back, or delete them; {hint}"
+            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key file `DIR/home/key` is \
+             missing; restore it, or delete the stored credentials; {hint}"
         )
     );
 }
 
 #[test]
-fn doctor_warns_of_a_home_that_others_look_into() {
+fn doctor_warns_of_a_home_that_others_can_access() {
     use std::os::unix::fs::PermissionsExt as _;
     let haft = Haft::new();
     assert_eq!(haft.run(&["init"]).code, 0);
@@ -116,7 +116,7 @@ fn doctor_warns_of_a_home_that_others_look_into() {
     let run = haft.run(&["doctor"]);
     assert_eq!(
         line(&run, "home folder"),
-        "warning home folder others may look into `DIR/home`: mode 0755; chmod 700 DIR/home"
+        "warning home folder other users can access `DIR/home`: mode 0755; run `chmod 700 DIR/home`"
     );
     assert_eq!(mode(&haft.home()), 0o755, "it is not ours to change");
     for file in ["haft.db", "tokens"] {
@@ -127,7 +127,7 @@ fn doctor_warns_of_a_home_that_others_look_into() {
 }
 
 #[test]
-fn doctor_and_validate_tell_of_what_is_passed_over() {
+fn doctor_and_validate_report_ignored_keys() {
     let haft = Haft::new();
     assert_eq!(haft.run(&["init"]).code, 0);
     haft.write("home/skills/web/bundle.yaml", "enabled: true\ndescription: [\n");
@@ -138,8 +138,8 @@ fn doctor_and_validate_tell_of_what_is_passed_over() {
     std::os::unix::fs::symlink("/tmp", haft.home().join("skills/linked")).unwrap();
     let run = haft.run(&["doctor", "--json"]);
     assert_eq!(run.code, 1);
-    let said: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    let broken: Vec<_> = said["checks"]
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let broken: Vec<_> = report["checks"]
         .as_array()
         .unwrap()
         .iter()
@@ -147,9 +147,9 @@ fn doctor_and_validate_tell_of_what_is_passed_over() {
         .map(|check| format!("{}: {}", check["name"].as_str().unwrap(), check["message"].as_str().unwrap()))
         .collect();
     insta::assert_snapshot!(broken.join("\n"), @r"
-    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: `description`: expected string scalar; what was known of the bundle stays
-    definition `skills/linked`: skills/linked: it is a symbolic link, and links are not followed; put the folder itself here
-    definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: it is in a folder within a bundle, where definitions are not read; move it to `skills/web`, or its folder to `skills`
+    definition `skills/web/bundle.yaml`: skills/web/bundle.yaml: line 2 column 14: `description`: expected string scalar; the bundle keeps its last settings
+    definition `skills/linked`: skills/linked: symbolic links are not followed; replace the link by the folder
+    definition `skills/web/inner/lost.yaml`: skills/web/inner/lost.yaml: definitions in subfolders of a bundle are not loaded; move the file to `skills/web`, or its folder to `skills`
     ");
     let run = haft.run(&["tool", "validate", "web:bundle"]);
     assert_eq!(run.code, 8, "{}{}", run.stdout, run.stderr);

@@ -26,7 +26,7 @@ paths:
 ";
 
 #[test]
-fn a_description_becomes_tools_that_are_called() {
+fn an_openapi_document_becomes_callable_tools() {
     let api = upstream::start();
     for with_server in [false, true] {
         let haft = Haft::new();
@@ -43,21 +43,21 @@ fn a_description_becomes_tools_that_are_called() {
             exit code: 0
             ----- stdout
             OPERATION            TOOL     ACTION   NOTE
-            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
-            would be: 1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            dry run: 1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&[]), @"
             exit code: 0
             ----- stdout
             OPERATION            TOOL     ACTION   NOTE
-            POST /photos                  skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos                  skipped  unsupported request body `multipart/form-data`
             GET /current/{city}  current  created
             ----- stderr
-            1 created, 1 skipped in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 created, 1 skipped in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--tag", "weather"]), @"
             exit code: 0
@@ -65,23 +65,23 @@ fn a_description_becomes_tools_that_are_called() {
             OPERATION            TOOL     ACTION     NOTE
             GET /current/{city}  current  unchanged
             ----- stderr
-            1 unchanged in the bundle `weather`; requests go to `BASE`
-            the tools need these secrets (`haft secret set NAME`): `WEATHER_KEY`
+            1 unchanged in bundle `weather`; requests go to `BASE`
+            store these secrets with `haft secret set NAME`: `WEATHER_KEY`
             ");
             insta::assert_snapshot!(import(&["--path", "/photos"]), @"
             exit code: 8
             ----- stdout
             OPERATION     TOOL  ACTION   NOTE
-            POST /photos        skipped  its body is `multipart/form-data`, which an `http` tool cannot send
+            POST /photos        skipped  unsupported request body `multipart/form-data`
             ----- stderr
-            1 skipped in the bundle `weather`
-            error: no tool came of the operation: its body is `multipart/form-data`, which an `http` tool cannot send
+            1 skipped in bundle `weather`
+            error: no tools were imported: the operation was skipped: unsupported request body `multipart/form-data`
             ");
             insta::assert_snapshot!(import(&["--tag", "none"]), @"
             exit code: 8
             ----- stdout
             ----- stderr
-            error: `tags`: none of the 2 operations was chosen; its tags are `weather`
+            error: `tags`: no tools were imported: none of the 2 operations matches the filters; available tags: `weather`
             ");
         }
         assert_eq!(haft.run_with(&["secret", "set", "WEATHER_KEY"], "k1").code, 0);
@@ -92,14 +92,14 @@ fn a_description_becomes_tools_that_are_called() {
 }
 
 #[test]
-fn what_is_no_description_is_told() {
+fn an_invalid_document_is_reported() {
     let haft = Haft::new();
     let file = haft.write("old.yaml", "swagger: '2.0'\npaths: {}\n");
     insta::assert_snapshot!(haft.run(&["import", "openapi", &file]).shown(), @"
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `swagger`: this is a Swagger 2.0 document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example with `npx swagger2openapi`
+    error: `swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example with `npx swagger2openapi`
     ");
     insta::assert_snapshot!(haft.run(&["import", "openapi", "gone.yaml"]).shown(), @"
     exit code: 1
@@ -111,6 +111,6 @@ fn what_is_no_description_is_told() {
     exit code: 8
     ----- stdout
     ----- stderr
-    error: `http://127.0.0.1:9/x.json` could not be fetched: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
+    error: cannot fetch `http://127.0.0.1:9/x.json`: `127.0.0.1` is a loopback address: add it to `egress.private_hosts` to allow it
     ");
 }

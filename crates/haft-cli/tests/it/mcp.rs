@@ -41,7 +41,7 @@ fn answer(answers: &[Value], id: u64) -> &Value {
 }
 
 #[test]
-fn with_and_without_a_server_the_same_is_said() {
+fn output_is_the_same_with_and_without_a_server() {
     let haft = with_tool();
     for serves in [false, true] {
         let server = serves.then(|| haft.serve(&[]));
@@ -60,7 +60,7 @@ fn with_and_without_a_server_the_same_is_said() {
 }
 
 #[test]
-fn a_bundle_that_is_not_there_is_an_error() {
+fn an_unknown_bundle_is_an_error() {
     let haft = with_tool();
     for serves in [false, true] {
         let server = serves.then(|| haft.serve(&[]));
@@ -70,23 +70,9 @@ fn a_bundle_that_is_not_there_is_an_error() {
             exit code: 3
             ----- stdout
             ----- stderr
-            error: there is no bundle `nowhere`
+            error: bundle `nowhere` not found
             ");
         }
         drop(server);
     }
-}
-
-#[test]
-fn fixtures_need_no_home() {
-    let haft = Haft::new();
-    let mut messages = conversation();
-    messages[3]["params"]["name"] = json!("test_simple_text");
-    let (answers, run) = talk(&haft, &["--fixtures"], &messages);
-    assert_eq!(run.code, 0, "{}", run.shown());
-    assert_eq!(
-        answer(&answers, 2)["result"]["content"][0]["text"],
-        "This is a simple text response for testing."
-    );
-    assert!(!haft.home().exists());
 }

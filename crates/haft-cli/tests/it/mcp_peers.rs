@@ -50,6 +50,17 @@ pub(crate) fn python(mode: &str) -> Option<Command> {
 
 const HAFT: &str = env!("CARGO_BIN_EXE_haft");
 
+/// Returns the path of the example `conformance_server`, which `cargo nextest run --workspace` builds.
+fn conformance_server() -> PathBuf {
+    let path = Path::new(HAFT).with_file_name("examples").join("conformance_server");
+    assert!(
+        path.exists(),
+        "`{}` not found; run `cargo build -p haft-server --example conformance_server`",
+        path.display()
+    );
+    path
+}
+
 #[test]
 fn the_python_client_calls_a_tool_in_both_eras_by_both_transports() {
     let haft = with_tool();
@@ -79,7 +90,7 @@ fn the_python_client_gets_every_kind_of_content() {
     let haft = Haft::new();
     for mode in ["legacy", "auto"] {
         let Some(mut command) = python(mode) else { return };
-        command.args(["stdio", "fixtures", HAFT, "mcp", "--fixtures"]);
+        command.args(["stdio", "conformance"]).arg(conformance_server());
         let seen = finish(command, &haft);
         let kinds = |name: &str| {
             let blocks = seen["calls"][name]["content"].as_array().unwrap().clone();
@@ -105,7 +116,7 @@ fn the_inspector_lists_and_calls() {
     let url = format!("{}/mcp", server.url);
     let authorization = format!("Authorization: Bearer {}", token(&haft));
     let http: &[&str] = &[&url, "--transport", "http", "--header", &authorization];
-    // The inspector hands on no more of its environment than it is told to.
+    // The inspector passes on only the environment variables that are listed.
     let home = format!("HAFT_HOME={}", haft.home().display());
     let stdio: &[&str] = &["-e", &home, HAFT, "mcp"];
     for target in [http, stdio] {

@@ -31,19 +31,19 @@ fn a_life(haft: &Haft) {
 }
 
 #[test]
-fn a_server_lives_beside_haft_that_serves() {
+fn mcp_servers_work_with_a_running_server() {
     let haft = Haft::new();
     let _server = haft.serve(&[]);
     a_life(&haft);
 }
 
 #[test]
-fn a_server_lives_without_haft_that_serves() {
+fn mcp_servers_work_without_a_running_server() {
     a_life(&Haft::new());
 }
 
 #[test]
-fn a_server_of_the_configuration_is_there_and_changed_there() {
+fn a_declared_server_is_added_and_read_only() {
     let haft = Haft::new();
     std::fs::create_dir_all(haft.home()).unwrap();
     let file = haft.home().join("haft.toml");
@@ -57,7 +57,7 @@ fn a_server_of_the_configuration_is_there_and_changed_there() {
     for arguments in [["rm", "echoes"], ["disable", "echoes"]] {
         let shown = haft.run(&[&["mcp-server"][..], &arguments].concat()).shown();
         assert!(
-            shown.contains("is declared in `") && shown.contains("haft.toml`: change it there"),
+            shown.contains("is declared in `") && shown.contains("haft.toml`; change it there"),
             "{shown}"
         );
     }
@@ -66,7 +66,7 @@ fn a_server_of_the_configuration_is_there_and_changed_there() {
 }
 
 #[test]
-fn servers_of_another_client_are_taken_over() {
+fn servers_of_another_client_are_imported() {
     let haft = Haft::new();
     let document = json!({"mcpServers": {
         "echoes": {"command": "python3", "args": [PROGRAM]},
@@ -85,7 +85,7 @@ fn without_request(shown: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_how() {
+fn errors_have_a_message_and_a_hint() {
     let haft = Haft::new();
     let shown =
         |arguments: &[&str]| without_request(&haft.run(&[&["mcp-server"], arguments].concat()).shown());
@@ -93,15 +93,15 @@ fn what_is_wrong_is_said_and_how() {
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `gone`; asking it for its tools
-error: the MCP server `gone` is not connected: it closed the connection before it had answered; it wrote: bwrap: execvp no-such-program: No such file or directory
+added MCP server `gone`; loading its tools
+error: MCP server `gone` is not connected: the server closed the connection before responding; stderr: bwrap: execvp no-such-program: No such file or directory
 ");
     insta::assert_snapshot!(shown(&["add", "ends", "--", "python3", PROGRAM, "exit"]), @r"
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `ends`; asking it for its tools
-error: the MCP server `ends` is not connected: it closed the connection before it had answered; it wrote: starting as exit / no configuration found
+added MCP server `ends`; loading its tools
+error: MCP server `ends` is not connected: the server closed the connection before responding; stderr: starting as exit / no configuration found
 ");
     insta::assert_snapshot!(shown(&["list"]), @r"
 exit code: 0
@@ -126,19 +126,19 @@ For more information, try '--help'.
 exit code: 8
 ----- stdout
 ----- stderr
-error: `url` must begin with http:// or https://
+error: `url` must start with `http://` or `https://`
 ");
     insta::assert_snapshot!(shown(&["add", "meta", "--url", "http://169.254.169.254/mcp"]), @r"
 exit code: 5
 ----- stdout
 ----- stderr
-added the MCP server `meta`; asking it for its tools
-error: the MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
+added MCP server `meta`; loading its tools
+error: MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
 ");
     insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"
 exit code: 3
 ----- stdout
 ----- stderr
-error: there is no MCP server `nobody`
+error: MCP server `nobody` not found
 ");
 }

@@ -9,7 +9,7 @@ fn commands_find_the_server_through_the_home_folder() {
     let server = haft.serve(&[]);
     let file = haft.home().join("server.json");
     assert!(file.exists());
-    assert!(server.said["login"].as_str().unwrap().starts_with(&server.url), "{}", server.said);
+    assert!(server.startup["login"].as_str().unwrap().starts_with(&server.url), "{}", server.startup);
     // The key is made with the first secret.
     assert_eq!(haft.run_with(&["secret", "set", "API_KEY"], "hunter2").code, 0);
     for private in ["tokens", "key"] {
@@ -23,7 +23,7 @@ fn commands_find_the_server_through_the_home_folder() {
 }
 
 #[test]
-fn an_interrupt_ends_it_too() {
+fn an_interrupt_stops_the_server() {
     let haft = Haft::new();
     let server = haft.serve(&["--mode", "production"]);
     server.signal("INT");
@@ -31,7 +31,7 @@ fn an_interrupt_ends_it_too() {
 }
 
 #[test]
-fn a_killed_server_leaves_a_file_that_is_ignored() {
+fn the_server_file_of_a_killed_server_is_ignored() {
     let haft = Haft::new();
     let server = haft.serve(&[]);
     server.signal("KILL");
@@ -43,7 +43,7 @@ fn a_killed_server_leaves_a_file_that_is_ignored() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_named() {
+fn an_address_in_use_is_reported() {
     let haft = Haft::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
@@ -54,7 +54,7 @@ fn an_address_that_is_taken_is_named() {
     ----- stderr
     error: cannot listen on `ADDR`: Address already in use (os error 98)
 
-    hint: another program listens there; choose another address with `--addr HOST:PORT`
+    hint: the address is in use; choose another one with `--addr HOST:PORT`
     ");
     assert!(!haft.home().exists(), "nothing was made");
 }
@@ -69,7 +69,7 @@ fn the_token_of_the_environment_opens_the_server() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_stops_the_server_immediately() {
     let haft = Haft::new();
     haft.write("home/haft.toml", "[egress]\nprivate_hosts = [\"127.0.0.1\"]\n");
     let server = haft.serve(&[]);

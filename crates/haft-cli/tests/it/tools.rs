@@ -127,12 +127,12 @@ fn a_secret_reaches_the_api_and_nobody_else() {
         assert!(ok(&called).contains("\"key\": \"***\""), "{}", called.shown());
         ok(&haft.run(&["secret", "rm", "API_KEY"]));
         fails(&haft.run(&["secret", "rm", "API_KEY"]), 3, "API_KEY");
-        fails(&haft.run_with(&["secret", "set", "API_KEY"], "\n"), 2, "the value is empty");
+        fails(&haft.run_with(&["secret", "set", "API_KEY"], "\n"), 2, "the secret is empty");
     }
 }
 
 #[test]
-fn an_edit_is_stored_or_kept() {
+fn an_edit_is_stored_or_its_text_is_kept() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["tool", "add", &file]));
@@ -141,19 +141,19 @@ fn an_edit_is_stored_or_kept() {
             command.env("EDITOR", editor).env("TMPDIR", haft.path(""));
             haft.finish(command.output().unwrap())
         };
-        fails(&edit("true"), 0, "nothing changed");
+        fails(&edit("true"), 0, "no changes");
         let path = haft.home().join("skills/user-created/weather.yaml");
         let text = || std::fs::read_to_string(&path).unwrap();
         assert_eq!(text(), std::fs::read_to_string(&file).unwrap(), "the file is what was added");
-        fails(&edit("sed -i '1i# Mind the gaps.'"), 0, "changed `user-created:weather@1.0.0`");
+        fails(&edit("sed -i '1i# Mind the gaps.'"), 0, "updated `user-created:weather@1.0.0`");
         assert!(text().starts_with("# Mind the gaps.\nname: weather\n"), "{}", text());
         assert_eq!(haft.json(&["tool", "show", "weather"])["revision"], 1, "a comment is no revision");
-        fails(&edit("sed -i 's/Current weather/Weather/'"), 0, "changed `user-created:weather@1.0.0`");
+        fails(&edit("sed -i 's/Current weather/Weather/'"), 0, "updated `user-created:weather@1.0.0`");
         assert_eq!(haft.json(&["tool", "show", "weather"])["description"], "Weather of a city");
         assert!(text().starts_with("# Mind the gaps.\n"), "{}", text());
 
         let refused = edit("sed -i 's/type: http/type: htp/'");
-        fails(&refused, 8, "hint: your text is kept in `DIR/haft-");
+        fails(&refused, 8, "hint: the text is kept in `DIR/haft-");
         let kept = refused.stderr.split('`').find(|part| part.starts_with("DIR/haft-")).unwrap();
         let kept = haft.path(kept.strip_prefix("DIR/").unwrap());
         assert!(std::fs::read_to_string(&kept).unwrap().contains("type: htp"));
@@ -168,16 +168,16 @@ fn an_edit_is_stored_or_kept() {
         let meanwhile = format!("sh -c 'sed -i s/Sun/Moon/ {}; sed -i s/Sun/Rain/ $0'", path.display());
         fails(&edit(&meanwhile), 4, "was changed while you edited it");
         assert!(text().contains("Moon of a city"), "the other change is kept");
-        fails(&edit("sh -c 'echo oops >> $0; exit 3'"), 1, "your text is kept in");
+        fails(&edit("sh -c 'echo oops >> $0; exit 3'"), 1, "the text is kept in");
     }
 }
 
 #[test]
-fn a_definition_has_a_past() {
+fn revisions_are_listed_compared_and_restored() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["tool", "add", &file]));
-        fails(&haft.run(&["tool", "diff", "weather"]), 0, "revisions 1 and 1 are equal");
+        fails(&haft.run(&["tool", "diff", "weather"]), 0, "revisions 1 and 1 are identical");
         let text = std::fs::read_to_string(&file).unwrap();
         let changed = haft.write(
             "new.yaml",
@@ -197,7 +197,7 @@ fn a_definition_has_a_past() {
           - integer
         ");
         }
-        fails(&haft.run(&["tool", "diff", "weather", "--from", "7"]), 3, "there is no revision `7`");
+        fails(&haft.run(&["tool", "diff", "weather", "--from", "7"]), 3, "revision `7` not found");
 
         ok(&haft.run(&["tool", "publish", "weather"]));
         fails(
@@ -205,13 +205,13 @@ fn a_definition_has_a_past() {
             0,
             "restored revision 1 of `user-created:weather@1.0.0` as revision 3",
         );
-        fails(&haft.run(&["tool", "restore", "weather", "9"]), 3, "there is no revision `9`");
+        fails(&haft.run(&["tool", "restore", "weather", "9"]), 3, "revision `9` not found");
         fails(
             &haft.run(&["tool", "version", "weather", "2.0.0"]),
             0,
             "`weather` is now `user-created:weather@2.0.0`",
         );
-        fails(&haft.run(&["tool", "version", "weather", "two"]), 8, "expected X.Y.Z, such as `1.2.0`");
+        fails(&haft.run(&["tool", "version", "weather", "two"]), 8, "expected X.Y.Z, for example `1.2.0`");
         let shown = ok(&haft.run(&["tool", "revisions", "weather"])).to_owned();
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["REVISION", "VERSION", "MADE", "PUBLISHED", "HASH", "DESCRIPTION"]);
@@ -231,7 +231,7 @@ fn a_definition_has_a_past() {
 }
 
 #[test]
-fn a_file_that_never_parsed_is_mended_in_the_editor() {
+fn an_unreadable_file_is_fixed_in_the_editor() {
     for (haft, _server) in homes() {
         let broken = "# Work in progress.\nname: later\ndescription: [\nimplementation: {type: http, url: https://api.example.com/}\n";
         haft.write("home/skills/user-created/later.yaml", broken);
@@ -246,8 +246,8 @@ fn a_file_that_never_parsed_is_mended_in_the_editor() {
             command.env("EDITOR", editor).env("TMPDIR", haft.path(""));
             haft.finish(command.output().unwrap())
         };
-        fails(&edit("sed -i 's/type: http/type: htp/'"), 8, "your text is kept in");
-        fails(&edit("sed -i 's/: \\[/: Comes later/'"), 0, "changed `user-created:later@1.0.0`");
+        fails(&edit("sed -i 's/type: http/type: htp/'"), 8, "the text is kept in");
+        fails(&edit("sed -i 's/: \\[/: Comes later/'"), 0, "updated `user-created:later@1.0.0`");
         let text = std::fs::read_to_string(haft.home().join("skills/user-created/later.yaml")).unwrap();
         assert_eq!(text, broken.replace(": [", ": Comes later"));
         let shown = haft.json(&["tool", "show", "later"]);
@@ -257,7 +257,7 @@ fn a_file_that_never_parsed_is_mended_in_the_editor() {
 }
 
 #[test]
-fn switches_decide_what_runs() {
+fn disabled_tools_do_not_run() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["bundle", "add", "web", "--description", "Things of the web"]));
@@ -266,7 +266,12 @@ fn switches_decide_what_runs() {
         ok(&call());
         ok(&haft.run(&["bundle", "disable", "web"]));
         assert_ne!(call().code, 0);
-        assert!(ok(&haft.run(&["bundle", "list"])).contains("web"));
+        let run = haft.run(&["bundle", "list"]);
+        let listed = ok(&run);
+        let rows: Vec<Vec<&str>> =
+            listed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        assert!(rows.contains(&vec!["NAME", "KIND", "ENABLED"]), "{listed}");
+        assert!(rows.contains(&vec!["web", "user", "no"]), "{listed}");
         ok(&haft.run(&["bundle", "enable", "web"]));
         ok(&haft.run(&["tool", "disable", "weather"]));
         assert_ne!(call().code, 0);
@@ -290,7 +295,7 @@ fn switches_decide_what_runs() {
 }
 
 #[test]
-fn changes_are_told() {
+fn changes_are_listed() {
     for (haft, _server) in homes() {
         ok(&haft.run(&["tool", "add", &definition(&haft)]));
         ok(&haft.run(&["tool", "disable", "weather"]));
@@ -319,12 +324,12 @@ fn changes_are_told() {
             "1h",
         ]);
         assert_eq!(found["total"], 1);
-        fails(&haft.run(&["audit", "--since", "soon"]), 8, "how long ago");
+        fails(&haft.run(&["audit", "--since", "soon"]), 8, "or a period such as `24h`");
     }
 }
 
 #[test]
-fn tokens_open_what_their_role_says() {
+fn tokens_permit_what_their_role_allows() {
     let haft = Haft::new();
     let server = haft.serve(&[]);
     let created = haft.run(&["token", "create", "reader", "--role", "viewer"]);
@@ -339,7 +344,7 @@ fn tokens_open_what_their_role_says() {
     let row = tokens["tokens"].as_array().unwrap().iter().find(|row| row["name"] == "reader").unwrap();
     assert!(!tokens.to_string().contains(&token), "a token is shown again");
     ok(&haft.run(&["token", "rm", row["id"].as_str().unwrap()]));
-    fails(&run(&["tool", "list"]), 7, "hint: give a valid token");
+    fails(&run(&["tool", "list"]), 7, "hint: pass a valid token");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::harness::Haft;
 
 #[test]
-fn a_wrong_flag_is_named() {
+fn an_invalid_option_is_reported() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["tool", "list", "--bundel", "x"]).shown(), @r"
     exit code: 2
@@ -21,7 +21,7 @@ fn a_wrong_flag_is_named() {
     exit code: 2
     ----- stdout
     ----- stderr
-    error: invalid value 'example.com' for '--addr <HOST:PORT>': write an address with a port, as in `127.0.0.1:18789`
+    error: invalid value 'example.com' for '--addr <HOST:PORT>': expected an IP address with a port, e.g. `127.0.0.1:18789`
 
     For more information, try '--help'.
     ");
@@ -29,52 +29,56 @@ fn a_wrong_flag_is_named() {
     exit code: 2
     ----- stdout
     ----- stderr
-    error: invalid value 'prod' for '--mode <MODE>': the modes are `debug` and `production`
+    error: invalid value 'prod' for '--mode <MODE>': expected `debug` or `production`
 
     For more information, try '--help'.
     ");
 }
 
 #[test]
-fn a_wrong_configuration_is_named_with_its_line() {
+fn an_invalid_configuration_is_reported_with_its_line() {
     let haft = Haft::new();
     haft.write("home/haft.toml", "[server]\nmax_bdy_bytes = 1\n");
     insta::assert_snapshot!(haft.run(&["tool", "list"]).shown(), @r"
     exit code: 2
     ----- stdout
     ----- stderr
-    error: `DIR/home/haft.toml` line 2: unknown key `server.max_bdy_bytes`
+    error: DIR/home/haft.toml:2: unknown key `server.max_bdy_bytes`
 
-    hint: the nearest known key is `server.max_body_bytes`
+    hint: did you mean `server.max_body_bytes`?
     ");
     insta::assert_snapshot!(haft.run(&["tool", "list", "--json"]).shown(), @r#"
     exit code: 2
     ----- stdout
     ----- stderr
-    {"status":"error","error":{"code":"usage","message":"`DIR/home/haft.toml` line 2: unknown key `server.max_bdy_bytes`","hint":"the nearest known key is `server.max_body_bytes`"}}
+    {"status":"error","error":{"code":"usage","message":"DIR/home/haft.toml:2: unknown key `server.max_bdy_bytes`","hint":"did you mean `server.max_body_bytes`?"}}
     "#);
 }
 
 #[test]
-fn a_server_that_is_not_there_has_its_own_exit_code() {
+fn an_unreachable_server_has_its_own_exit_code() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["tool", "list", "--server", "http://127.0.0.1:9"]).shown(), @r"
     exit code: 7
     ----- stdout
     ----- stderr
-    error: there is no token for the server at `http://127.0.0.1:9/`
+    error: no token for the server at http://127.0.0.1:9/
 
-    hint: give one with `--token` or `HAFT_TOKEN`
+    hint: pass one with `--token` or `HAFT_TOKEN`
     ");
     insta::assert_snapshot!(haft.run(&["tool", "list", "--server", "127.0.0.1:9"]).shown(), @r"
     exit code: 2
     ----- stdout
     ----- stderr
-    error: `127.0.0.1:9` is no address of a server; write it like `http://127.0.0.1:18789`
+    error: invalid server URL `127.0.0.1:9`: expected a URL such as `http://127.0.0.1:18789`
     ");
     let run = haft.run(&["tool", "list", "--server", "http://127.0.0.1:9", "--token", "x"]);
     assert_eq!(run.code, 6);
-    assert!(run.stderr.contains("reach the server at `http://127.0.0.1:9`"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("cannot connect to http://127.0.0.1:9: connection refused"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -85,14 +89,14 @@ fn the_token_of_the_home_folder_stays_on_this_machine() {
     exit code: 7
     ----- stdout
     ----- stderr
-    error: there is no token for the server at `https://haft.example.com/`
+    error: no token for the server at https://haft.example.com/
 
-    hint: give one with `--token` or `HAFT_TOKEN`
+    hint: pass one with `--token` or `HAFT_TOKEN`
     ");
 }
 
 #[test]
-fn colors_are_asked_for_or_absent() {
+fn colors_are_used_only_on_request() {
     let haft = Haft::new();
     let plain = haft.run(&["tool", "show", "x", "--server", "nowhere"]);
     assert!(plain.stderr.starts_with("error: "), "{}", plain.stderr);
@@ -101,7 +105,7 @@ fn colors_are_asked_for_or_absent() {
 }
 
 #[test]
-fn programs_read_a_wrong_command_line_as_json() {
+fn usage_errors_can_be_json() {
     let haft = Haft::new();
     insta::assert_snapshot!(haft.run(&["--json", "tool", "list", "--bundel", "x"]).shown(), @r#"
     exit code: 2
@@ -110,28 +114,32 @@ fn programs_read_a_wrong_command_line_as_json() {
     {"status":"error","error":{"code":"usage","message":"unexpected argument '--bundel' found; tip: a similar argument exists: '--bundle'"}}
     "#);
     let missing = haft.run(&["tool", "show", "--json"]);
-    let said: serde_json::Value = serde_json::from_str(&missing.stderr).unwrap();
-    assert_eq!((missing.code, &said["error"]["code"]), (2, &serde_json::json!("usage")));
-    // What was asked for is no error.
+    let error: serde_json::Value = serde_json::from_str(&missing.stderr).unwrap();
+    assert_eq!((missing.code, &error["error"]["code"]), (2, &serde_json::json!("usage")));
+    // Requested help is not an error.
     let help = haft.run(&["--json", "--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn a_home_folder_that_is_a_file_is_named() {
+fn a_home_folder_that_is_a_file_is_reported() {
     let haft = Haft::new();
     haft.write("home", "a file");
     insta::assert_snapshot!(haft.run(&["tool", "list"]).shown(), @r"
     exit code: 2
     ----- stdout
     ----- stderr
-    error: the home folder `DIR/home` is a file
+    error: the home folder `DIR/home` is not a folder
 
-    hint: name a folder with `--home DIR` or `HAFT_HOME`, or move the file away
+    hint: choose another folder with `--home DIR` or `HAFT_HOME`
     ");
     for command in ["doctor", "init", "serve", "reindex", "mcp"] {
         let run = haft.run(&[command]);
         assert_eq!(run.code, 2, "{command}: {}", run.stderr);
-        assert!(run.stderr.contains("the home folder `DIR/home` is a file"), "{command}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("the home folder `DIR/home` is not a folder"),
+            "{command}: {}",
+            run.stderr
+        );
     }
 }

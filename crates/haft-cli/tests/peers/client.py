@@ -4,7 +4,7 @@
     client.py MODE stdio WHAT COMMAND [ARGUMENT ...]
 
 MODE is `legacy` (sessions) or `auto` (stateless where the server can). WHAT is `tools`, a JSON object of tool names
-and arguments, or `fixtures`, for everything that `haft mcp --fixtures` offers.
+and arguments, or `conformance`, for everything that the example `conformance_server` offers.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ def shape(result):
     return {"error": bool(result.is_error), "content": blocks, "structured": result.structured_content}
 
 
-async def fixtures(client, seen):
+async def conformance(client, seen):
     progress = []
 
-    async def told(done, total, _message):
+    async def on_progress(done, total, _message):
         progress.append([done, total])
 
     plain = [
@@ -38,7 +38,7 @@ async def fixtures(client, seen):
     for name in plain:
         arguments = {"region": "eu"} if name == "test_header_arguments" else {}
         seen["calls"][name] = shape(await client.call_tool(name, arguments))
-    await client.call_tool("test_tool_with_progress", {}, progress_callback=told)
+    await client.call_tool("test_tool_with_progress", {}, progress_callback=on_progress)
     seen["progress"] = progress
     seen["resources"] = [str(one.uri) for one in (await client.list_resources()).resources]
     read = await client.read_resource("test://static-text")
@@ -51,8 +51,8 @@ async def fixtures(client, seen):
 async def use(client, what):
     tools = (await client.list_tools()).tools
     seen = {"version": client.protocol_version, "tools": sorted(tool.name for tool in tools), "calls": {}}
-    if what == "fixtures":
-        await fixtures(client, seen)
+    if what == "conformance":
+        await conformance(client, seen)
     else:
         for name, arguments in json.loads(what).items():
             seen["calls"][name] = shape(await client.call_tool(name, arguments))

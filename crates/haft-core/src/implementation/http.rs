@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Which template notation the strings of an implementation use.
+/// The notation of templates in an implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notation {
@@ -28,38 +28,38 @@ impl Notation {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Http {
-    /// The only request, or what every step starts from.
+    /// The only request, or the defaults of every step.
     #[serde(flatten)]
     pub request: HttpRequest,
     /// Several requests, in order; a later one reads `steps.NAME` of an earlier one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<HttpStep>,
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What a failure becomes.
+    /// The result of a failed request.
     #[serde(skip_serializing_if = "ErrorMode::is_default")]
     pub error_mode: ErrorMode,
-    /// How requests prove who sends them.
+    /// How requests are authenticated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// Which notation the templates use.
+    /// The template notation.
     #[serde(skip_serializing_if = "Notation::is_default")]
     pub templates: Notation,
 }
 
 impl Http {
-    /// Returns how long one attempt may take.
+    /// Returns the timeout of one attempt.
     pub fn timeout(&self) -> Duration {
         self.timeout_ms.map_or(Duration::from_secs(10), Duration::from_millis)
     }
 }
 
-/// What one request says and how its answer is read.
+/// One request, and how its response is read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HttpRequest {
-    /// The method; `GET` where none is named.
+    /// The method; `GET` by default.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub method: String,
     /// The URL template; it starts with `http://` or `https://`.
@@ -68,38 +68,38 @@ pub struct HttpRequest {
     /// Query parameters, each value a template.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub query: Map<String, Value>,
-    /// How lists and maps are spelled, by the name of the query parameter or form field; those that are not named
-    /// are repeated once per item.
+    /// How lists and maps are serialized, by the name of the query parameter or form field; by default the parameter is
+    /// repeated for each item.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub styles: BTreeMap<String, ParamStyle>,
-    /// How an argument that is a list or a map is spelled where it stands in the URL or in a header, by the name of
-    /// the argument; those that are not named are JSON.
+    /// How list and map arguments are serialized in the URL path and in headers, by the name of the argument; by default
+    /// as JSON.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub text_styles: BTreeMap<String, TextStyle>,
-    /// The query parameters and form fields whose values keep the reserved characters that cannot end them.
+    /// The query parameters and form fields in whose values reserved characters are not percent-encoded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_reserved: Vec<String>,
     /// Header templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The body: a string is a text template, anything else a structure whose strings are templates.
+    /// The body: a text template, or a structure whose strings are templates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// Whether no body, and no content type, is sent where none of the body's values was given.
+    /// Whether the body and its content type are omitted if no argument of the body was given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional_body: bool,
-    /// Which status codes are a success; empty means 200 to 299.
+    /// The status codes that count as success; by default 200 to 299.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub success_codes: Vec<u16>,
-    /// How the answer is read; `None` means by its content type.
+    /// How the response is read; by default according to its content type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseEncoding>,
-    /// What is taken of the answer: a `JSONPath` (starts with `$`) or a regular expression.
+    /// The part of the response to return: a `JSONPath` (starts with `$`) or a regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extract: Option<String>,
 }
 
-/// How a list or a map is spelled in a query or a form.
+/// How a list or map is serialized in a query or form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParamStyle {
@@ -111,7 +111,7 @@ pub enum ParamStyle {
     Pipe,
     /// `a[key]=value`, to any depth.
     DeepObject,
-    /// `key=value`: the entries of a map stand for themselves.
+    /// `key=value`: the entries of a map are written without their parent key.
     Spread,
     /// One JSON text.
     Json,
@@ -122,7 +122,7 @@ impl ParamStyle {
     pub const ALL: [ParamStyle; 6] =
         [Self::Comma, Self::Space, Self::Pipe, Self::DeepObject, Self::Spread, Self::Json];
 
-    /// Returns the spelling used in every dialect.
+    /// Returns the name used in every dialect.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Comma => "comma",
@@ -135,7 +135,7 @@ impl ParamStyle {
     }
 }
 
-/// How a list or a map is spelled within a text: a path or a header.
+/// How a list or map is serialized in a path or header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextStyle {
@@ -145,7 +145,7 @@ pub enum TextStyle {
     Pairs,
     /// `1.2`; a map is `key=value.key=value`.
     Dot,
-    /// What stands before it from the last `;` is repeated: `;a=` is `;a=1;a=2`. A map after `;` is
+    /// The text after the last `;` is repeated: `;a=` becomes `;a=1;a=2`. A map after `;` is
     /// `key=value;key=value`.
     Semicolon,
 }
@@ -154,7 +154,7 @@ impl TextStyle {
     /// Every style.
     pub const ALL: [TextStyle; 4] = [Self::Comma, Self::Pairs, Self::Dot, Self::Semicolon];
 
-    /// Returns the spelling used in every dialect.
+    /// Returns the name used in every dialect.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Comma => "comma",
@@ -165,17 +165,17 @@ impl TextStyle {
     }
 }
 
-/// One request of several.
+/// One of several requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpStep {
-    /// The name under which later steps read its value.
+    /// The name by which later steps refer to its value.
     pub name: String,
     /// The request.
     #[serde(flatten)]
     pub request: HttpRequest,
 }
 
-/// How an answer is read.
+/// How a response is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseEncoding {
@@ -185,7 +185,7 @@ pub enum ResponseEncoding {
     Text,
 }
 
-/// What a failed request becomes.
+/// The result of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorMode {
@@ -203,9 +203,9 @@ impl ErrorMode {
     }
 }
 
-/// How requests prove who sends them. Every text is a template, so that it can name a secret.
+/// The authentication of requests. All values are templates, so that they can refer to secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", expecting = "an object")]
 pub enum Auth {
     /// `Authorization: Bearer TOKEN`.
     Bearer {
@@ -225,24 +225,24 @@ pub enum Auth {
         name: String,
         /// The key.
         value: String,
-        /// Where it goes.
+        /// The location.
         #[serde(rename = "in", default)]
-        place: ApiKeyLocation,
+        location: ApiKeyLocation,
     },
     /// A signature over the request.
     Hmac(HmacAuth),
-    /// An access token of an authorisation server.
+    /// An access token from an authorization server.
     Oauth2(OAuth2),
 }
 
-/// Where an API key goes.
+/// The location of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApiKeyLocation {
-    /// Into a header.
+    /// A header.
     #[default]
     Header,
-    /// Into the query.
+    /// The query.
     Query,
 }
 
@@ -257,16 +257,16 @@ pub struct HmacAuth {
     /// The header that carries the signature.
     #[serde(default = "signature_header")]
     pub header: String,
-    /// What stands before the signature, such as `sha256=`.
+    /// A prefix of the signature, such as `sha256=`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
-    /// How the signature is spelled: `hex` or `base64`.
+    /// The encoding of the signature: `hex` or `base64`.
     #[serde(default = "hex")]
     pub encoding: String,
-    /// What is signed, with `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` put in.
+    /// The text to sign, with the placeholders `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}`.
     #[serde(default = "signed_body")]
     pub sign: String,
-    /// The header that carries the Unix time, where the other side wants it.
+    /// The header for the Unix time, if required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_header: Option<String>,
 }
@@ -287,23 +287,23 @@ fn signed_body() -> String {
     "{body}".to_owned()
 }
 
-/// An access token of an authorisation server, fetched once and refreshed by one caller at a time.
+/// OAuth 2 settings; tokens are cached and refreshed by one call at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OAuth2 {
-    /// Where tokens come from.
+    /// The token endpoint.
     pub token_url: String,
-    /// Who asks.
+    /// The client id.
     pub client_id: String,
-    /// The proof of it.
+    /// The client secret.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_secret: String,
-    /// With it the grant is `refresh_token`, without it `client_credentials`.
+    /// The refresh token; without it the grant type is `client_credentials`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<String>,
-    /// What is asked for.
+    /// The requested scopes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// For whom the token is.
+    /// The audience of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
 }

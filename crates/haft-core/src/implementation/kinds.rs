@@ -1,4 +1,4 @@
-//! How a tool runs: one tagged enum, one executor each.
+//! The kinds of implementations and their settings, except HTTP.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::implementation::Http;
 
-/// How a tool runs.
+/// The implementation of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Implementation {
@@ -19,11 +19,11 @@ pub enum Implementation {
     Script(Script),
     /// A WebAssembly component or module.
     Wasm(Wasm),
-    /// A shell command template.
+    /// A program with arguments, or a shell command.
     Exec(Exec),
-    /// Reads a file inside a named root.
+    /// Reads a file inside a file root.
     FileRead(FileRead),
-    /// Writes a file inside a named root.
+    /// Writes a file inside a file root.
     FileWrite(FileWrite),
     /// A function of a Python toolset.
     Python(Python),
@@ -68,7 +68,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of the design.
+    /// Every kind.
     pub const ALL: [Kind; 12] = [
         Kind::Function,
         Kind::Http,
@@ -84,7 +84,7 @@ impl Kind {
         Kind::RagRetrieval,
     ];
 
-    /// Returns the name used in definitions and on the wire.
+    /// Returns the name used in definitions and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Function => "function",
@@ -102,7 +102,7 @@ impl Kind {
         }
     }
 
-    /// Reads a name, or one of the spellings that the dialects use for it.
+    /// Parses a name, or an alias that a dialect uses for it.
     pub fn parse(text: &str) -> Option<Kind> {
         match text {
             "go" | "builtin" | "internal" | "native" => Some(Kind::Function),
@@ -112,7 +112,7 @@ impl Kind {
 }
 
 impl Implementation {
-    /// Returns which executor runs it.
+    /// Returns the kind.
     pub const fn kind(&self) -> Kind {
         match self {
             Implementation::Function(_) => Kind::Function,
@@ -130,7 +130,7 @@ impl Implementation {
         }
     }
 
-    /// Returns the language of a body, where there is one.
+    /// Returns the language of the body, if there is one.
     pub const fn runtime(&self) -> Option<&'static str> {
         match self {
             Implementation::Script(script) => Some(script.runtime.as_str()),
@@ -144,15 +144,15 @@ impl Implementation {
 /// A registered Rust function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Function {
-    /// The name under which it is registered.
+    /// The registered name.
     pub function: String,
-    /// What the definition says to the function itself, besides the arguments of calls; few functions take any.
+    /// Settings of the function, besides the arguments of calls.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
 }
 
 impl Function {
-    /// The function of this name, without settings.
+    /// Creates a reference to a function, without settings.
     pub fn new(name: impl Into<String>) -> Self {
         Self { function: name.into(), config: Map::new() }
     }
@@ -178,7 +178,7 @@ pub enum ScriptRuntime {
 }
 
 impl ScriptRuntime {
-    /// Returns the spelling used in definitions.
+    /// Returns the name used in definitions.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Bash => "bash",
@@ -197,38 +197,92 @@ pub struct Wasm {
     /// The bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
-    /// The exported function; `None` means the convention of the module's kind.
+    /// The exported function; by default the one that is conventional for the module's kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Its environment: the templates of the values.
+    /// Environment variables, whose values are templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The named roots that it sees, each as the folder `/NAME`.
+    /// The file roots that it can access, each as the folder `/NAME`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, FileAccess>,
 }
 
-/// What a tool may do in a named root.
+/// The access of a tool to a file root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileAccess {
-    /// Look.
+    /// Read files.
     Read,
-    /// Look, write, make and remove.
+    /// Read, create, change and remove files.
     Write,
 }
 
-/// A shell command template.
+/// A program that runs as a process of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ExecFields", into = "ExecFields")]
 pub struct Exec {
-    /// The command; values are quoted by their quote context.
-    pub command: String,
-    /// Further environment variables.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// What to run.
+    pub program: ExecProgram,
+    /// The templates of additional environment variables.
     pub env: BTreeMap<String, String>,
+    /// The template of the text for standard input; `None` means empty.
+    pub stdin: Option<String>,
 }
 
-/// How the bytes of a file are spelled as text.
+/// What an `exec` tool runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExecProgram {
+    /// A bash command; values travel in environment variables.
+    Command(String),
+    /// The program and its arguments, started without a shell.
+    Argv(Vec<String>),
+}
+
+impl Exec {
+    /// Makes an `exec` implementation without `env` and `stdin`.
+    pub fn new(program: ExecProgram) -> Self {
+        Self { program, env: BTreeMap::new(), stdin: None }
+    }
+}
+
+/// The fields of [`Exec`] as stored and sent.
+#[derive(Serialize, Deserialize)]
+struct ExecFields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stdin: Option<String>,
+}
+
+impl From<Exec> for ExecFields {
+    fn from(Exec { program, env, stdin }: Exec) -> Self {
+        let (command, argv) = match program {
+            ExecProgram::Command(command) => (Some(command), None),
+            ExecProgram::Argv(argv) => (None, Some(argv)),
+        };
+        Self { command, argv, env, stdin }
+    }
+}
+
+impl TryFrom<ExecFields> for Exec {
+    type Error = &'static str;
+
+    fn try_from(ExecFields { command, argv, env, stdin }: ExecFields) -> Result<Self, Self::Error> {
+        let program = match (command, argv) {
+            (Some(command), None) => ExecProgram::Command(command),
+            (None, Some(argv)) => ExecProgram::Argv(argv),
+            _ => return Err("expected exactly one of `argv` and `command`"),
+        };
+        Ok(Self { program, env, stdin })
+    }
+}
+
+/// The encoding of file content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Encoding {
     /// As UTF-8 text.
@@ -238,41 +292,41 @@ pub enum Encoding {
     /// As base64.
     #[serde(rename = "base64")]
     Base64,
-    /// As bytes, which travel as base64 too but are marked as a file.
+    /// As bytes: base64 that is marked as a file.
     #[serde(rename = "binary")]
     Binary,
 }
 
-/// Reads a file inside a named root.
+/// Reads a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileRead {
     /// The path template, relative to the root.
     pub path: String,
-    /// How the bytes become text.
+    /// The encoding of the result.
     #[serde(default)]
     pub encoding: Encoding,
-    /// The name of the root; `None` means the first one.
+    /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
 
-/// Writes a file inside a named root.
+/// Writes a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileWrite {
     /// The path template, relative to the root.
     pub path: String,
     /// The content template.
     pub content: String,
-    /// How the text becomes bytes.
+    /// The encoding of `content`.
     #[serde(default)]
     pub encoding: Encoding,
     /// The permission bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
-    /// Whether parent folders are made.
+    /// Whether parent folders are created.
     #[serde(default)]
     pub mkdir: bool,
-    /// The name of the root; `None` means the first one.
+    /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
@@ -291,7 +345,7 @@ pub struct Mcp {
     /// The id of a configured server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The address of a server that is not configured.
+    /// The URL of a server that is not configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_url: Option<String>,
     /// The name of the tool on that server.
@@ -305,12 +359,12 @@ pub struct Mcp {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Artifact {
-    /// The artifact.
+    /// The id of the artifact.
     pub artifact_id: String,
-    /// Its version; `None` means the newest.
+    /// The version; by default the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_version: Option<String>,
-    /// Settings that go with it, literally.
+    /// Settings, passed through unchanged.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
 }
@@ -331,9 +385,9 @@ pub struct AgentCall {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RagRetrieval {
-    /// The pipeline.
+    /// The id of the pipeline.
     pub pipeline_id: String,
-    /// Settings that go with it.
+    /// Settings of the retrieval.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! How a tool runs: one tagged enum, one executor each.
+//! Implementations of tools: one type per kind, each run by one executor.
 
 mod http;
 mod kinds;
@@ -8,6 +8,6 @@ pub use http::{
     ResponseEncoding, TextStyle,
 };
 pub use kinds::{
-    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
-    Mcp, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
+    Implementation, Kind, Mcp, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };

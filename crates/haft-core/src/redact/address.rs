@@ -1,12 +1,12 @@
-//! URLs: whom they belong to, and the keys that stand in their query.
+//! Secrets in URLs: their origin, and the masking of query parameters.
 
 use url::Url;
 
-use super::{is_literal, names_a_secret};
+use super::{is_literal, is_sensitive_parameter};
 use crate::secret::MASK;
 
-/// Returns what tells whether two URL templates lead to the same server: scheme, host and port, or the whole
-/// text where a value may take part in them.
+/// Returns the origin of a URL template: scheme, host and port, or the whole text if a template value may be part of
+/// them. Two URL templates with the same result lead to the same server.
 pub(super) fn origin(text: &str) -> String {
     let masked = masked(text).unwrap_or_else(|| text.to_owned());
     let literal_end = [masked.find("${"), masked.find("{{")].into_iter().flatten().min();
@@ -22,18 +22,18 @@ pub(super) fn origin(text: &str) -> String {
     masked
 }
 
-/// Masks the values of the parameters whose names say that they are secret; `None` where there are none.
+/// Masks the values of sensitive parameters; `None` if there are none.
 pub(super) fn masked(text: &str) -> Option<String> {
     let mut any = false;
     let out = with_pairs(text, |name, value| {
-        let hide = names_a_secret(name) && is_literal(value);
+        let hide = is_sensitive_parameter(name) && is_literal(value);
         any |= hide;
         hide.then(|| MASK.to_owned())
     });
     any.then_some(out)
 }
 
-/// Puts the values of masked parameters back.
+/// Restores the values of masked parameters.
 pub(super) fn restored(text: &str, earlier: Option<&str>) -> Restored {
     let earlier = earlier.filter(|before| origin(before) == origin(text));
     let mut known = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn restored(text: &str, earlier: Option<&str>) -> Restored {
     }
     let (mut found, mut lost) = (false, false);
     let out = with_pairs(text, |name, value| {
-        if value != MASK || !names_a_secret(name) {
+        if value != MASK || !is_sensitive_parameter(name) {
             return None;
         }
         found = true;
@@ -61,14 +61,14 @@ pub(super) fn restored(text: &str, earlier: Option<&str>) -> Restored {
     }
 }
 
-/// What became of a URL that was written back.
+/// The result of restoring a URL.
 pub(super) enum Restored {
     Unchanged,
     Whole(String),
     Lost,
 }
 
-/// Rewrites the query of a URL, pair by pair: the value becomes what the function returns.
+/// Rewrites the values of the query parameters of a URL.
 fn with_pairs(text: &str, mut change: impl FnMut(&str, &str) -> Option<String>) -> String {
     let (address, fragment) = text.find('#').map_or((text, ""), |at| text.split_at(at));
     let Some((before, query)) = address.split_once('?') else { return text.to_owned() };

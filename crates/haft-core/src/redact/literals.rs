@@ -1,4 +1,4 @@
-//! The literal secrets themselves, so that an outcome can be kept free of them.
+//! Collects the literal secrets of a definition, so that they can be removed from outcomes.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::redact::masked;
 use crate::secret::{MASK, Secret};
 use crate::spec::ToolSpec;
 
-/// Returns every literal secret of a spec: what a read masks, a server must not echo to a model either.
-pub fn literals(spec: &ToolSpec) -> Vec<Secret> {
+/// Returns every literal secret of a spec. A server may echo them, which must not reach a model.
+pub fn literal_secrets(spec: &ToolSpec) -> Vec<Secret> {
     let mut found = Vec::new();
     if let (Ok(plain), Ok(shown)) =
         (serde_json::to_value(&spec.implementation), serde_json::to_value(masked(spec).implementation))
@@ -48,7 +48,7 @@ fn differing(plain: &str, shown: &str, found: &mut Vec<Secret>) {
         }
         return;
     }
-    // An address, of whose query some values are masked.
+    // A URL in whose query some values are masked.
     let parts = |text: &str| text.split(['?', '&', '#']).map(str::to_owned).collect::<Vec<_>>();
     for (plain, shown) in parts(plain).iter().zip(parts(shown)) {
         if let (true, Some((_, value))) = (*plain != shown, plain.split_once('=')) {
@@ -64,7 +64,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_masked_is_found() {
+    fn masked_secrets_are_collected() {
         let implementation = json!({
             "type": "http", "url": "https://a.example/?q=${q}&api_key=in-url",
             "headers": {"X-Api-Key": "in-header", "Authorization": "Bearer in-scheme", "Accept": "text/plain"},
@@ -72,7 +72,8 @@ mod tests {
         });
         let spec =
             ToolSpec::new(ToolName::new("t").unwrap(), serde_json::from_value(implementation).unwrap());
-        let mut found: Vec<_> = literals(&spec).iter().map(|secret| secret.expose().to_owned()).collect();
+        let mut found: Vec<_> =
+            literal_secrets(&spec).iter().map(|secret| secret.expose().to_owned()).collect();
         found.sort();
         assert_eq!(found, ["Bearer in-scheme", "in-body", "in-header", "in-scheme", "in-url"]);
     }

@@ -1,46 +1,46 @@
-//! Literal secrets in the configuration of an MCP server: shown masked, and told to whoever writes one.
+//! Literal secrets in the configuration of an MCP server: masked when shown, and reported as warnings.
 
-use super::{address, is_literal, names_a_secret, plain};
+use super::{address, is_literal, is_sensitive_parameter, plain};
 use crate::mcp::Transport;
 use crate::secret::{MASK, Secret};
 
-/// How a server is reached, as others may see it.
+/// A redacted transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RedactedServer {
-    /// The same with what is secret masked.
+    /// The transport with secrets masked.
     pub transport: Transport,
-    /// Which arguments and addresses look as if they held a credential, such as `args[1]`.
-    pub doubtful: Vec<String>,
+    /// The fields that seem to contain a credential, such as `args[1]`.
+    pub suspicious: Vec<String>,
     /// The credentials themselves.
     pub literals: Vec<CredentialLiteral>,
 }
 
-/// What stands in a configuration and looks like a credential.
+/// A text in a configuration that seems to be a credential.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CredentialLiteral {
     /// The text.
     pub secret: Secret,
-    /// Whether its name leaves no doubt, as `--api-key` does. One that is only guessed, as of `--sort-key`, may be an
-    /// ordinary word, and what a tool returns would be spoilt by taking it out.
+    /// Whether its name is unambiguous, such as `--api-key`. A guess, such as the value of `--sort-key`, may be an
+    /// ordinary word, and removing it would corrupt the output of tools.
     pub certain: bool,
 }
 
 impl CredentialLiteral {
-    fn of(name: &str, text: &str) -> Self {
+    fn new(name: &str, text: &str) -> Self {
         Self { secret: Secret::new(credential(text).to_owned()), certain: is_certain(name) }
     }
 }
 
-/// Masks what stands in the environment, the headers, the arguments and the address of a server and is a secret, or
-/// looks like one; what only names secrets is shown.
-pub fn server(transport: &Transport) -> RedactedServer {
-    let (mut transport, mut doubtful, mut literals) = (transport.clone(), Vec::new(), Vec::new());
+/// Masks secrets, and what looks like one, in the environment, headers, arguments and URL of a server. References such
+/// as `${TOKEN}` are kept.
+pub fn redact_transport(transport: &Transport) -> RedactedServer {
+    let (mut transport, mut suspicious, mut literals) = (transport.clone(), Vec::new(), Vec::new());
     match &mut transport {
         Transport::Stdio(stdio) => {
             for (name, value) in &mut stdio.env {
-                let is_secret = names_a_secret(name) && is_literal(value);
+                let is_secret = is_sensitive_parameter(name) && is_literal(value);
                 if is_secret {
-                    literals.push(CredentialLiteral::of(name, value));
+                    literals.push(CredentialLiteral::new(name, value));
                 }
                 if is_secret || !value.contains("${") {
                     MASK.clone_into(value);
@@ -52,14 +52,14 @@ pub fn server(transport: &Transport) -> RedactedServer {
                 if let Some((masked, found)) = argument(text, &plain) {
                     literals.extend(found);
                     *text = masked;
-                    doubtful.push(format!("args[{number}]"));
+                    suspicious.push(format!("args[{number}]"));
                 }
             }
         }
         Transport::Http(http) => {
             for (name, value) in &mut http.headers {
-                if names_a_secret(name) && is_literal(value) {
-                    literals.push(CredentialLiteral::of(name, value));
+                if is_sensitive_parameter(name) && is_literal(value) {
+                    literals.push(CredentialLiteral::new(name, value));
                 }
                 if !value.contains("${") || is_literal(value) {
                     MASK.clone_into(value);
@@ -68,20 +68,20 @@ pub fn server(transport: &Transport) -> RedactedServer {
             if let Some((masked, found)) = url(&http.url) {
                 literals.extend(found);
                 http.url = masked;
-                doubtful.push("url".to_owned());
+                suspicious.push("url".to_owned());
             }
         }
     }
-    // Short ones would be found everywhere.
-    literals.retain(|literal| literal.secret.expose().len() >= LEAST);
-    RedactedServer { transport, doubtful, literals }
+    // Short texts would match everywhere.
+    literals.retain(|literal| literal.secret.expose().len() >= MIN_CREDENTIAL_LENGTH);
+    RedactedServer { transport, suspicious, literals }
 }
 
-/// The shortest text that is taken for a credential where it comes back in other texts.
-const LEAST: usize = 6;
-/// How many names may stand before a value, as in `--header=Authorization: …`.
+/// The minimum length of a credential that is removed from output.
+const MIN_CREDENTIAL_LENGTH: usize = 6;
+/// How many names may precede a value, such as in `--header=Authorization: …`.
 const MAX_NAMES: u8 = 3;
-/// Ends of names that say what the value is.
+/// Suffixes of names that are unambiguous.
 const CERTAIN: [&str; 9] = [
     "apikey",
     "accesskey",
@@ -94,13 +94,13 @@ const CERTAIN: [&str; 9] = [
     "authorization",
 ];
 
-/// Tells whether a name leaves no doubt that its value is a credential.
+/// Returns whether a name unambiguously marks its value as a credential.
 fn is_certain(name: &str) -> bool {
     let plain = plain(name);
     CERTAIN.iter().any(|end| plain.ends_with(end))
 }
 
-/// Returns an argument with its credentials masked, and those.
+/// Returns an argument with its credentials masked, and the credentials.
 fn argument(text: &str, before: &str) -> Option<(String, Vec<CredentialLiteral>)> {
     if text.contains("://")
         && let Some(found) = url(text)
@@ -110,16 +110,16 @@ fn argument(text: &str, before: &str) -> Option<(String, Vec<CredentialLiteral>)
     let flag = before.strip_prefix('-').map(|flag| flag.trim_start_matches('-'));
     if let Some(flag) = flag
         && !flag.contains('=')
-        && names_a_secret(flag)
+        && is_sensitive_parameter(flag)
         && !text.starts_with('-')
         && is_literal(text)
     {
-        return Some((MASK.to_owned(), vec![CredentialLiteral::of(flag, text)]));
+        return Some((MASK.to_owned(), vec![CredentialLiteral::new(flag, text)]));
     }
     named(text, MAX_NAMES)
 }
 
-/// `--api-key=…`, `API_KEY=…`, `Authorization: …`, and one of them within another.
+/// Masks `--api-key=…`, `API_KEY=…`, `Authorization: …` and nested forms of them.
 fn named(text: &str, most: u8) -> Option<(String, Vec<CredentialLiteral>)> {
     let at = text.find(['=', ':'])?;
     let (name, value) = text.split_at_checked(at)?;
@@ -131,23 +131,23 @@ fn named(text: &str, most: u8) -> Option<(String, Vec<CredentialLiteral>)> {
         return None;
     }
     let space = if value.starts_with(' ') { " " } else { "" };
-    if names_a_secret(name_alone) && is_literal(value) {
+    if is_sensitive_parameter(name_alone) && is_literal(value) {
         return Some((
             format!("{name}{separator}{space}{MASK}"),
-            vec![CredentialLiteral::of(name_alone, value)],
+            vec![CredentialLiteral::new(name_alone, value)],
         ));
     }
     let (masked, found) = named(value.trim_start(), most.checked_sub(1)?)?;
     Some((format!("{name}{separator}{space}{masked}"), found))
 }
 
-/// The credential without its scheme.
+/// Returns the credential without its authentication scheme.
 fn credential(value: &str) -> &str {
     let value = value.trim();
     value.split_once(' ').map_or(value, |(_, rest)| rest.trim())
 }
 
-/// Masks the user and the secret parameters of an address.
+/// Masks the user information and the sensitive parameters of a URL.
 fn url(text: &str) -> Option<(String, Vec<CredentialLiteral>)> {
     let (mut shown, mut found) = (text.to_owned(), Vec::new());
     if let Some((scheme, rest)) = text.split_once("://") {
@@ -167,7 +167,7 @@ fn url(text: &str) -> Option<(String, Vec<CredentialLiteral>)> {
         let hidden = both.filter(|(plain, masked)| plain != masked);
         found.extend(hidden.filter_map(|(plain, _)| {
             let (name, value) = plain.split_once('=')?;
-            Some(CredentialLiteral::of(name, value))
+            Some(CredentialLiteral::new(name, value))
         }));
         shown = masked;
     }
@@ -183,13 +183,13 @@ mod tests {
 
     fn check_args(args: &[&str], expected: &[&str], literals: &[&str]) {
         let stdio = Stdio { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..Stdio::default() };
-        let shown = server(&Transport::Stdio(stdio));
+        let shown = redact_transport(&Transport::Stdio(stdio));
         let Transport::Stdio(stdio) = &shown.transport else { panic!("another transport") };
         assert_eq!(stdio.args, expected);
         let found: Vec<&str> = shown.literals.iter().map(|literal| literal.secret.expose()).collect();
         assert_eq!(found, literals, "{args:?}");
         let differing = args.iter().zip(expected).filter(|(plain, shown)| plain != shown).count();
-        assert_eq!(shown.doubtful.len(), differing, "{args:?}");
+        assert_eq!(shown.suspicious.len(), differing, "{args:?}");
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_leave_no_doubt_are_certain() {
+    fn only_unambiguous_names_are_certain() {
         let args = ["--sort-key=created_at", "--auth=disabled", "--tokenizer=cl100k_base", "--token=abcdef1"];
         let env = [("API_KEY", "apikeysecret888"), ("MODE", "production"), ("S", "${S}")];
         let stdio = Stdio {
@@ -242,7 +242,7 @@ mod tests {
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..Stdio::default()
         };
-        let shown = server(&Transport::Stdio(stdio));
+        let shown = redact_transport(&Transport::Stdio(stdio));
         let found = |certain| {
             let all = shown.literals.iter().filter(move |literal| literal.certain == certain);
             all.map(|literal| literal.secret.expose()).collect::<Vec<_>>()
@@ -252,19 +252,20 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_headers_too() {
+    fn urls_and_headers_are_masked() {
         let headers = BTreeMap::from([
             ("Authorization".to_owned(), "Bearer ${T}".to_owned()),
             ("X-Half".to_owned(), "abc${T}".to_owned()),
             ("X-Plain".to_owned(), "abc".to_owned()),
         ]);
         let url = "https://u:hunter22@a.example/mcp?token=abcdef1&x=1".to_owned();
-        let shown = server(&Transport::Http(StreamableHttp { url, headers, ..StreamableHttp::default() }));
+        let shown =
+            redact_transport(&Transport::Http(StreamableHttp { url, headers, ..StreamableHttp::default() }));
         let Transport::Http(http) = &shown.transport else { panic!("another transport") };
         assert_eq!(http.url, "https://***@a.example/mcp?token=***&x=1");
         let values: Vec<&str> = http.headers.values().map(String::as_str).collect();
         assert_eq!(values, ["Bearer ${T}", MASK, MASK]);
-        assert_eq!(shown.doubtful, ["url"]);
+        assert_eq!(shown.suspicious, ["url"]);
         let literals: Vec<&str> = shown.literals.iter().map(|literal| literal.secret.expose()).collect();
         assert_eq!(literals, ["hunter22", "abcdef1"]);
     }

@@ -1,43 +1,34 @@
-//! What a schema may not be, whatever the library would make of it.
+//! Limits of schemas, checked before the library compiles them.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::walk::{MAX_DEPTH, any_value, child_values, combined, measure, resolve};
 use crate::problem::{Problem, excerpt};
 
-/// The most values (objects, arrays, scalars) in a schema.
-const MAX_NODES: usize = 20_000;
-/// The deepest nesting.
-const MAX_DEPTH: usize = 64;
+/// The maximum number of values (objects, arrays, scalars) in a schema.
+const MAX_NODES: u64 = 20_000;
 
-/// The most schemas that may judge one and the same value, references followed: `allOf` of references to `allOf`
-/// doubles with every level, so a small text can stand for millions of rules.
+/// The maximum number of schemas that apply to one value, references followed. `allOf` with references to `allOf` can
+/// double with every level, so that a small text expands to millions of schemas.
 const MAX_WEIGHT: u64 = 100_000;
 
-/// Keywords whose subschemas judge the same value as the schema that holds them.
-const SAME_VALUE_ONE: [&str; 4] = ["not", "if", "then", "else"];
-const SAME_VALUE_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const SAME_VALUE_MAP: [&str; 1] = ["dependentSchemas"];
-
-/// Returns how many schemas judge one value at most, or everything that rules the schema out.
+/// Returns the maximum number of schemas that apply to one value, or the problems of the schema.
 pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
-        return Err(vec![Problem::new(
-            field,
-            "invalid_schema",
-            "not a valid JSON Schema: expected an object",
-        )]);
+        return Err(vec![Problem::new(field, "invalid_schema", "invalid JSON Schema: expected an object")]);
     }
-    let mut nodes = 0;
-    if !within(schema, 0, &mut nodes) {
-        let message = format!("the schema is too large: at most {MAX_NODES} values and {MAX_DEPTH} levels");
+    let (nodes, depth) = measure(schema);
+    if nodes > MAX_NODES || depth as usize > MAX_DEPTH + 1 {
+        let message =
+            format!("the schema is too large: the limit is {MAX_NODES} values and {MAX_DEPTH} levels");
         return Err(vec![Problem::new(field, "schema_too_large", message)]);
     }
     let mut problems = Vec::new();
     references(field, schema, schema, &mut problems);
     if is_ambiguous(schema) {
-        let message = "references beside a nested `$id` are refused: remove that `$id`, which makes `#` mean another place";
+        let message = "references are not supported together with a nested `$id`, which changes what `#` refers to; remove the `$id`";
         problems.push(Problem::new(field, "embedded_schema", message));
     }
     if !problems.is_empty() {
@@ -46,20 +37,8 @@ pub(super) fn check(field: &str, schema: &Value) -> Result<u64, Vec<Problem>> {
     weight(schema).map_err(|(code, message)| vec![Problem::new(field, code, message)])
 }
 
-fn within(value: &Value, depth: usize, nodes: &mut usize) -> bool {
-    *nodes += 1;
-    if depth > MAX_DEPTH || *nodes > MAX_NODES {
-        return false;
-    }
-    match value {
-        Value::Array(items) => items.iter().all(|item| within(item, depth + 1, nodes)),
-        Value::Object(map) => map.values().all(|item| within(item, depth + 1, nodes)),
-        _ => true,
-    }
-}
-
-/// Only `#` and `#/pointer` are followed: nothing is fetched, ever, and what a pointer means can be told here.
-/// Anchors and schemas with an `$id` of their own would change that, so references cannot go by them.
+/// Checks that all references are `#` or `#/pointer`: nothing is ever fetched, and the target must be known here.
+/// Anchors and nested `$id`s are therefore not supported.
 fn references(field: &str, root: &Value, at: &Value, problems: &mut Vec<Problem>) {
     match at {
         Value::Array(items) => items.iter().for_each(|item| references(field, root, item, problems)),
@@ -79,48 +58,32 @@ fn references(field: &str, root: &Value, at: &Value, problems: &mut Vec<Problem>
 fn reference(field: &str, root: &Value, key: &str, target: &str) -> Option<Problem> {
     let shown = excerpt(target, 80);
     if !target.starts_with('#') {
-        let message = format!(
-            "`{key}` to `{shown}` is refused: only references within the schema (`#/…`) are followed"
-        );
+        let message =
+            format!("unsupported `{key}` `{shown}`: only references within the schema (`#/…`) are supported");
         return Some(Problem::new(field, "remote_reference", message));
     }
     if target != "#" && !target.starts_with("#/") {
         let message =
-            format!("`{key}` to the anchor `{shown}` is refused: write its place, such as `#/$defs/name`");
+            format!("unsupported `{key}` to the anchor `{shown}`: use a JSON pointer such as `#/$defs/name`");
         return Some(Problem::new(field, "anchor_reference", message));
     }
     if resolve(root, target).is_none() {
-        let message = format!("`{key}` to `{shown}` leads nowhere");
+        let message = format!("`{key}` `{shown}` not found in the schema");
         return Some(Problem::new(field, "missing_reference", message));
     }
     None
 }
 
-/// Tells whether a schema other than the root has an `$id`, where there are references at all.
+/// Returns whether the schema has references and a nested schema has an `$id`.
 fn is_ambiguous(root: &Value) -> bool {
     let refers = |value: &Value| {
         ["$ref", "$dynamicRef"].iter().any(|key| value.get(key).is_some_and(Value::is_string))
     };
     let embedded = |value: &Value| value.get("$id").is_some_and(Value::is_string);
-    children(root).any(|child| any(child, &embedded)) && any(root, &refers)
+    child_values(root).any(|child| any_value(child, &embedded)) && any_value(root, &refers)
 }
 
-fn any(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {
-    test(value) || children(value).any(|child| any(child, test))
-}
-
-fn children(value: &Value) -> impl Iterator<Item = &Value> {
-    let items = value.as_array().into_iter().flatten();
-    items.chain(value.as_object().into_iter().flat_map(|map| map.values()))
-}
-
-fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
-    let pointer = target.strip_prefix('#')?;
-    let decoded = percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?;
-    root.pointer(&decoded)
-}
-
-/// Weighs every schema within the root; returns the highest weight, or the code and message of what is wrong.
+/// Returns the highest weight of all schemas within the root, or the code and message of an error.
 fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
     let mut known = HashMap::new();
     let mut heaviest = 1;
@@ -128,11 +91,11 @@ fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
     while let Some(schema) = pending.pop() {
         weigh(root, schema, &mut known)?;
         heaviest = heaviest.max(weight_of(&known, schema));
-        pending.extend(children(schema));
+        pending.extend(child_values(schema));
     }
     if heaviest > MAX_WEIGHT {
         let message = format!(
-            "the schema is too large: with its references followed, more than {MAX_WEIGHT} schemas judge one value"
+            "the schema is too large: more than {MAX_WEIGHT} schemas apply to one value when references are followed"
         );
         return Err(("schema_too_large", message));
     }
@@ -142,7 +105,7 @@ fn weight(root: &Value) -> Result<u64, (&'static str, String)> {
 #[derive(Clone, Copy)]
 enum Visit {
     Open,
-    /// How many schemas judge the value with this one, itself included.
+    /// The number of schemas that apply to the value, including this one.
     Done(u64),
 }
 
@@ -155,8 +118,8 @@ fn weight_of(known: &Known, schema: &Value) -> u64 {
     }
 }
 
-/// Depth-first over the edges that stay at the same value; its depth is bounded by the schema's size, so it
-/// keeps its own stack. A way that comes back to itself would never end.
+/// Computes weights depth-first over the schemas that apply to the same value. The depth is only bounded by the size of
+/// the schema, so this uses its own stack. A cycle would never end and is an error.
 fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(), (&'static str, String)> {
     enum Step<'a> {
         Enter(&'a Value),
@@ -166,20 +129,20 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
     while let Some(step) = stack.pop() {
         match step {
             Step::Leave(schema) => {
-                let below = same_value(root, schema).into_iter().map(|next| weight_of(known, next));
+                let below = in_place(root, schema).into_iter().map(|next| weight_of(known, next));
                 let weight = below.fold(1_u64, u64::saturating_add);
                 known.insert(std::ptr::from_ref(schema), Visit::Done(weight));
             }
             Step::Enter(schema) => match known.get(&std::ptr::from_ref(schema)) {
                 Some(Visit::Open) => {
-                    let message = "a `$ref` leads back to itself without going into the value";
+                    let message = "a `$ref` refers to itself without descending into the value";
                     return Err(("reference_loop", message.to_owned()));
                 }
                 Some(Visit::Done(_)) => {}
                 None => {
                     known.insert(std::ptr::from_ref(schema), Visit::Open);
                     stack.push(Step::Leave(schema));
-                    stack.extend(same_value(root, schema).into_iter().map(Step::Enter));
+                    stack.extend(in_place(root, schema).into_iter().map(Step::Enter));
                 }
             },
         }
@@ -187,22 +150,16 @@ fn weigh<'a>(root: &'a Value, start: &'a Value, known: &mut Known) -> Result<(),
     Ok(())
 }
 
-fn same_value<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
-    let Value::Object(map) = schema else { return Vec::new() };
-    let mut next = Vec::new();
-    for key in ["$ref", "$dynamicRef"] {
-        if let Some(Value::String(target)) = map.get(key) {
-            next.extend(resolve(root, target));
-        }
-    }
-    next.extend(SAME_VALUE_ONE.iter().filter_map(|key| map.get(*key)));
-    for key in SAME_VALUE_LIST {
-        next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-    }
-    for key in SAME_VALUE_MAP {
-        next.extend(map.get(key).and_then(Value::as_object).into_iter().flat_map(|m| m.values()));
-    }
-    next
+/// Returns the schemas that apply to the same value as this one, references followed.
+fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    let dynamic = schema.get("$dynamicRef").and_then(Value::as_str);
+    let single = ["not", "if", "then", "else"].into_iter().filter_map(|key| schema.get(key));
+    let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
+    combined(root, schema)
+        .chain(dynamic.and_then(|reference| resolve(root, reference)))
+        .chain(single)
+        .chain(dependent.into_iter().flat_map(|map| map.values()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -211,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// The code of the first problem, or nothing.
+    /// Returns the code of the first problem, or an empty string.
     fn code(schema: &Value) -> String {
         check("s", schema)
             .err()
@@ -220,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_are_found_through_every_applicator() {
+    fn loops_are_detected_through_every_applicator() {
         for schema in [
             json!({"$ref": "#"}),
             json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
@@ -253,7 +210,7 @@ mod tests {
         assert_eq!(code(&json!({"enum": vec![0; 30_000]})), "schema_too_large");
     }
 
-    /// Each definition names the next one twice by this keyword.
+    /// Returns definitions that refer to the next one twice with this keyword.
     fn doubling(levels: usize, keyword: &str) -> Value {
         let mut defs = serde_json::Map::new();
         for level in 0..levels {
@@ -265,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_doubles_with_every_level_is_refused() {
+    fn exponential_schemas_are_rejected() {
         for keyword in ["allOf", "anyOf", "oneOf"] {
             assert_eq!(code(&doubling(100, keyword)), "schema_too_large", "{keyword}");
             assert_eq!(code(&doubling(5, keyword)), "", "{keyword}");
@@ -274,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn references_go_by_place_only() {
+    fn only_pointer_references_are_supported() {
         for (schema, expected) in [
             (json!({"$defs": {"a": {"$anchor": "a", "$ref": "#a"}}}), "anchor_reference"),
             (json!({"$dynamicAnchor": "m", "items": {"$dynamicRef": "#m"}}), "anchor_reference"),

@@ -1,12 +1,12 @@
-//! JSON Schema 2020-12: compiled once, checked often, bounded always.
+//! JSON Schema 2020-12: compilation, validation with limits, walking, and conversion of other dialects.
 //!
-//! The library behind it stays behind the types of this module.
+//! The types of the validation library are not exposed.
 
 mod bounds;
-mod declared;
 mod message;
-mod quick;
+pub mod normalize;
 mod validate;
+pub mod walk;
 
-pub use declared::declared;
 pub use validate::{Schema, Violation};
+pub use walk::declared_properties;

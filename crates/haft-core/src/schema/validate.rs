@@ -1,4 +1,4 @@
-//! Compiling a schema and checking values against it.
+//! Compiles schemas and validates values.
 
 use std::fmt;
 
@@ -8,33 +8,30 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::problem::Problem;
-use crate::schema::bounds;
-use crate::schema::message::{message, unexpected};
-use crate::schema::quick::Quick;
+use crate::schema::message::{message, not_empty};
+use crate::schema::{bounds, walk};
 
-/// The most violations that are listed of one value.
+/// The maximum number of violations that are reported for one value.
 const MAX_VIOLATIONS: usize = 20;
-/// The largest automaton that a `pattern` may need.
+/// The maximum size of the compiled automaton of a `pattern`.
 const PATTERN_SIZE: usize = 1024 * 1024;
 
-/// The most values within a value of which every violation is sought.
+/// The maximum number of nodes of a value for which all violations are collected.
 const MAX_LISTED_NODES: u64 = 4000;
-/// The most judgements (of one schema on one value) that a search for violations may come to: the library
-/// collects each of them, and what an `anyOf` found as well, before it hands out the first.
-const MAX_JUDGEMENTS: u64 = 1_000_000;
-/// The same, where the search stops at the first violation and keeps nothing on its way.
-const MAX_JUDGEMENTS_TO_FIRST: u64 = 20_000_000;
+/// The maximum number of schema evaluations for collecting violations: the library collects all of them, including
+/// those inside `anyOf`, before it returns the first.
+const MAX_EVALUATIONS: u64 = 1_000_000;
+/// The same limit for a search that stops at the first violation and collects nothing.
+const MAX_EVALUATIONS_TO_FIRST: u64 = 20_000_000;
 
 /// A compiled schema.
 pub struct Schema {
     /// `None` for the schema that accepts everything.
     validator: Option<Validator>,
-    /// For most values of plain schemas.
-    quick: Option<Quick>,
-    /// How many schemas judge one value at most.
+    /// The maximum number of schemas that apply to one value.
     weight: u64,
     /// Whether it has an `anyOf` or `oneOf`.
-    chooses: bool,
+    has_choices: bool,
 }
 
 impl fmt::Debug for Schema {
@@ -43,25 +40,25 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// One way in which a value does not fit.
+/// One violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Where in the value, as a JSON pointer; empty for the whole.
+    /// The JSON pointer of the invalid value; empty for the whole.
     pub path: String,
-    /// Which rule, such as `required`.
+    /// The violated keyword, such as `required`.
     pub code: String,
     /// What was expected.
     pub message: String,
 }
 
 impl Schema {
-    /// Compiles a schema; `field` is where it stands in its definition.
+    /// Compiles a schema; `field` is its path in the definition.
     ///
-    /// References to other documents, loops of references, and schemas beyond the bounds are refused.
+    /// References to other documents, reference cycles, and schemas that exceed the limits are rejected.
     pub fn compile(field: &str, schema: &Value) -> Result<Self, Vec<Problem>> {
         let weight = bounds::check(field, schema)?;
         if accepts_everything(schema) {
-            return Ok(Self { validator: None, quick: None, weight, chooses: false });
+            return Ok(Self { validator: None, weight, has_choices: false });
         }
         let validator = jsonschema::options()
             .with_draft(Draft::Draft202012)
@@ -72,72 +69,42 @@ impl Schema {
             .offline()
             .build(schema)
             .map_err(|error| {
-                let place = error.instance_path().as_str().replace('/', ".");
-                let message = format!("not a valid JSON Schema: {}", message(&error));
-                vec![Problem::new(format!("{field}{place}"), "invalid_schema", message)]
+                let path = error.instance_path().as_str().replace('/', ".");
+                let message = format!("invalid JSON Schema: {}", message(&error));
+                vec![Problem::new(format!("{field}{path}"), "invalid_schema", message)]
             })?;
-        Ok(Self { validator: Some(validator), quick: Quick::of(schema), weight, chooses: chooses(schema) })
+        Ok(Self { validator: Some(validator), weight, has_choices: has_choices(schema) })
     }
 
-    /// Checks a value; returns the violations, bounded in number and length.
+    /// Validates a value; the violations are limited in number and length.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let Some(validator) = &self.validator else { return Ok(()) };
-        // Nearly every value is valid, and to know that takes no memory.
-        if self.quick.as_ref().is_some_and(|quick| quick.accepts(value)) || validator.is_valid(value) {
+        // Nearly every value is valid, and this check does not allocate.
+        if validator.is_valid(value) {
             return Ok(());
         }
-        let (nodes, depth) = measure(value);
-        let judgements = nodes.saturating_mul(self.weight.saturating_pow(depth));
-        if nodes <= MAX_LISTED_NODES && judgements <= MAX_JUDGEMENTS {
+        let (nodes, depth) = walk::measure(value);
+        let evaluations = nodes.saturating_mul(self.weight.saturating_pow(depth));
+        if nodes <= MAX_LISTED_NODES && evaluations <= MAX_EVALUATIONS {
             let errors = validator.iter_errors(value).take(MAX_VIOLATIONS);
             let mut violations: Vec<_> = errors.map(|error| violation(value, &error)).collect();
             violations.sort_by(|a, b| (&a.path, &a.code).cmp(&(&b.path, &b.code)));
             return if violations.is_empty() { Ok(()) } else { Err(violations) };
         }
-        let most = if self.chooses { MAX_JUDGEMENTS } else { MAX_JUDGEMENTS_TO_FIRST };
-        if judgements <= most {
+        let limit = if self.has_choices { MAX_EVALUATIONS } else { MAX_EVALUATIONS_TO_FIRST };
+        if evaluations <= limit {
             return validator.validate(value).map_err(|error| vec![violation(value, &error)]);
         }
         Err(vec![Violation {
             path: String::new(),
             code: "schema".to_owned(),
-            message: "does not fit the schema; it is too large to say where".to_owned(),
+            message: "does not match the schema; the value is too large to locate the violation".to_owned(),
         }])
     }
 }
 
-#[cfg(test)]
-impl Schema {
-    /// Tells whether a value fits, without the quick look.
-    pub(super) fn fits_exactly(&self, value: &Value) -> bool {
-        self.validator.as_ref().is_none_or(|validator| validator.is_valid(value))
-    }
-}
-
-/// Returns how many values there are in a value, itself included, and how many levels.
-fn measure(value: &Value) -> (u64, u32) {
-    let (mut nodes, mut deepest) = (0_u64, 1);
-    let mut pending = vec![(value, 1_u32)];
-    while let Some((value, depth)) = pending.pop() {
-        nodes += 1;
-        deepest = deepest.max(depth);
-        match value {
-            Value::Array(items) => pending.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(map) => pending.extend(map.values().map(|item| (item, depth + 1))),
-            _ => {}
-        }
-    }
-    (nodes, deepest)
-}
-
-fn chooses(schema: &Value) -> bool {
-    match schema {
-        Value::Array(items) => items.iter().any(chooses),
-        Value::Object(map) => {
-            map.contains_key("anyOf") || map.contains_key("oneOf") || map.values().any(chooses)
-        }
-        _ => false,
-    }
+fn has_choices(schema: &Value) -> bool {
+    walk::any_value(schema, &|value| value.get("anyOf").is_some() || value.get("oneOf").is_some())
 }
 
 fn accepts_everything(schema: &Value) -> bool {
@@ -150,14 +117,14 @@ fn accepts_everything(schema: &Value) -> bool {
 
 fn violation(whole: &Value, error: &jsonschema::ValidationError<'_>) -> Violation {
     let path = error.instance_path().as_str();
-    // Where no properties are declared, the library says of one only that it is there.
-    let closed = error.schema_path().as_str().ends_with("/additionalProperties");
+    // If no properties are declared, the library reports a false schema instead of the property.
+    let is_closed = error.schema_path().as_str().ends_with("/additionalProperties");
     let map = whole.pointer(path).and_then(Value::as_object);
     match (error.kind(), map) {
-        (ValidationErrorKind::FalseSchema, Some(map)) if closed => Violation {
+        (ValidationErrorKind::FalseSchema, Some(map)) if is_closed => Violation {
             path: path.to_owned(),
             code: "additionalProperties".to_owned(),
-            message: unexpected(map.keys()),
+            message: not_empty(map.keys()),
         },
         _ => Violation {
             path: path.to_owned(),
@@ -191,17 +158,17 @@ mod tests {
           {
             "path": "",
             "code": "additionalProperties",
-            "message": "Additional properties are not allowed ('x' was unexpected)"
+            "message": "unknown property `x`"
           },
           {
             "path": "",
             "code": "required",
-            "message": "\"unit\" is a required property"
+            "message": "missing required property `unit`"
           },
           {
             "path": "/city",
             "code": "type",
-            "message": "3 is not of type \"string\""
+            "message": "expected a string, got 3"
           },
           {
             "path": "/days",
@@ -214,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_nothing_names_what_came() {
+    fn closed_objects_list_the_unknown_properties() {
         let schema =
             json!({"properties": {"none": {"type": "object", "additionalProperties": false}, "no": false}});
         let violations =
@@ -224,26 +191,26 @@ mod tests {
           {
             "path": "/no",
             "code": "falseSchema",
-            "message": "is not taken; leave it out"
+            "message": "is not allowed; remove it"
           },
           {
             "path": "/none",
             "code": "additionalProperties",
-            "message": "takes no properties; leave out `city` and `days`"
+            "message": "no properties are allowed; remove `city` and `days`"
           }
         ]
         "#);
     }
 
     #[test]
-    fn a_message_says_what_would_fit() {
-        let told = |schema: Value, value: Value| {
+    fn messages_describe_what_is_expected() {
+        let messages = |schema: Value, value: Value| {
             let violations = check(&schema, &value).unwrap_err();
             violations.iter().map(|v| v.message.clone()).collect::<Vec<_>>().join(" | ")
         };
         let methods = json!({"enum": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]});
         assert_eq!(
-            told(methods, json!("FETCH")),
+            messages(methods, json!("FETCH")),
             r#""FETCH" is not one of "GET", "POST", "PUT", "PATCH", "DELETE" or "HEAD""#
         );
         let shapes = json!({"oneOf": [
@@ -251,34 +218,37 @@ mod tests {
             {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]},
         ]});
         assert_eq!(
-            told(shapes.clone(), json!({"kind": "sqare", "side": 1})),
-            r#"fits none of the alternatives: /kind: "sqare" is not one of "circle" or "square""#
+            messages(shapes.clone(), json!({"kind": "sqare", "side": 1})),
+            r#"matches none of the alternatives: /kind: "sqare" is not one of "circle" or "square""#
         );
         assert_eq!(
-            told(shapes.clone(), json!({"kind": "square"})),
-            r#"fits none of the alternatives: "side" is a required property"#
+            messages(shapes.clone(), json!({"kind": "square"})),
+            "matches none of the alternatives: missing required property `side`"
         );
         assert_eq!(
-            told(json!({"properties": {"shape": shapes}}), json!({"shape": {"kind": "circle", "r": "x"}})),
-            r#"fits none of the alternatives: /r: "x" is not of type "number""#
+            messages(
+                json!({"properties": {"shape": shapes}}),
+                json!({"shape": {"kind": "circle", "r": "x"}})
+            ),
+            r#"matches none of the alternatives: /r: expected a number, got "x""#
         );
         let either = json!({"anyOf": [{"required": ["path"]}, {"required": ["url"]}]});
         assert_eq!(
-            told(either, json!({})),
-            r#"fits none of the alternatives: "path" is a required property; or: "url" is a required property"#
+            messages(either, json!({})),
+            "matches none of the alternatives: missing required property `path`; or: missing required property `url`"
         );
         let choice = json!({"anyOf": [{"type": "null"}, {"enum": ["a", "b"]}]});
         assert_eq!(
-            told(choice, json!("c")),
-            r#"fits none of the alternatives: "c" is not one of "a" or "b""#
+            messages(choice, json!("c")),
+            r#"matches none of the alternatives: "c" is not one of "a" or "b""#
         );
         let kinds = json!({"anyOf": [{"type": "null"}, {"type": "string"}]});
         assert_eq!(
-            told(kinds, json!(5)),
-            r#"fits none of the alternatives: 5 is not of type "null"; or: 5 is not of type "string""#
+            messages(kinds, json!(5)),
+            "matches none of the alternatives: expected null, got 5; or: expected a string, got 5"
         );
         let both = json!({"oneOf": [{"minimum": 1}, {"maximum": 9}]});
-        assert_eq!(told(both, json!(5)), "fits more than one of the alternatives");
+        assert_eq!(messages(both, json!(5)), "matches more than one of the alternatives");
     }
 
     #[test]
@@ -290,18 +260,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_value_the_first_violation_is_told() {
+    fn large_values_report_the_first_violation() {
         let large = json!(vec![1; 100_000]);
         let first = |schema: &Value| check(schema, &large).unwrap_err();
         let violations = first(&json!({"items": {"type": "string"}}));
         assert_eq!(violations.iter().map(|v| v.path.as_str()).collect::<Vec<_>>(), ["/0"]);
-        // The library lists everything that is wrong with every branch, so it is not asked.
+        // Collecting the violations of every branch would be too expensive.
         let branch = json!({"items": {"allOf": [{"type": "string"}, {"minimum": 9}, {"maximum": 0}]}});
         let violations = first(&json!({"anyOf": [branch, branch]}));
         assert_eq!((violations.len(), violations[0].code.as_str()), (1, "schema"));
     }
 
-    /// Every level of the value is judged twice by each of the judgements of the level above.
+    /// Each level of the value doubles the number of evaluations.
     #[test]
     fn a_deep_value_does_not_double_the_work_per_level() {
         let schema = json!({
@@ -340,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_with_its_place() {
+    fn invalid_schemas_are_rejected_with_their_path() {
         for (schema, expected) in [
             (json!({"type": "strin"}), "invalid_schema"),
             (json!({"properties": {"a": {"minimum": "x"}}}), "invalid_schema"),

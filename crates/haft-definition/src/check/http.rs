@@ -1,4 +1,4 @@
-//! What makes a request wrong before it is ever sent.
+//! Checks HTTP requests.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,19 +7,19 @@ use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// The headers that the connection itself sets; `proxy-…` besides.
+/// The headers that the HTTP client sets, besides `proxy-…`.
 const OWN_HEADERS: [&str; 7] =
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
 
-pub(super) const NOT_WEB: &str = "expected a URL that starts with `http://` or `https://`";
+pub(super) const EXPECTED_URL: &str = "expected a URL that starts with `http://` or `https://`";
 
 pub(super) fn check(http: &Http, checked: &mut CheckReport) {
     request(&http.request, "implementation", checked);
     if http.steps.is_empty() && http.request.url.is_empty() {
-        checked.error("implementation.url", "missing_field", NOT_WEB);
+        checked.error("implementation.url", "missing_field", EXPECTED_URL);
     }
     if http.steps.len() > MAX_STEPS {
-        checked.error("implementation.steps", "too_large", format!("at most {MAX_STEPS} steps are allowed"));
+        checked.error("implementation.steps", "too_large", format!("the limit is {MAX_STEPS} steps"));
     }
     let mut names = HashSet::new();
     for (index, step) in http.steps.iter().enumerate() {
@@ -28,45 +28,49 @@ pub(super) fn check(http: &Http, checked: &mut CheckReport) {
             checked.error(
                 format!("{path}.name"),
                 "missing_field",
-                "is empty; later steps read its value by this name",
+                "is empty; later steps refer to its value by this name",
             );
-        } else if step.name.contains(is_odd) {
+        } else if step.name.contains(is_invalid_in_step_name) {
             checked.error(
                 format!("{path}.name"),
                 "invalid_name",
-                "later steps read its value by this name: no dots, braces, `$`, `|` and spaces",
+                "must not contain dots, braces, `$`, `|` or spaces, because later steps refer to it",
             );
         } else if !names.insert(&step.name) {
             checked.error(
                 format!("{path}.name"),
                 "duplicate_name",
-                format!("`{}` is the name of an earlier step", step.name),
+                format!("duplicate step name `{}`", step.name),
             );
         }
         if step.request.url.is_empty() && http.request.url.is_empty() {
-            checked.error(format!("{path}.url"), "missing_field", NOT_WEB);
+            checked.error(format!("{path}.url"), "missing_field", EXPECTED_URL);
         }
         request(&step.request, &path, checked);
     }
     if let Some(auth) = &http.auth {
         self::auth(auth, checked);
     }
-    // Steps take over what they do not say themselves.
+    // Steps inherit from the request.
     if http.steps.is_empty() {
         unused(&http.request, checked);
     }
 }
 
-/// Warns of names in `text_styles` and `allow_reserved` that nothing in the request has.
+/// Warns of names in `text_styles` and `allow_reserved` that the request does not use.
 fn unused(request: &HttpRequest, checked: &mut CheckReport) {
     for name in request.text_styles.keys() {
         let named = |text: &String| text.contains(name.as_str());
         if !named(&request.url) && !request.headers.values().any(named) {
             let field = format!("implementation.text_styles.{}", haft_core::problem::excerpt(name, 60));
-            checked.warn(field, "without_use", "neither the URL nor a header has an argument of this name");
+            checked.warn(
+                field,
+                "without_use",
+                "has no effect: neither the URL nor a header uses this argument",
+            );
         }
     }
-    // The fields of a body that is one template are known only when it is filled in.
+    // The fields of a body that is one template are unknown.
     if request.body.as_ref().is_some_and(|body| !body.is_object()) {
         return;
     }
@@ -77,13 +81,13 @@ fn unused(request: &HttpRequest, checked: &mut CheckReport) {
             checked.warn(
                 format!("implementation.allow_reserved[{index}]"),
                 "without_use",
-                format!("neither `query` nor the form has the name `{shown}`"),
+                format!("has no effect: neither `query` nor the form has a field `{shown}`"),
             );
         }
     }
 }
 
-fn is_odd(c: char) -> bool {
+fn is_invalid_in_step_name(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '.' | '{' | '}' | '$' | '|')
 }
 
@@ -110,7 +114,7 @@ fn request(request: &HttpRequest, path: &str, checked: &mut CheckReport) {
         checked.error(
             format!("{path}.success_codes[{index}]"),
             "invalid_value",
-            format!("{code} is no status code; they go from 100 to 599"),
+            format!("invalid status code {code}; expected 100 to 599"),
         );
     }
     if request.extract.as_deref().is_some_and(|extract| extract.trim().is_empty()) {
@@ -131,11 +135,15 @@ pub(super) fn headers(headers: &BTreeMap<String, String>, path: &str, checked: &
             checked.error(
                 format!("{path}.{shown}"),
                 "duplicate_name",
-                "is given twice; case does not matter",
+                "duplicate header; names are case-insensitive",
             );
         }
         if value.contains(['\r', '\n', '\0']) {
-            checked.error(format!("{path}.{shown}"), "invalid_header", "the value of a header is one line");
+            checked.error(
+                format!("{path}.{shown}"),
+                "invalid_header",
+                "the header value contains a line break",
+            );
         }
     }
 }
@@ -145,9 +153,9 @@ fn auth(auth: &Auth, checked: &mut CheckReport) {
     match auth {
         Auth::Bearer { token } => filled(token, "token", checked),
         Auth::Basic { username, .. } => filled(username, "username", checked),
-        Auth::ApiKey { name, value, place } => {
-            match place {
-                // A parameter may have any name: it is percent-encoded.
+        Auth::ApiKey { name, value, location } => {
+            match location {
+                // Query parameters are percent-encoded and may have any name.
                 ApiKeyLocation::Query => filled(name, "name", checked),
                 ApiKeyLocation::Header => header_name(name, &format!("{path}.name"), checked),
             }
@@ -175,31 +183,31 @@ fn auth(auth: &Auth, checked: &mut CheckReport) {
 fn header_name(name: &str, field: &str, checked: &mut CheckReport) {
     let plain = name.to_ascii_lowercase();
     if !is_token(name) {
-        checked.error(field, "invalid_header", "is not the name of a header: letters, digits and `-`");
+        checked.error(field, "invalid_header", "invalid header name; use letters, digits and `-`");
     } else if OWN_HEADERS.contains(&plain.as_str()) || plain.starts_with("proxy-") {
-        checked.error(field, "invalid_header", "is set by the connection itself; leave it out");
+        checked.error(field, "invalid_header", "is set by the HTTP client; remove it");
     }
 }
 
 fn url(text: &str, field: &str, checked: &mut CheckReport) {
-    if !is_web(text) {
-        checked.error(field, "invalid_url", NOT_WEB);
+    if !is_http_url(text) {
+        checked.error(field, "invalid_url", EXPECTED_URL);
     } else if text.trim_end().contains(char::is_control) {
-        checked.error(field, "invalid_url", "a URL has no line breaks and no other control characters");
-    } else if names_user(text) {
+        checked.error(field, "invalid_url", "the URL contains a line break or another control character");
+    } else if has_userinfo(text) {
         let message = if field.ends_with("token_url") {
-            "names a user before the host; use `client_id` and `client_secret`"
+            "contains a user name; use `client_id` and `client_secret`"
         } else {
-            "names a user before the host; use `auth` with `type: basic`, `username` and `password`"
+            "contains a user name; use `auth` with `type: basic`, `username` and `password`"
         };
         checked.error(field, "invalid_url", message);
     }
 }
 
-/// Tells whether a user name or a password stands before the host, be it written out or left to a template.
-pub fn names_user(url: &str) -> bool {
+/// Returns whether a URL contains a user name or password, literally or as a template.
+pub fn has_userinfo(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // What a template is filled with is encoded, and ends nothing; its own letters do not count.
+    // Template values are percent-encoded, so only characters outside of templates count.
     let mut depth = 0_usize;
     for c in rest.chars() {
         match c {
@@ -229,15 +237,14 @@ fn one_of(text: &str, words: &[&str], field: &str, checked: &mut CheckReport) {
     }
 }
 
-pub(super) fn is_web(url: &str) -> bool {
+pub(super) fn is_http_url(url: &str) -> bool {
     let start = url.get(..8).unwrap_or(url).to_ascii_lowercase();
     let length = if start.starts_with("http://") { 7 } else { 8 };
-    let is_web = length == 7 || start.starts_with("https://");
-    // Without a host there is nobody to ask.
-    is_web && url.get(length..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+    let has_scheme = length == 7 || start.starts_with("https://");
+    has_scheme && url.get(length..).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
 }
 
-/// Tells whether a text is a token of HTTP, as header names are.
+/// Returns whether a text is an HTTP token, such as a header name.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }

@@ -1,40 +1,42 @@
-//! Whether commands and scripts can take their values safely.
+//! Checks commands and scripts.
 
-use super::CheckReport;
-use haft_core::implementation::{Exec, Script, ScriptRuntime};
+use super::{CheckReport, named};
+use haft_core::implementation::{Exec, ExecProgram, Script, ScriptRuntime};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
-use haft_template::{CommandTemplate, PythonTemplate, Scope, reserved_variable};
+use haft_template::{ExecTemplate, PythonTemplate, Scope, reserved_variable};
 
-/// Compiles the command of an `exec` tool.
-pub(super) fn command(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
-    match CommandTemplate::compile(&exec.command, &exec.env, &Scope::of(&spec.input_schema)) {
+/// Compiles the templates of an `exec` tool.
+pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
+    match ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema)) {
         Ok(template) => {
-            for name in template.unfilled() {
+            for name in template.single_quoted_secrets() {
                 checked.warn(
                     "implementation.command",
                     "secret_in_single_quotes",
-                    format!("`${{{name}}}` stands in single quotes, where the shell does not fill it in; use double quotes"),
+                    format!("the shell does not expand `${{{name}}}` in single quotes; use double quotes"),
                 );
             }
         }
         Err(problems) => checked.errors.extend(problems),
     }
-    if has_pipe(&exec.command) && !exec.command.contains("pipefail") {
+    let ExecProgram::Command(command) = &exec.program else { return };
+    named(command, "command", checked);
+    if has_pipe(command) && !command.contains("pipefail") {
         checked.warn(
             "implementation.command",
             "pipe_hides_failure",
-            "of programs in a pipe only the last one decides whether the call failed; begin the command with \
-             `set -o pipefail;` so that a failure of the others is told too",
+            "only the last program of a pipe decides whether the call fails; start the command with \
+             `set -o pipefail;` to report failures of the others",
         );
     }
 }
 
-/// Tells whether a command hands the output of one program to another.
+/// Returns whether a command has a pipe.
 fn has_pipe(command: &str) -> bool {
     let (mut quote, mut is_escaped, mut before) = (None, false, ' ');
     let mut rest = command.chars().peekable();
-    // What stands between braces is a template, where the sign means something else.
+    // In `{{x | default:1}}` it is a filter.
     let mut braces = 0_usize;
     while let Some(c) = rest.next() {
         let next = rest.peek().copied();
@@ -56,7 +58,7 @@ fn has_pipe(command: &str) -> bool {
 /// Compiles a python body, and warns of arguments that cannot be variables.
 pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport) {
     if script.runtime == ScriptRuntime::Python
-        && let Err(errors) = PythonTemplate::compile(&script.body, &Scope::of(&spec.input_schema))
+        && let Err(errors) = PythonTemplate::compile(&script.body, &Scope::from_schema(&spec.input_schema))
     {
         checked.errors.extend(errors.iter().map(|error| error.to_problem("implementation.body")));
     }
@@ -65,7 +67,7 @@ pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport
         checked.warn(
             format!("input_schema.properties.{name}"),
             "reserved_argument",
-            format!("`{name}` cannot be an environment variable of the script, as shells and interpreters obey or refuse that name; read it from the JSON in `HAFT_ARGS`, or choose another name"),
+            format!("`{name}` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it"),
         );
     }
 }

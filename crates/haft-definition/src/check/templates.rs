@@ -1,4 +1,4 @@
-//! Whether arguments are named in the notation of their place.
+//! Checks templates: their notation and their defaults.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use super::CheckReport;
 use haft_core::implementation::{Implementation, Kind, Notation};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
-use haft_template::{Scope, overruled};
+use haft_template::{Scope, overridden_defaults};
 
-/// Warns of what templates say otherwise than it is meant.
+/// Warns of probable mistakes in templates.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     defaults(spec, checked);
     notation(spec, checked);
 }
 
-/// Warns of a default in a template that is not the one that callers read in the schema.
+/// Warns of a default in a template that differs from the default in the schema, which callers see.
 fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
     let has_braces = match &spec.implementation {
         Implementation::Http(http) => http.templates == Notation::Braces,
@@ -26,22 +26,22 @@ fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
     if !has_braces {
         return;
     }
-    let scope = Scope::of(&spec.input_schema);
-    let (mut texts, mut told) = (Vec::new(), HashSet::new());
+    let scope = Scope::from_schema(&spec.input_schema);
+    let (mut texts, mut reported) = (Vec::new(), HashSet::new());
     collect(&implementation, &mut texts);
-    for (name, own, declared) in texts.into_iter().flat_map(|text| overruled(text, &scope)) {
+    for (name, own, declared) in texts.into_iter().flat_map(|text| overridden_defaults(text, &scope)) {
         let (own, declared) = (excerpt(&own.to_string(), 40), excerpt(&declared.to_string(), 40));
-        if told.insert((name.clone(), own.clone())) {
+        if reported.insert((name.clone(), own.clone())) {
             let message = format!(
-                "the default {own} of `{name}` in a template overrules the {declared} of `input_schema`, which callers \
-                 read; let them agree, or leave the one in the template out"
+                "the default {own} of `{name}` in a template overrides the default {declared} in `input_schema`, which callers see; \
+                 make them equal or remove the one in the template"
             );
             checked.warn("implementation", "default_overruled", message);
         }
     }
 }
 
-/// Collects all texts of a value; its depth is bounded where it was read.
+/// Collects all strings of a value, whose depth is already bounded.
 fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
@@ -51,7 +51,7 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// Warns of arguments in the other notation: one would be taken for a secret, the other sent as it stands.
+/// Warns of arguments in the other notation, which would be read as a secret or sent literally.
 fn notation(spec: &ToolSpec, checked: &mut CheckReport) {
     let Implementation::Http(http) = &spec.implementation else { return };
     let Ok(text) = serde_json::to_string(&spec.implementation) else { return };
@@ -61,12 +61,12 @@ fn notation(spec: &ToolSpec, checked: &mut CheckReport) {
             Notation::Braces if text.contains(&dollar) => checked.warn(
                 "implementation",
                 "template_notation",
-                format!("`{dollar}` names a secret here; write `{braces}` for the argument"),
+                format!("`{dollar}` refers to a secret here; use `{braces}` for the argument"),
             ),
             Notation::Dollar if text.contains(&braces) => checked.warn(
                 "implementation",
                 "template_notation",
-                format!("`{braces}` is sent as it stands; write `{dollar}` for the argument"),
+                format!("`{braces}` is sent literally; use `{dollar}` for the argument"),
             ),
             Notation::Braces | Notation::Dollar => {}
         }
@@ -80,17 +80,21 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_default_that_overrules_the_schema_is_told() {
-        let told = "the default 10 of `n` in a template overrules the 5 of `input_schema`, which callers read; let them \
-                    agree, or leave the one in the template out";
+    fn a_default_that_overrides_the_schema_is_reported() {
+        let warning = "the default 10 of `n` in a template overrides the default 5 in `input_schema`, which callers see; make them \
+                    equal or remove the one in the template";
         for (implementation, default, expected) in [
-            (json!({"type": "http", "url": "https://a.example/{{n | default:10}}"}), json!(5), told),
+            (json!({"type": "http", "url": "https://a.example/{{n | default:10}}"}), json!(5), warning),
             (
                 json!({"type": "http", "url": "https://a.example", "body": {"a": ["{{n|default:10}}"]}}),
                 json!(5),
-                told,
+                warning,
             ),
-            (json!({"type": "exec", "command": "seq {{n | default:10}} {{n | default:10}}"}), json!(5), told),
+            (
+                json!({"type": "exec", "command": "seq {{n | default:10}} {{n | default:10}}"}),
+                json!(5),
+                warning,
+            ),
             (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!(5), ""),
             (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!("5"), ""),
             (json!({"type": "http", "url": "https://a.example/{{n | default:5}}"}), json!(null), ""),
@@ -116,17 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn the_other_notation_is_told() {
+    fn the_other_notation_is_reported() {
         for (templates, url, expected) in [
             (
                 "braces",
                 "https://a.example/${city}",
-                "`${city}` names a secret here; write `{{city}}` for the argument",
+                "`${city}` refers to a secret here; use `{{city}}` for the argument",
             ),
             (
                 "dollar",
                 "https://a.example/{{city}}",
-                "`{{city}}` is sent as it stands; write `${city}` for the argument",
+                "`{{city}}` is sent literally; use `${city}` for the argument",
             ),
             ("braces", "https://a.example/{{city}}?key=${KEY}", ""),
             ("dollar", "https://a.example/${city}", ""),

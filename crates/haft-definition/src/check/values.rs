@@ -1,4 +1,4 @@
-//! Values in a schema of arguments that its own rules refuse.
+//! Checks the default and `enum` values in the schema of the arguments against that schema.
 
 use serde_json::{Map, Value, json};
 
@@ -7,30 +7,33 @@ use haft_core::problem::excerpt;
 use haft_core::schema::Schema;
 use haft_core::spec::ToolSpec;
 
-/// The code of a default or a listed value that its own schema refuses. Descriptions of other people's APIs have them,
-/// so a definition is not refused for one.
-pub const UNFITTING_VALUE: &str = "unfitting_value";
+/// The code of a default or `enum` value that does not match its own schema. API descriptions often have such values,
+/// so it is a warning.
+pub const INVALID_SCHEMA_VALUE: &str = "unfitting_value";
 
-/// The most listed values of one argument that are tried.
+/// The maximum number of `enum` values that are checked per argument.
 const MAX_LISTED: usize = 64;
 
-/// Warns of defaults, which are passed on as they are, and of listed values that no call can have.
+/// Warns of defaults, which are passed on without validation, and of `enum` values that can never be used.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     let Some(properties) = spec.input_schema.get("properties").and_then(Value::as_object) else { return };
     for (name, schema) in properties {
         let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-        if let (Some(least), Some(most)) = (bound("minimum"), bound("maximum"))
-            && least > most
+        if let (Some(min), Some(max)) = (bound("minimum"), bound("maximum"))
+            && min > max
         {
             let field = format!("input_schema.properties.{}.maximum", excerpt(name, 60));
-            let message = format!("no value fits: the maximum, {most}, is below the minimum, {least}");
-            checked.warn(field, UNFITTING_VALUE, message);
+            let message = format!("no value is valid: the maximum {max} is less than the minimum {min}");
+            checked.warn(field, INVALID_SCHEMA_VALUE, message);
         }
     }
-    let said =
+    let has_values =
         |schema: &Value| schema.get("default").is_some_and(|v| !v.is_null()) || schema.get("enum").is_some();
-    let with_values: Map<String, Value> =
-        properties.iter().filter(|(_, schema)| said(schema)).map(|(n, s)| (n.clone(), s.clone())).collect();
+    let with_values: Map<String, Value> = properties
+        .iter()
+        .filter(|(_, schema)| has_values(schema))
+        .map(|(n, s)| (n.clone(), s.clone()))
+        .collect();
     if with_values.is_empty() {
         return;
     }
@@ -39,25 +42,25 @@ pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
         let found = spec.input_schema.get(definitions).cloned();
         schema.extend(found.map(|found| (definitions.to_owned(), found)));
     }
-    // What does not compile is told elsewhere, or refers to what is not here.
+    // A schema that does not compile is reported elsewhere.
     let Ok(compiled) = Schema::compile("input_schema", &Value::Object(schema)) else { return };
     for (name, schema) in &with_values {
-        let mut tell = |keyword: &str, value: &Value| {
+        let mut check = |keyword: &str, value: &Value| {
             let Err(violations) = compiled.check(&json!({name: value})) else { return };
-            let why = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
+            let reason = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
             let field = format!("input_schema.properties.{}.{keyword}", excerpt(name, 60));
-            let what = if keyword == "default" { "the default" } else { "a listed value" };
+            let what = if keyword == "default" { "the default" } else { "an `enum` value" };
             checked.warn(
                 field,
-                UNFITTING_VALUE,
-                format!("{what} does not fit the argument's own schema: {why}"),
+                INVALID_SCHEMA_VALUE,
+                format!("{what} does not match the argument's schema: {reason}"),
             );
         };
         if let Some(value) = schema.get("default").filter(|value| !value.is_null()) {
-            tell("default", value);
+            check("default", value);
         }
         for value in schema.get("enum").and_then(Value::as_array).into_iter().flatten().take(MAX_LISTED) {
-            tell("enum", value);
+            check("enum", value);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The canonical form: what the API returns and what `.json` files hold.
+//! The canonical dialect: responses of the API and `.json` files.
 
 use super::draft::{self, Draft, Finished};
 use super::fields::Fields;
@@ -20,8 +20,8 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     draft.finish(fields, defaults)
 }
 
-/// The API shows the text of a script also as `body` and the schema also as `parameters`, as the skill form
-/// names them. Where they repeat what the canonical keys say, there is nothing to warn of.
+/// Ignores `body` and `parameters` if they repeat the canonical fields: the API returns them in addition, with the names
+/// of the skill dialect.
 fn repeated_script(fields: &mut Fields<'_>, draft: &Draft) {
     let Some(Implementation::Script(script)) = &draft.implementation else { return };
     if fields.peek("body").is_some_and(|body| *body == script.body) {

@@ -1,7 +1,6 @@
-//! Control lines in YAML: `{{if x}}`, `{{else}}` and `{{end}}` standing alone on a line.
+//! Control lines in YAML: `{{if x}}`, `{{else}}` and `{{end}}`, each alone on a line.
 //!
-//! They are not YAML. Each pair becomes an entry whose key is the control line itself, and what it
-//! encloses becomes the value:
+//! They are not YAML. Each block becomes an entry whose key is the control line and whose value is the content:
 //!
 //! ```yaml
 //! body:
@@ -11,17 +10,17 @@
 //!       detailed: true
 //! ```
 //!
-//! In a list the entry is an item of its own, `- "{{if x}}": [...]`, and `{{else}}` stands beside the
-//! `{{if}}` in the same item. A branch with nothing in it is `{}` or `[]`. The same condition twice in one
-//! map is told apart by a number inside the braces, `{{if x #2}}`, and so is `{{else #2}}`; an `{{else}}`
-//! belongs to the `{{if}}` before it. The number of lines never changes, so that places stay right.
+//! In a list the entry is an item of its own, `- "{{if x}}": [...]`, with the `{{else}}` in the same item. An empty
+//! branch is `{}` or `[]`. If a map has the same condition twice, a number is added inside the braces, `{{if x #2}}` and
+//! `{{else #2}}`; an `{{else}}` belongs to the `{{if}}` before it. The number of lines never changes, so that source
+//! positions stay correct.
 
 use haft_core::problem::Problem;
 
-/// How deep `{{if}}` may nest; it also bounds how often a line is looked at.
+/// The maximum nesting of `{{if}}`, which also limits how often a line is visited.
 const MAX_DEPTH: usize = 32;
 
-/// Where control lines were made entries, and how far each line was moved to the right.
+/// The text with control lines converted to entries, and how far each line was indented.
 #[derive(Debug)]
 pub(super) struct Expanded {
     pub(super) text: String,
@@ -38,19 +37,19 @@ enum Control {
 /// An open `{{if}}`.
 struct Frame {
     line: usize,
-    /// The column of the key that stands for it, in the new text.
+    /// The column of its key in the new text.
     indent: i64,
     list: bool,
     seen_else: bool,
     shift: i64,
 }
 
-/// Tells whether any line may be a control line.
+/// Returns whether any line may be a control line.
 pub(super) fn may_have(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("{{"))
 }
 
-/// Makes control lines entries; `None` where there is none outside block scalars.
+/// Converts control lines to entries; `None` if there are none outside block scalars.
 pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
     let lines: Vec<&str> = text.lines().collect();
     let controls = find(&lines)?;
@@ -65,7 +64,10 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
         match controls.get(index).and_then(Option::as_ref) {
             None => out.line(line, shift),
             Some(Control::If(_)) if frames.len() == MAX_DEPTH => {
-                return Err(fault(index, &format!("more than {MAX_DEPTH} nested `{{{{if}}}}`")));
+                return Err(control_error(
+                    index,
+                    &format!("the nesting of `{{{{if}}}}` exceeds the limit of {MAX_DEPTH}"),
+                ));
             }
             Some(Control::If(condition)) => {
                 let frame = open(&lines, &controls, index, shift);
@@ -75,7 +77,7 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
             }
             Some(Control::Else) => {
                 let Some(mut frame) = frames.pop().filter(|frame| !frame.seen_else) else {
-                    return Err(fault(index, "`{{else}}` without an `{{if …}}` before it"));
+                    return Err(control_error(index, "`{{else}}` without `{{if …}}`"));
                 };
                 frame.seen_else = true;
                 frame.shift = shift_of_branch(&lines, &controls, index, &frame);
@@ -85,14 +87,14 @@ pub(super) fn expand(text: &str) -> Result<Option<Expanded>, Problem> {
             }
             Some(Control::End) => {
                 if frames.pop().is_none() {
-                    return Err(fault(index, "`{{end}}` without an `{{if …}}` before it"));
+                    return Err(control_error(index, "`{{end}}` without `{{if …}}`"));
                 }
                 out.line("", 0);
             }
         }
     }
     match frames.last() {
-        Some(frame) => Err(fault(frame.line, "`{{if …}}` is never closed; add a line `{{end}}`")),
+        Some(frame) => Err(control_error(frame.line, "unclosed `{{if …}}`; add a line `{{end}}`")),
         None => Ok(Some(out)),
     }
 }
@@ -129,7 +131,7 @@ impl Expanded {
     }
 }
 
-/// Names given so far, by the line of the enclosing control and the column: one map cannot have a key twice.
+/// The keys used so far, by the enclosing control line and the column, because a map cannot have a key twice.
 #[derive(Default)]
 struct Keys(std::collections::HashMap<(Option<usize>, bool, i64, String), u32>);
 
@@ -137,12 +139,12 @@ impl Keys {
     fn unique(&mut self, word: &str, condition: &str, frame: &Frame, outer: &[Frame]) -> String {
         let bare = if condition.is_empty() { word.to_owned() } else { format!("{word} {condition}") };
         if frame.list {
-            // Every pair in a list is an item of its own.
+            // In a list every block is an item of its own.
             return format!("{{{{{bare}}}}}");
         }
         let scope = outer.last();
-        let place = (scope.map(|f| f.line), scope.is_some_and(|f| f.seen_else), frame.indent, bare.clone());
-        let count = self.0.entry(place).or_insert(0);
+        let key = (scope.map(|f| f.line), scope.is_some_and(|f| f.seen_else), frame.indent, bare.clone());
+        let count = self.0.entry(key).or_insert(0);
         *count += 1;
         if *count == 1 { format!("{{{{{bare}}}}}") } else { format!("{{{{{bare} #{count}}}}}") }
     }
@@ -158,21 +160,21 @@ fn open(lines: &[&str], controls: &[Option<Control>], index: usize, outer: i64) 
     frame
 }
 
-/// Returns how far the lines of a branch move so that they stand below their key.
+/// Returns how far to indent the lines of a branch so that they are below their key.
 fn shift_of_branch(lines: &[&str], controls: &[Option<Control>], index: usize, frame: &Frame) -> i64 {
     let below = frame.indent + if frame.list { 4 } else { 2 };
     let from = first_content(lines, controls, index).or_else(|| lines.get(index).copied());
     below - from.map_or(0, indent_of)
 }
 
-/// Tells whether a branch has nothing in it at all.
+/// Returns whether a branch is empty.
 fn is_empty_branch(lines: &[&str], controls: &[Option<Control>], index: usize) -> bool {
     let mut after = lines.iter().zip(controls).skip(index + 1);
     let next = after.find(|(line, _)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
     matches!(next, Some((_, Some(Control::Else | Control::End))))
 }
 
-/// Returns the first line of a branch that says something.
+/// Returns the first line of a branch that is neither blank nor a comment.
 fn first_content<'a>(lines: &[&'a str], controls: &[Option<Control>], index: usize) -> Option<&'a str> {
     let mut depth = 0usize;
     for (line, control) in lines.iter().zip(controls).skip(index + 1) {
@@ -197,14 +199,14 @@ fn indent_of(line: &str) -> i64 {
     i64::try_from(line.len() - line.trim_start_matches(' ').len()).unwrap_or(i64::MAX)
 }
 
-/// Finds the control lines; what stands inside a block scalar is text, not control.
+/// Finds the control lines; lines inside block scalars are text.
 fn find(lines: &[&str]) -> Result<Vec<Option<Control>>, Problem> {
     let inside = block_scalars(lines);
     let numbered = lines.iter().enumerate().zip(inside);
     numbered.map(|((index, line), inside)| if inside { Ok(None) } else { control(line, index) }).collect()
 }
 
-/// Tells for each line whether it is inside a block scalar.
+/// Returns for each line whether it is inside a block scalar.
 fn block_scalars(lines: &[&str]) -> Vec<bool> {
     let mut parent: Option<i64> = None;
     let mut inside = Vec::with_capacity(lines.len());
@@ -218,7 +220,7 @@ fn block_scalars(lines: &[&str]) -> Vec<bool> {
     inside
 }
 
-/// Tells whether a line ends with `|` or `>` and their modifiers after a key or a dash.
+/// Returns whether a line ends with `|` or `>` and their modifiers after a key or a dash.
 fn opens_block_scalar(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or(line).trim_end();
     let head = line.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
@@ -238,29 +240,29 @@ fn control(line: &str, index: usize) -> Result<Option<Control>, Problem> {
     let (word, rest) = inner.split_once(char::is_whitespace).unwrap_or((inner, ""));
     let rest = rest.trim();
     match (word, rest) {
-        ("if", "") => Err(fault(index, "`{{if}}` needs a condition, such as `{{if name}}`")),
-        ("if", condition) if condition.starts_with('.') => Err(fault(
+        ("if", "") => Err(control_error(index, "`{{if}}` needs a condition, such as `{{if name}}`")),
+        ("if", condition) if condition.starts_with('.') => Err(control_error(
             index,
             &format!("write `{{{{if {}}}}}` without the dot", condition.trim_start_matches('.')),
         )),
         ("if", condition) => Ok(Some(Control::If(condition.to_owned()))),
         ("else", "") => Ok(Some(Control::Else)),
-        ("else", _) => Err(fault(
+        ("else", _) => Err(control_error(
             index,
-            "`{{else …}}` takes no condition; put a line `{{if …}}` after a plain `{{else}}`",
+            "`{{else …}}` has no condition; use `{{else}}` and a line `{{if …}}` after it",
         )),
         ("end", "") => Ok(Some(Control::End)),
-        ("range" | "with" | "define" | "template" | "block", _) => Err(fault(
+        ("range" | "with" | "define" | "template" | "block", _) => Err(control_error(
             index,
             &format!(
-                "`{{{{{word} …}}}}` is not supported; only `{{{{if}}}}`, `{{{{else}}}}` and `{{{{end}}}}` are"
+                "`{{{{{word} …}}}}` is not supported; use `{{{{if}}}}`, `{{{{else}}}}` and `{{{{end}}}}`"
             ),
         )),
         _ => Ok(None),
     }
 }
 
-fn fault(index: usize, message: &str) -> Problem {
+fn control_error(index: usize, message: &str) -> Problem {
     Problem::new("", "control_line", message).at(u32::try_from(index + 1).unwrap_or(u32::MAX), None)
 }
 

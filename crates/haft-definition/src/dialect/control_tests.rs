@@ -91,22 +91,22 @@ fn else_nesting_repetition_and_lists() {
 }
 
 #[test]
-fn what_does_not_balance_is_an_error_with_its_line() {
-    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 1\n"), Yaml), @r"line 7: `{{if …}}` is never closed; add a line `{{end}}`");
-    insta::assert_snapshot!(findings(&around("  body:\n    a: 1\n    {{end}}\n"), Yaml), @r"line 8: `{{end}}` without an `{{if …}}` before it");
-    insta::assert_snapshot!(findings(&around("  body:\n    a: 1\n    {{else}}\n    b: 1\n"), Yaml), @r"line 8: `{{else}}` without an `{{if …}}` before it");
-    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 1\n    {{else}}\n    b: 1\n    {{else}}\n    c: 1\n    {{end}}\n"), Yaml), @r"line 11: `{{else}}` without an `{{if …}}` before it");
+fn unbalanced_control_lines_are_errors() {
+    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 1\n"), Yaml), @r"line 7: unclosed `{{if …}}`; add a line `{{end}}`");
+    insta::assert_snapshot!(findings(&around("  body:\n    a: 1\n    {{end}}\n"), Yaml), @r"line 8: `{{end}}` without `{{if …}}`");
+    insta::assert_snapshot!(findings(&around("  body:\n    a: 1\n    {{else}}\n    b: 1\n"), Yaml), @r"line 8: `{{else}}` without `{{if …}}`");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 1\n    {{else}}\n    b: 1\n    {{else}}\n    c: 1\n    {{end}}\n"), Yaml), @r"line 11: `{{else}}` without `{{if …}}`");
     insta::assert_snapshot!(findings(&around("  body:\n    {{if .x}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: write `{{if x}}` without the dot");
     insta::assert_snapshot!(findings(&around("  body:\n    {{if}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: `{{if}}` needs a condition, such as `{{if name}}`");
-    insta::assert_snapshot!(findings(&around("  body:\n    {{range x}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: `{{range …}}` is not supported; only `{{if}}`, `{{else}}` and `{{end}}` are");
-    insta::assert_snapshot!(findings(&around("  body:\n    {{else if x}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: `{{else …}}` takes no condition; put a line `{{if …}}` after a plain `{{else}}`");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{range x}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: `{{range …}}` is not supported; use `{{if}}`, `{{else}}` and `{{end}}`");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{else if x}}\n    a: 1\n    {{end}}\n"), Yaml), @r"line 7: `{{else …}}` has no condition; use `{{else}}` and a line `{{if …}}` after it");
 }
 
 #[test]
-fn places_stay_right_behind_control_lines() {
+fn positions_after_control_lines_are_correct() {
     // The fault stands in line 8, column 8 of the file, although that line was moved.
-    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 0123\n    {{end}}\n"), Yaml), @r"line 8, column 8: `implementation.body.{{if x}}.a`: `0123` is another number in YAML 1.1 than in YAML 1.2; put it in quotes, or leave out the leading zeros");
-    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: [1\n    {{end}}\n  b: 1\n"), Yaml), @r"line 10, column 4: this is not valid YAML: illegal placement of ':' indicator");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 0123\n    {{end}}\n"), Yaml), @r"line 8, column 8: `implementation.body.{{if x}}.a`: `0123` is ambiguous: YAML 1.1 and YAML 1.2 read it as different numbers; quote it or remove the leading zeros");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: [1\n    {{end}}\n  b: 1\n"), Yaml), @r"line 10, column 4: invalid YAML: illegal placement of ':' indicator");
     // Outside of a body there is nothing that would evaluate them.
-    insta::assert_snapshot!(findings("name: t\nparams: []\n{{if x}}\nsandbox: true\n{{end}}\nimplementation: {type: builtin, function: f}\n", Yaml), @r"line 3, column 1: `{{if x}}`: `{{if x}}` has no effect here; control lines work inside `body` and `query`");
+    insta::assert_snapshot!(findings("name: t\nparams: []\n{{if x}}\nsandbox: true\n{{end}}\nimplementation: {type: builtin, function: f}\n", Yaml), @r"line 3, column 1: `{{if x}}`: `{{if x}}` has no effect here; control lines are supported in `body` and `query`");
 }

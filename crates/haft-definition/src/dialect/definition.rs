@@ -15,11 +15,11 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
         output_schema: draft::schema(&mut fields, "output_schema"),
         ..Draft::default()
     };
-    draft.input_schema = match fields.spelling(&["params", "input_schema"]) {
+    draft.input_schema = match fields.alias(&["params", "input_schema"]) {
         Some("params") if fields.peek("params").is_some_and(Value::is_object) => {
             fields.raw("params");
             let message =
-                "expected a list, found a map; write each parameter as `- name: city` with its `type` below";
+                "expected a list, found a map; write each parameter as a list item such as `- name: city`";
             fields.error("params", "wrong_type", message);
             None
         }

@@ -44,7 +44,7 @@ fn implementation(block: &str) -> serde_json::Value {
 fn the_slack_example_of_the_document() {
     let reading = read(SLACK, Yaml, &Defaults::default()).unwrap();
     // The document's own description is cut short by a comment.
-    insta::assert_snapshot!(findings(SLACK, Yaml), @r"line 7, column 40: a `#` after a space starts a comment, so the value ends before it; put the value in quotes if that is not meant");
+    insta::assert_snapshot!(findings(SLACK, Yaml), @r"line 7, column 40: a `#` after a space starts a comment, which ends the value; quote the value to keep the `#`");
     assert_eq!((reading.dialect, reading.form), (Dialect::Definition, Yaml));
     insta::assert_json_snapshot!(reading.spec, @r#"
 {
@@ -361,29 +361,29 @@ enabled: false
 }
 
 #[test]
-fn faults_name_line_and_remedy() {
-    insta::assert_snapshot!(findings(&with("implementation:\n  type: htpp\n  url: x\n"), Yaml), @r"line 5, column 3: `implementation.type`: `htpp` is not one of `builtin`, `function`, `http`, `script`, `wasm`, `exec`, `file_read`, `file_write`, `python`, `mcp`, `artifact`, `agent_call`, `rag_retrieval`; did you mean `http`?");
-    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: {{base}}/x\n"), Yaml), @r#"line 6, column 9: this is not valid YAML: a map or a list stands where a key is expected; hint: put `{{…}}` in quotes, as in `url: "{{base}}/x"`"#);
-    insta::assert_snapshot!(findings(&with("implementation:\n\ttype: http\n"), Yaml), @r"line 5, column 2: this is not valid YAML: tabs disallowed within this context (block indentation); hint: an indentation has a tab in it; YAML wants spaces");
-    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  body:\n    zip: 01234\n"), Yaml), @r"line 8, column 10: `implementation.body.zip`: `01234` is another number in YAML 1.1 than in YAML 1.2; put it in quotes, or leave out the leading zeros");
+fn errors_have_position_and_fix() {
+    insta::assert_snapshot!(findings(&with("implementation:\n  type: htpp\n  url: x\n"), Yaml), @r"line 5, column 3: `implementation.type`: unknown implementation type `htpp`; did you mean `http`?");
+    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: {{base}}/x\n"), Yaml), @r#"line 6, column 9: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `url: "{{base}}/x"`"#);
+    insta::assert_snapshot!(findings(&with("implementation:\n\ttype: http\n"), Yaml), @r"line 5, column 2: invalid YAML: tabs disallowed within this context (block indentation); hint: the indentation contains a tab; use spaces");
+    insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  body:\n    zip: 01234\n"), Yaml), @r"line 8, column 10: `implementation.body.zip`: `01234` is ambiguous: YAML 1.1 and YAML 1.2 read it as different numbers; quote it or remove the leading zeros");
     insta::assert_snapshot!(findings(&with("implementation:\n  type: http\n  url: https://a.example\n  timeout: soon\n  retry: {backof: 1s}\n"), Yaml), @r"
-line 7, column 3: `implementation.timeout`: `soon` is not a duration; write it like `500ms`, `30s`, `5m` or `1m30s`
-line 8, column 3: `implementation.retry.attempts`: is missing; expected how many further attempts follow the first one
-line 8, column 11: `implementation.retry.backof`: is not a known key and is ignored; did you mean `backoff`?
+line 7, column 3: `implementation.timeout`: invalid duration `soon`; expected a value such as `500ms`, `30s`, `5m` or `1m30s`
+line 8, column 3: `implementation.retry.attempts`: missing required field; expected the number of retries
+line 8, column 11: `implementation.retry.backof`: unknown field, ignored; did you mean `backoff`?
 ");
     insta::assert_snapshot!(findings("name: t\nparams:\n  - type: string\n  - name: a\n    type: text\n  - name: a\n  - b\nimplementation: {type: builtin, function: f}\n", Yaml), @r"
-line 7, column 5: `params.3`: expected a map, found a text
-line 3, column 5: `params.0.name`: is missing; expected the name of the parameter
-line 5, column 5: `params.1.type`: `text` is not one of `string`, `integer`, `number`, `boolean`, `array`, `object`
-line 6, column 5: `params.2.name`: `a` is declared already; keep one of them
+line 7, column 5: `params[3]`: expected a map, found a string
+line 3, column 5: `params[0].name`: missing required field; expected the name of the parameter
+line 5, column 5: `params[1].type`: unknown type `text`; expected one of `string`, `integer`, `number`, `boolean`, `array`, `object`
+line 6, column 5: `params[2].name`: duplicate parameter `a`; remove one of them
 ");
     insta::assert_snapshot!(findings("name: t\nparams: {a: string}\n", Yaml), @r"
-line 2, column 1: `params`: expected a list, found a map; write each parameter as `- name: city` with its `type` below
-`implementation`: is missing; expected a map with a `type`, such as `http`
+line 2, column 1: `params`: expected a list, found a map; write each parameter as a list item such as `- name: city`
+`implementation`: missing required field; expected a map with a `type`, such as `http`
 ");
-    insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: nothing says how the tool runs; add `implementation`, or `runtime` and `body`, or `implementation_type`, or `impl`");
+    insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: missing implementation; add `implementation`, or `runtime` and `body`, or `implementation_type`, or `impl`");
     insta::assert_snapshot!(findings("- a\n", Yaml), @r"expected a map of keys such as `name`, found a list");
-    insta::assert_snapshot!(findings("", Yaml), @r"expected a map of keys such as `name`, found nothing");
+    insta::assert_snapshot!(findings("", Yaml), @r"expected a map of keys such as `name`, found null");
 }
 
 #[test]

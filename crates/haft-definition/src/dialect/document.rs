@@ -1,47 +1,46 @@
-//! From a text to a value, and from a path in that value back to its place in the text.
+//! Parses a text to a value, and maps paths in that value back to positions in the text.
 
 use serde_json::Value;
 
-use super::load::Loaded;
-use super::yaml::{MAX_DEPTH, Node, Place};
-use super::{control, hints, json, load, spelling};
+use super::yaml::{self, Bounds, MAX_DEPTH, Node, ParsedYaml, SourcePosition};
+use super::{author_path, control, hints, json};
 use haft_core::catalog::FileForm;
 use haft_core::problem::Problem;
+use haft_core::schema::walk;
 
-/// The most bytes that the text of a definition may have.
+/// The maximum size of the text of a definition, in bytes.
 pub const MAX_TEXT: usize = 1024 * 1024;
 
-/// A definition as it stands in a text.
+/// A parsed definition text.
 #[derive(Debug)]
 pub(super) struct Document<'t> {
     pub(super) value: Value,
-    /// What follows the front matter of a `.skill`.
+    /// The text after the front matter of a `.skill`.
     pub(super) body: Option<String>,
-    /// Doubts about the text itself.
+    /// Warnings about the text itself.
     pub(super) warnings: Vec<Problem>,
-    places: Places<'t>,
+    positions: Positions<'t>,
 }
 
 #[derive(Debug)]
-enum Places<'t> {
-    /// The JSON text: JSON is YAML too, and the YAML parser knows places. It is asked only once
-    /// something is wrong.
+enum Positions<'t> {
+    /// The JSON text. JSON is also YAML, and the YAML parser knows positions; it runs only if there is a problem.
     Json(&'t str),
     Yaml {
         tree: Node,
-        /// How many lines precede the tree's first one.
+        /// The number of lines before the first line of the tree.
         offset: u32,
-        /// How far each line of the tree's text was moved to the right.
+        /// How far each line of the text was indented by expanding control lines.
         shifts: Vec<i64>,
     },
 }
 
 impl<'t> Document<'t> {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn parse(text: &'t str, form: FileForm) -> Result<Self, Problem> {
         if text.len() > MAX_TEXT {
             let message = format!(
-                "the definition has {} bytes; at most {MAX_TEXT} are allowed. Keep large data in a file of its own",
+                "the definition has {} bytes; the limit is {MAX_TEXT}. Move large data to a separate file",
                 text.len()
             );
             return Err(Problem::new("", "too_large", message));
@@ -52,7 +51,7 @@ impl<'t> Document<'t> {
                 value: json::parse(text)?,
                 body: None,
                 warnings: Vec::new(),
-                places: Places::Json(text),
+                positions: Positions::Json(text),
             },
             FileForm::Yaml => Self::yaml(text, 0, None)?,
             FileForm::Skill => {
@@ -65,71 +64,76 @@ impl<'t> Document<'t> {
     }
 
     fn yaml(text: &str, offset: u32, body: Option<String>) -> Result<Self, Problem> {
-        let moved = |mut problem: Problem, shifts: &[i64]| {
-            settle(&mut problem, offset, shifts);
+        let in_file = |mut problem: Problem, shifts: &[i64]| {
+            to_file_position(&mut problem, offset, shifts);
             problem
         };
-        let (loaded, shifts) = match load::parse(text) {
+        let (loaded, shifts) = match yaml::parse(text) {
             Ok(loaded) => (loaded, Vec::new()),
             Err(first) => {
                 let expanded = if control::may_have(text) {
-                    control::expand(text).map_err(|problem| moved(problem, &[]))?
+                    control::expand(text).map_err(|problem| in_file(problem, &[]))?
                 } else {
                     None
                 };
                 let Some(expanded) = expanded else {
-                    return Err(moved(hints::explain(first, text), &[]));
+                    return Err(in_file(hints::explain(first, text), &[]));
                 };
-                let loaded = load::parse(&expanded.text)
-                    .map_err(|problem| moved(hints::explain(problem, text), &expanded.shifts))?;
+                let loaded = yaml::parse(&expanded.text)
+                    .map_err(|problem| in_file(hints::explain(problem, text), &expanded.shifts))?;
                 (loaded, expanded.shifts)
             }
         };
-        let Loaded { root: tree, warnings } = loaded;
-        let value = tree.to_value().map_err(|problem| moved(problem, &shifts))?;
-        let warnings = warnings.into_iter().map(|problem| moved(problem, &shifts)).collect();
-        Ok(Self { value, body, warnings, places: Places::Yaml { tree, offset, shifts } })
+        let ParsedYaml { root: tree, warnings } = loaded;
+        let value = tree.to_value().map_err(|problem| in_file(problem, &shifts))?;
+        let warnings = warnings.into_iter().map(|problem| in_file(problem, &shifts)).collect();
+        Ok(Self { value, body, warnings, positions: Positions::Yaml { tree, offset, shifts } })
     }
 
-    /// Adds to problems the place where their field stands.
-    pub(super) fn place(&self, problems: &mut [Problem]) {
-        match &self.places {
+    /// Sets the source positions of problems.
+    pub(super) fn locate(&self, problems: &mut [Problem]) {
+        match &self.positions {
             _ if problems.is_empty() => {}
-            Places::Json(text) => {
-                if let Ok(loaded) = load::parse(text) {
-                    locate(problems, &loaded.root, 0, &[]);
+            Positions::Json(text) => {
+                if let Ok(parsed) = yaml::parse(text) {
+                    locate_fields(problems, &parsed.root, 0, &[]);
                 }
             }
-            Places::Yaml { tree, offset, shifts } => locate(problems, tree, *offset, shifts),
+            Positions::Yaml { tree, offset, shifts } => locate_fields(problems, tree, *offset, shifts),
         }
     }
 }
 
-/// Adds to problems that were found in what a text defines the place where their field stands in that text, as far as
-/// it can be told, and names the field as the text does.
-pub fn place(text: &str, form: FileForm, problems: &mut [Problem]) {
+/// Sets the source positions of problems of the definition in a text, if known, and replaces canonical field names by
+/// those that the author used.
+pub fn locate(text: &str, form: FileForm, problems: &mut [Problem]) {
     if let Ok(document) = Document::parse(text, form) {
-        document.place(problems);
+        document.locate(problems);
     }
 }
 
-fn locate(problems: &mut [Problem], tree: &Node, offset: u32, shifts: &[i64]) {
+fn locate_fields(problems: &mut [Problem], tree: &Node, offset: u32, shifts: &[i64]) {
     for problem in problems.iter_mut().filter(|problem| problem.line.is_none()) {
-        let mut path = problem.field.replace('[', ".").replace(']', "");
-        if let Some(written) = spelling::written(tree, &path) {
-            problem.field.clone_from(&written);
-            path = written;
+        let mut path = dotted(&problem.field);
+        if let Some(author_path) = author_path::author_path(tree, &path) {
+            problem.field.clone_from(&author_path);
+            path = dotted(&author_path);
         }
-        if let Some(Place { line, column }) = tree.locate(&path) {
+        if let Some(SourcePosition { line, column }) = tree.locate(&path) {
             problem.line = Some(line);
             problem.column = Some(column);
-            settle(problem, offset, shifts);
+            to_file_position(problem, offset, shifts);
         }
     }
 }
 
-/// Turns a place in the parsed text into the place in the file.
-fn settle(problem: &mut Problem, offset: u32, shifts: &[i64]) {
+/// Returns a path with indices as segments: `params.0.type` for `params[0].type`.
+fn dotted(field: &str) -> String {
+    field.replace('[', ".").replace(']', "")
+}
+
+/// Converts the position in the parsed text to the position in the file.
+fn to_file_position(problem: &mut Problem, offset: u32, shifts: &[i64]) {
     let Some(line) = problem.line else { return };
     let shift = usize::try_from(line).ok().and_then(|line| shifts.get(line.checked_sub(1)?)).copied();
     if let (Some(column), Some(shift)) = (problem.column, shift) {
@@ -138,20 +142,12 @@ fn settle(problem: &mut Problem, offset: u32, shifts: &[i64]) {
     problem.line = Some(line.saturating_add(offset));
 }
 
-/// Refuses nesting that no definition needs and that a recursive reader could not bear.
+/// Rejects deep nesting, which no definition needs and which could overflow the stack of recursive readers.
 pub(super) fn check_depth(value: &Value) -> Result<(), Problem> {
-    fn fits(value: &Value, left: usize) -> bool {
-        let Some(left) = left.checked_sub(1) else { return false };
-        match value {
-            Value::Array(items) => items.iter().all(|item| fits(item, left)),
-            Value::Object(map) => map.values().all(|item| fits(item, left)),
-            _ => true,
-        }
-    }
-    if fits(value, MAX_DEPTH) {
+    if walk::measure(value).1 as usize <= MAX_DEPTH {
         return Ok(());
     }
-    let message = format!("the definition is nested more than {MAX_DEPTH} levels deep; make it flatter");
+    let message = format!("the nesting of the definition exceeds the limit of {MAX_DEPTH} levels");
     Err(Problem::new("", "too_deep", message))
 }
 
@@ -161,14 +157,14 @@ struct Parts {
     body: String,
 }
 
-/// Splits a `.skill` at its two lines `---`. Whatever follows the second one is the body, untouched.
+/// Splits a `.skill` at its two lines `---`. The text after the second one is the body.
 fn split_front_matter(text: &str) -> Result<Parts, Problem> {
     let blank = text.split_inclusive('\n').take_while(|line| line.trim().is_empty());
     let (lines, bytes) = blank.fold((0u32, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
     let rest = text.get(bytes..).unwrap_or_default();
     let first = rest.split_inclusive('\n').next().unwrap_or_default();
     if first.trim_end() != "---" {
-        let message = "a `.skill` file starts with a line `---`, then keys such as `name` and `runtime`, \
+        let message = "missing front matter: a `.skill` file starts with a line `---`, then keys such as `name` and `runtime`, \
                        then a second line `---`, then the script";
         return Err(Problem::new("", "front_matter", message).at(lines + 1, Some(1)));
     }
@@ -182,13 +178,23 @@ fn split_front_matter(text: &str) -> Result<Parts, Problem> {
         }
         end += line.len();
     }
-    let message = "the front matter is not closed; add a second line `---` before the script";
+    let message = "unclosed front matter; add a second line `---` before the script";
     Err(Problem::new("", "front_matter", message).at(lines + 1, Some(1)))
 }
 
-/// A file ends with a line break that is not part of the script.
+/// Removes the final line break, which is not part of the script.
 fn body_text(body: &str, windows: bool) -> String {
-    // An editor that wrote the delimiters with CR LF wrote the script so too, and no shell reads that.
+    // If the delimiters end with CR LF, the script does too, and shells do not accept that.
     let body = if windows { body.replace("\r\n", "\n") } else { body.to_owned() };
     body.strip_suffix('\n').map_or_else(|| body.clone(), str::to_owned)
+}
+
+/// Parses a foreign document such as an API description: JSON if it starts like JSON, YAML otherwise. Duplicate keys
+/// and deep nesting are rejected.
+pub(crate) fn read_foreign(text: &str, bounds: Bounds) -> Result<Value, Problem> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with(['{', '[']) {
+        return json::parse(text);
+    }
+    yaml::parse_within(text, bounds).map(|parsed| parsed.root.into_foreign_value())
 }

@@ -1,4 +1,4 @@
-//! What every dialect has in common: the keys around name, schema and implementation.
+//! The fields that all dialects have in common.
 
 use serde_json::Value;
 
@@ -11,9 +11,9 @@ use haft_core::name::{ToolName, Version};
 use haft_core::spec::{Execution, Origin, Policy, Retry, ToolSpec, empty_schema};
 use haft_core::tool::Status;
 
-/// Keys of the canonical form that are derived or belong to the store: they are ignored silently,
-/// so that what was read from the API can be sent back.
-const DERIVED: [&str; 20] = [
+/// Fields of the canonical form that are derived or belong to the store. They are ignored, so that a response of the API
+/// can be sent back.
+const DERIVED_FIELDS: [&str; 20] = [
     "id",
     "tenant",
     "tenant_id",
@@ -36,7 +36,7 @@ const DERIVED: [&str; 20] = [
     "hint",
 ];
 
-/// What a dialect has read of its own keys; the rest is common to all.
+/// The result of reading the fields that are specific to a dialect.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) name: Option<ToolName>,
@@ -44,16 +44,16 @@ pub(super) struct Draft {
     pub(super) implementation: Option<Implementation>,
     pub(super) input_schema: Option<Value>,
     pub(super) output_schema: Option<Value>,
-    /// A time limit that stands outside the `execution` block.
+    /// A timeout outside the `execution` block.
     pub(super) timeout_ms: Option<u64>,
-    /// A retry that stands outside the `execution` block.
+    /// Retry settings outside the `execution` block.
     pub(super) retry: Option<Retry>,
-    /// The execution, where the dialect reads it from a place of its own.
+    /// The execution settings, if the dialect has its own block for them.
     pub(super) execution: Option<Execution>,
     pub(super) enabled: Option<bool>,
 }
 
-/// A finished definition and what came with it.
+/// A complete definition, and the fields that are not part of it.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) spec: ToolSpec,
@@ -61,7 +61,7 @@ pub(super) struct Finished {
     pub(super) bundle: Option<String>,
     pub(super) status: Option<Status>,
     pub(super) scope: Option<String>,
-    pub(super) answered: bool,
+    pub(super) from_api: bool,
 }
 
 impl Draft {
@@ -71,7 +71,7 @@ impl Draft {
         self.retry = block.retry;
     }
 
-    /// Reads the common keys and puts everything together; `None` where a fault was reported.
+    /// Reads the common fields and completes the definition; `None` if an error was reported.
     pub(super) fn finish(mut self, mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
         let version = version(&mut fields, defaults);
         let description = fields.text("description").unwrap_or_default();
@@ -96,14 +96,14 @@ impl Draft {
         let bundle = slug.or(toolset).or(id).or(camel);
         let status = status(&mut fields);
         let scope = fields.text("scope");
-        let answered = fields.has("tool_type");
-        fields.ignore(&DERIVED);
-        if answered {
-            // It stands in `execution`, too.
+        let from_api = fields.has("tool_type");
+        fields.ignore(&DERIVED_FIELDS);
+        if from_api {
+            // It is also part of `execution`.
             fields.ignore(&["timeout_secs"]);
         }
         let name = self.name?;
-        // Answers show the name where there is no other title; written back, it is still none.
+        // The API returns the name as display name if there is none.
         if self.display_name == name.as_str() {
             self.display_name.clear();
         }
@@ -131,18 +131,18 @@ impl Draft {
             bundle,
             status,
             scope,
-            answered,
+            from_api,
         })
     }
 
-    /// Joins the `execution` block with what stands outside of it.
+    /// Merges the `execution` block with settings outside of it.
     fn execution(&mut self, fields: &mut Fields<'_>) -> Execution {
         let mut execution = match (self.execution.take(), fields.nested("execution")) {
             (Some(own), None) => own,
             (None, Some(mut nested)) => execution::read(&mut nested),
             (None, None) => Execution::default(),
             (Some(own), Some(_)) => {
-                fields.error("execution", "conflicting_fields", "is given twice; keep one of them");
+                fields.error("execution", "conflicting_fields", "is set twice; remove one");
                 own
             }
         };
@@ -151,7 +151,7 @@ impl Draft {
                 fields.error(
                     "execution.timeout",
                     "conflicting_fields",
-                    "is given outside `execution` too; keep one",
+                    "is also set outside `execution`; remove one",
                 );
             }
             execution.timeout_ms = Some(timeout);
@@ -161,7 +161,7 @@ impl Draft {
                 fields.error(
                     "execution.retry",
                     "conflicting_fields",
-                    "is given outside `execution` too; keep one",
+                    "is also set outside `execution`; remove one",
                 );
             }
             execution.retry = Some(retry);
@@ -170,7 +170,7 @@ impl Draft {
     }
 }
 
-/// Reads the identifier from a key, or takes the one that the file's name suggests.
+/// Reads the tool name, or uses the one derived from the file name.
 pub(super) fn name(fields: &mut Fields<'_>, key: &'static str, defaults: &Defaults) -> Option<ToolName> {
     let text = match (fields.has(key), &defaults.name) {
         (false, Some(name)) => {
@@ -182,7 +182,7 @@ pub(super) fn name(fields: &mut Fields<'_>, key: &'static str, defaults: &Defaul
     checked_name(fields, key, &text)
 }
 
-/// Checks an identifier.
+/// Validates a tool name.
 pub(super) fn checked_name(fields: &Fields<'_>, key: &str, text: &str) -> Option<ToolName> {
     ToolName::new(text).map_err(|error| fields.error(key, "invalid_name", error.to_string())).ok()
 }
@@ -193,11 +193,7 @@ fn version(fields: &mut Fields<'_>, defaults: &Defaults) -> Option<Version> {
         Some(Value::Number(number)) if number.is_u64() => number.to_string(),
         Some(other) => {
             let found = describe(&other);
-            fields.error(
-                "version",
-                "wrong_type",
-                format!("expected a text, found {found}; put it in quotes"),
-            );
+            fields.error("version", "wrong_type", format!("expected a string, found {found}; quote it"));
             return None;
         }
         None => match &defaults.version {
@@ -212,14 +208,14 @@ fn status(fields: &mut Fields<'_>) -> Option<Status> {
     fields.choice("status", &Status::ALL.map(|status| (status.as_str(), status)))
 }
 
-/// Reads what a tool was imported from.
+/// Reads the origin of an imported tool.
 fn origin(fields: &mut Fields<'_>) -> Option<Origin> {
     let mut origin = fields.nested("origin")?;
     let document = origin.required_text("document", "the title of the document");
     let operation = origin.required_text("operation", "the operation, such as `GET /pets`");
     let operation_id = origin.text("operation_id");
-    let said = origin.text_map("said").unwrap_or_default();
-    Some(Origin { document: document?, operation: operation?, operation_id, said })
+    let digests = origin.text_map("said").unwrap_or_default();
+    Some(Origin { document: document?, operation: operation?, operation_id, digests })
 }
 
 /// Reads a JSON Schema.

@@ -1,11 +1,10 @@
-//! Writes values as YAML that reads back as exactly the same values: block style, as a careful person
-//! would write it.
+//! Writes values as YAML in block style; parsing it returns exactly the same values.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Beyond this many bytes a key is written in its explicit form, `? key`: YAML bounds the short one.
+/// The maximum length of a simple key, in bytes; longer keys are written as `? key`, because YAML limits simple keys.
 const MAX_SHORT_KEY: usize = 500;
 
 /// Writes the entries of a map, one below the other.
@@ -75,7 +74,7 @@ fn pad(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// Spells a value that takes one line.
+/// Formats a value on one line.
 fn short(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
@@ -83,7 +82,7 @@ fn short(value: &Value) -> String {
             let items: Vec<String> = items.iter().map(short).collect();
             format!("[{}]", items.join(", "))
         }
-        // Null, booleans, numbers and the empty map are spelled as in JSON.
+        // Null, booleans, numbers and the empty map are the same as in JSON.
         other => other.to_string(),
     }
 }
@@ -98,8 +97,8 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Tells whether a text needs no quotes: it starts with a letter, `/` or `$` (or is a duration such as
-/// `30s`), means nothing but itself to any YAML reader, and contains nothing that ends a plain scalar.
+/// Returns whether a text needs no quotes: it starts with a letter, `/` or `$` (or is a duration such as `30s`), is a
+/// string to every YAML reader, and contains nothing that ends a plain scalar.
 fn fits_plain(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "none"];
@@ -133,7 +132,7 @@ fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if printable(c) => out.push(c),
-            // All that is left is below U+10000. Writing to a text cannot fail.
+            // All remaining characters are below U+10000. Writing to a string cannot fail.
             c => drop(write!(out, "\\u{:04x}", u32::from(c))),
         }
     }
@@ -141,7 +140,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Tells whether a literal block gives back exactly this text.
+/// Returns whether a literal block preserves the text exactly.
 fn fits_block(text: &str) -> bool {
     text.contains('\n')
         && !text.starts_with(char::is_whitespace)

@@ -1,4 +1,4 @@
-//! Reads how a tool is executed, and how its results are shown.
+//! Reads execution settings and renderers.
 
 use super::fields::Fields;
 use super::implementation::SECOND;
@@ -23,9 +23,9 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Execution {
     }
 }
 
-/// Reads a time limit in any of its spellings, in milliseconds.
+/// Reads a timeout under any of its aliases, in milliseconds.
 pub(super) fn timeout(fields: &mut Fields<'_>) -> Option<u64> {
-    match fields.spelling(&["timeout", "timeout_ms", "timeout_s", "timeout_secs"])? {
+    match fields.alias(&["timeout", "timeout_ms", "timeout_s", "timeout_secs"])? {
         "timeout_ms" => fields.integer("timeout_ms", "a number of milliseconds"),
         "timeout" => fields.duration("timeout", SECOND),
         key => seconds(fields, key),
@@ -36,7 +36,7 @@ fn seconds(fields: &mut Fields<'_>, key: &'static str) -> Option<u64> {
     let seconds: u64 = fields.integer(key, "a whole number of seconds")?;
     let millis = seconds.checked_mul(1000);
     if millis.is_none() {
-        fields.error(key, "invalid_value", "is more seconds than can be counted");
+        fields.error(key, "invalid_value", "the number of seconds is too large");
     }
     millis
 }
@@ -45,10 +45,10 @@ fn seconds(fields: &mut Fields<'_>, key: &'static str) -> Option<u64> {
 pub(super) fn retry(fields: &mut Fields<'_>) -> Option<Retry> {
     let mut retry = fields.nested("retry")?;
     if !retry.has("attempts") {
-        retry.missing("attempts", "how many further attempts follow the first one");
+        retry.missing("attempts", "the number of retries");
     }
     let attempts = retry.integer("attempts", "a number of attempts");
-    let backoff_ms = match retry.spelling(&["backoff", "backoff_ms"]) {
+    let backoff_ms = match retry.alias(&["backoff", "backoff_ms"]) {
         Some("backoff") => retry.duration("backoff", SECOND),
         Some(key) => retry.integer(key, "a number of milliseconds"),
         None => None,

@@ -1,4 +1,4 @@
-//! Reads an object key by key: collects every fault with its path, and names what nobody asked for.
+//! Reads the fields of an object, collects all errors with their paths, and warns of unknown fields.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use haft_core::duration;
 use haft_core::problem::{Problem, excerpt, nearest};
 
-/// More than these help nobody, and a hostile document could have millions.
+/// The maximum number of errors, and of warnings: a hostile document could have millions.
 const MAX_PROBLEMS: usize = 50;
 
-/// What was found wrong, and what was found doubtful.
+/// Collects errors and warnings.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     errors: RefCell<Vec<Problem>>,
@@ -40,17 +40,17 @@ fn push(list: &RefCell<Vec<Problem>>, field: String, code: &str, message: String
     }
 }
 
-/// The keys of one object. Whatever was not taken when it goes is reported as unknown.
+/// The fields of one object. On drop, the fields that were not taken are reported as unknown.
 pub(super) struct Fields<'r> {
     path: String,
     map: Map<String, Value>,
-    asked: Vec<&'static str>,
+    known: Vec<&'static str>,
     report: &'r Report,
 }
 
 impl<'r> Fields<'r> {
     pub(super) fn new(path: impl Into<String>, map: Map<String, Value>, report: &'r Report) -> Self {
-        Self { path: path.into(), map, asked: Vec::new(), report }
+        Self { path: path.into(), map, known: Vec::new(), report }
     }
 
     pub(super) fn report(&self) -> &'r Report {
@@ -66,12 +66,12 @@ impl<'r> Fields<'r> {
         self.map.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// Looks at a value without taking it.
+    /// Returns a value without taking it.
     pub(super) fn peek(&self, key: &str) -> Option<&Value> {
         self.map.get(key)
     }
 
-    /// Returns the keys that are still there, in their order.
+    /// Returns the remaining keys, in order.
     pub(super) fn keys(&self) -> Vec<String> {
         self.map.keys().cloned().collect()
     }
@@ -85,27 +85,27 @@ impl<'r> Fields<'r> {
     }
 
     pub(super) fn missing(&self, key: &str, expected: &str) {
-        self.error(key, "missing_field", format!("is missing; expected {expected}"));
+        self.error(key, "missing_field", format!("missing required field; expected {expected}"));
     }
 
     fn wrong(&self, key: &str, expected: &str, found: &Value) {
         self.error(key, "wrong_type", format!("expected {expected}, found {}", describe(found)));
     }
 
-    /// Takes a value as it is, `null` included.
+    /// Takes a value, including `null`.
     pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
-        self.asked.push(key);
+        self.known.push(key);
         self.map.shift_remove(key)
     }
 
-    /// Takes a value; `null` is the same as none.
+    /// Takes a value; `null` counts as missing.
     pub(super) fn value(&mut self, key: &'static str) -> Option<Value> {
         self.raw(key).filter(|value| !value.is_null())
     }
 
-    /// Returns which of several spellings of one field is there; two at once are a fault.
-    pub(super) fn spelling(&mut self, keys: &[&'static str]) -> Option<&'static str> {
-        self.asked.extend(keys);
+    /// Returns which of several aliases of a field is present; reports an error if there are two.
+    pub(super) fn alias(&mut self, keys: &[&'static str]) -> Option<&'static str> {
+        self.known.extend(keys);
         for key in keys {
             if self.map.get(*key).is_some_and(Value::is_null) {
                 self.map.shift_remove(*key);
@@ -117,7 +117,7 @@ impl<'r> Fields<'r> {
             self.error(
                 second,
                 "conflicting_fields",
-                format!("says the same as `{}`; keep one of them", self.path(first)),
+                format!("conflicts with `{}`; remove one of them", self.path(first)),
             );
         }
         for key in keys.iter().filter(|key| **key != first) {
@@ -126,19 +126,19 @@ impl<'r> Fields<'r> {
         Some(first)
     }
 
-    /// Forgets keys that are known and mean nothing here.
+    /// Ignores known fields.
     pub(super) fn ignore(&mut self, keys: &[&'static str]) {
         for key in keys {
             self.map.shift_remove(*key);
         }
     }
 
-    /// Adds a value from elsewhere, unless the key has one.
+    /// Sets a value if the field is missing.
     pub(super) fn put(&mut self, key: &str, text: String) {
         self.map.entry(key).or_insert(Value::String(text));
     }
 
-    /// Takes everything that nobody asked for.
+    /// Takes all remaining fields.
     pub(super) fn rest(&mut self) -> Map<String, Value> {
         std::mem::take(&mut self.map)
     }
@@ -147,8 +147,8 @@ impl<'r> Fields<'r> {
         match self.value(key)? {
             Value::String(text) => Some(text),
             other => {
-                let hint = if other.is_number() || other.is_boolean() { "; put it in quotes" } else { "" };
-                self.error(key, "wrong_type", format!("expected a text, found {}{hint}", describe(&other)));
+                let hint = if other.is_number() || other.is_boolean() { "; quote it" } else { "" };
+                self.error(key, "wrong_type", format!("expected a string, found {}{hint}", describe(&other)));
                 None
             }
         }
@@ -156,9 +156,9 @@ impl<'r> Fields<'r> {
 
     pub(super) fn required_text(&mut self, key: &'static str, expected: &str) -> Option<String> {
         if !self.has(key) {
-            self.asked.push(key);
+            self.known.push(key);
             self.missing(key, expected);
-            // A `null` is no unknown key besides.
+            // A `null` must not be reported as unknown in addition.
             self.map.remove(key);
             return None;
         }
@@ -177,7 +177,7 @@ impl<'r> Fields<'r> {
 
     pub(super) fn integer<T: TryFrom<i128>>(&mut self, key: &'static str, expected: &str) -> Option<T> {
         let value = self.value(key)?;
-        let number = whole(&value).and_then(|number| T::try_from(number).ok());
+        let number = as_integer(&value).and_then(|number| T::try_from(number).ok());
         if number.is_none() {
             let found = if value.is_number() { value.to_string() } else { describe(&value).to_owned() };
             self.error(key, "wrong_type", format!("expected {expected}, found {found}"));
@@ -205,18 +205,18 @@ impl<'r> Fields<'r> {
         }
     }
 
-    /// Takes an object whose keys are read in the same way.
+    /// Takes a nested object.
     pub(super) fn nested(&mut self, key: &'static str) -> Option<Fields<'r>> {
         let map = self.object(key)?;
         Some(Fields::new(self.path(key), map, self.report))
     }
 
-    /// Takes a list of objects whose keys are read in the same way.
+    /// Takes a list of objects.
     pub(super) fn nested_list(&mut self, key: &'static str) -> Option<Vec<Fields<'r>>> {
         let items = self.list(key)?;
         let mut all = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
-            let path = join(&self.path(key), &index.to_string());
+            let path = item_path(&self.path(key), index);
             match item {
                 Value::Object(map) => all.push(Fields::new(path, map, self.report)),
                 other => self.report.error(
@@ -237,16 +237,39 @@ impl<'r> Fields<'r> {
             match item {
                 Value::String(text) => texts.push(text),
                 other => self.report.error(
-                    join(&path, &index.to_string()),
+                    item_path(&path, index),
                     "wrong_type",
-                    format!("expected a text, found {}", describe(&other)),
+                    format!("expected a string, found {}", describe(&other)),
                 ),
             }
         }
         Some(texts)
     }
 
-    /// Takes a map of texts; numbers and booleans become their spelling.
+    /// Takes a list of strings; numbers and booleans are converted.
+    pub(super) fn scalar_texts(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let items = self.list(key)?;
+        let path = self.path(key);
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            match item {
+                Value::String(text) => texts.push(text),
+                Value::Number(number) => texts.push(number.to_string()),
+                Value::Bool(flag) => texts.push(flag.to_string()),
+                other => {
+                    let hint = if other.is_object() { "; put `{{…}}` in quotes" } else { "" };
+                    self.report.error(
+                        join(&path, &index.to_string()),
+                        "wrong_type",
+                        format!("expected a string, found {}{hint}", describe(&other)),
+                    );
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    /// Takes a map of strings; numbers and booleans are converted to strings.
     pub(super) fn text_map(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
         let map = self.object(key)?;
         let path = self.path(key);
@@ -259,25 +282,25 @@ impl<'r> Fields<'r> {
                 other => self.report.error(
                     join(&path, &excerpt(&name, 60)),
                     "wrong_type",
-                    format!("expected a text, found {}", describe(&other)),
+                    format!("expected a string, found {}", describe(&other)),
                 ),
             }
         }
         Some(texts)
     }
 
-    /// Takes one of a few words.
+    /// Takes one of several values.
     pub(super) fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(key)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         if found.is_none() {
             let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            self.error(key, "invalid_value", not_one_of(&text, &words));
+            self.error(key, "invalid_value", unknown("value", &text, &words));
         }
         found
     }
 
-    /// Takes a duration in milliseconds: a text such as `30s`, or a bare number that counts in `unit`.
+    /// Takes a duration in milliseconds: a string such as `30s`, or a bare number in `unit`.
     pub(super) fn duration(&mut self, key: &'static str, unit: Duration) -> Option<u64> {
         let value = self.value(key)?;
         let text = match &value {
@@ -307,13 +330,15 @@ impl Drop for Fields<'_> {
                 self.report.error(
                     path,
                     "misplaced_control",
-                    format!("`{shown}` has no effect here; control lines work inside `body` and `query`"),
+                    format!(
+                        "`{shown}` has no effect here; control lines are supported in `body` and `query`"
+                    ),
                 );
                 continue;
             }
-            let hint = nearest(key, self.asked.iter().copied())
+            let hint = nearest(key, self.known.iter().copied())
                 .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            self.report.warn(path, "unknown_field", format!("is not a known key and is ignored{hint}"));
+            self.report.warn(path, "unknown_field", format!("unknown field, ignored{hint}"));
         }
     }
 }
@@ -323,28 +348,35 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Says what a value is without showing it: it may be a secret.
+/// Returns the path of a list item.
+pub(super) fn item_path(path: &str, index: usize) -> String {
+    format!("{path}[{index}]")
+}
+
+/// Describes the type of a value without showing it, because it may be a secret.
 pub(super) fn describe(value: &Value) -> &'static str {
     match value {
-        Value::Null => "nothing",
+        Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "a map",
     }
 }
 
-/// Says that a word is not one of the known ones, and which is the nearest.
-pub(super) fn not_one_of(text: &str, words: &[&str]) -> String {
-    let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    let hint = nearest(text, words.iter().copied())
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    format!("`{}` is not one of {}{hint}", excerpt(text, 40), list.join(", "))
+/// Returns the message for an unknown value, with the most similar known value or the list of known values.
+pub(super) fn unknown(what: &str, text: &str, known: &[&str]) -> String {
+    let shown = excerpt(text, 40);
+    if let Some(similar) = nearest(text, known.iter().copied()) {
+        return format!("unknown {what} `{shown}`; did you mean `{similar}`?");
+    }
+    let list: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+    format!("unknown {what} `{shown}`; expected one of {}", list.join(", "))
 }
 
-/// Returns the whole number that a value is; `30.0` is one too.
-fn whole(value: &Value) -> Option<i128> {
+/// Returns a value as an integer.
+fn as_integer(value: &Value) -> Option<i128> {
     let number = value.as_number()?;
     if let Some(n) = number.as_u64() {
         return Some(n.into());

@@ -1,10 +1,10 @@
-//! Reads HTTP implementations, in the spelling of every dialect.
+//! Reads HTTP implementations of all dialects.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::fields::{Fields, not_one_of};
+use super::fields::{Fields, item_path, unknown};
 use super::implementation::SECOND;
 use haft_core::implementation::{
     ApiKeyLocation, Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, Notation, OAuth2, ParamStyle,
@@ -12,12 +12,12 @@ use haft_core::implementation::{
 };
 use haft_core::problem::excerpt;
 
-/// Reads everything but the type.
+/// Reads all fields except the type.
 pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
     let request = request(fields);
     let mut steps = Vec::new();
     for mut step in fields.nested_list("steps").unwrap_or_default() {
-        let name = step.required_text("name", "the name under which later steps read its value");
+        let name = step.required_text("name", "the name by which later steps refer to its value");
         let request = self::request(&mut step);
         steps.extend(name.map(|name| HttpStep { name, request }));
     }
@@ -28,7 +28,7 @@ pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
         steps,
         timeout_ms: timeout(fields),
         error_mode: fields
-            .spelling(&["error_mode", "errorMode"])
+            .alias(&["error_mode", "errorMode"])
             .and_then(|key| fields.choice(key, &modes))
             .unwrap_or_default(),
         auth: auth(fields),
@@ -37,7 +37,7 @@ pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
 }
 
 fn timeout(fields: &mut Fields<'_>) -> Option<u64> {
-    match fields.spelling(&["timeout_ms", "timeout", "timeoutMs"])? {
+    match fields.alias(&["timeout_ms", "timeout", "timeoutMs"])? {
         "timeout" => fields.duration("timeout", SECOND),
         key => fields.integer(key, "a number of milliseconds"),
     }
@@ -48,7 +48,7 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
     HttpRequest {
         method: fields.text("method").unwrap_or_default(),
         url: fields
-            .spelling(&["url", "urlTemplate", "url_template"])
+            .alias(&["url", "urlTemplate", "url_template"])
             .and_then(|key| fields.text(key))
             .unwrap_or_default(),
         query: fields.object("query").unwrap_or_default(),
@@ -60,9 +60,9 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
         optional_body: fields.flag("optional_body").unwrap_or_default(),
         success_codes: success_codes(fields),
         response: fields
-            .spelling(&["response", "responseEncoding"])
+            .alias(&["response", "responseEncoding"])
             .and_then(|key| fields.choice(key, &encodings)),
-        extract: fields.spelling(&["extract", "extractExpr"]).and_then(|key| fields.text(key)),
+        extract: fields.alias(&["extract", "extractExpr"]).and_then(|key| fields.text(key)),
     }
 }
 
@@ -80,7 +80,7 @@ fn styles<T: Copy>(
             fields.error(
                 &format!("{key}.{}", excerpt(&name, 60)),
                 "invalid_value",
-                not_one_of(&text, &words),
+                unknown("value", &text, &words),
             );
         }
     }
@@ -89,8 +89,8 @@ fn styles<T: Copy>(
 
 fn body(fields: &mut Fields<'_>) -> Option<Value> {
     if fields.has("bodyTemplate") {
-        fields.spelling(&["bodyTemplate", "body"]);
-        // An empty template is how that form says "no body".
+        fields.alias(&["bodyTemplate", "body"]);
+        // In this dialect an empty template means no body.
         return fields.text("bodyTemplate").filter(|text| !text.is_empty()).map(Value::String);
     }
     fields.ignore(&["bodyTemplate"]);
@@ -98,13 +98,13 @@ fn body(fields: &mut Fields<'_>) -> Option<Value> {
 }
 
 fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
-    let Some(key) = fields.spelling(&["success_codes", "successCodes"]) else { return Vec::new() };
+    let Some(key) = fields.alias(&["success_codes", "successCodes"]) else { return Vec::new() };
     let mut codes = Vec::new();
     for (index, code) in fields.list(key).unwrap_or_default().into_iter().enumerate() {
         match code.as_u64().and_then(|code| u16::try_from(code).ok()) {
             Some(code) => codes.push(code),
             None => {
-                fields.error(&format!("{key}.{index}"), "wrong_type", "expected a status code such as 200");
+                fields.error(&item_path(key, index), "wrong_type", "expected a status code such as 200");
             }
         }
     }
@@ -131,9 +131,9 @@ fn auth(fields: &mut Fields<'_>) -> Option<Auth> {
         2 => {
             let name = auth.required_text("name", "the name of the header or query parameter");
             let value = auth.required_text("value", "the key, such as `${API_KEY}`");
-            let places = [("header", ApiKeyLocation::Header), ("query", ApiKeyLocation::Query)];
-            let place = auth.choice("in", &places).unwrap_or_default();
-            Some(Auth::ApiKey { name: name?, value: value?, place })
+            let locations = [("header", ApiKeyLocation::Header), ("query", ApiKeyLocation::Query)];
+            let location = auth.choice("in", &locations).unwrap_or_default();
+            Some(Auth::ApiKey { name: name?, value: value?, location })
         }
         3 => hmac(&mut auth).map(Auth::Hmac),
         _ => oauth2(&mut auth).map(Auth::Oauth2),
@@ -153,7 +153,7 @@ fn hmac(auth: &mut Fields<'_>) -> Option<HmacAuth> {
 }
 
 fn oauth2(auth: &mut Fields<'_>) -> Option<OAuth2> {
-    let token_url = auth.required_text("token_url", "the address that gives tokens");
+    let token_url = auth.required_text("token_url", "the URL of the token endpoint");
     let client_id = auth.required_text("client_id", "the client id");
     Some(OAuth2 {
         client_secret: auth.text("client_secret").unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Reads the implementation of a tool: the part that all dialects spell nearly alike.
+//! Reads implementations, which are similar in all dialects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::execution::{self, retry};
-use super::fields::{Fields, not_one_of};
+use super::fields::{Fields, unknown};
 use super::http;
 use haft_core::implementation::{
-    AgentCall, Artifact, Encoding, Exec, FileAccess, FileRead, FileWrite, Function, Implementation, Kind,
-    Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
+    Implementation, Kind, Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;
 
-/// An implementation, and what stands in its block although it belongs to the execution.
+/// An implementation, and the execution settings in its block.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) implementation: Option<Implementation>,
@@ -26,9 +26,9 @@ pub(super) struct Block {
 /// How a dialect reads an implementation block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reader {
-    /// The notation of templates where the block names none.
+    /// The default template notation.
     pub(super) notation: Notation,
-    /// Whether keys that are not known are settings of the artifact or the pipeline.
+    /// Whether unknown fields are settings of the artifact or the pipeline.
     pub(super) inline_config: bool,
 }
 
@@ -37,7 +37,7 @@ impl Reader {
         Self { notation, inline_config: false }
     }
 
-    /// Reads a block whose `type` says what it is.
+    /// Reads a block with a `type` field.
     pub(super) fn tagged(self, fields: &mut Fields<'_>) -> Block {
         let Some(word) = fields.required_text("type", &format!("one of {}", kinds())) else {
             fields.rest();
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// Reads a block of a known kind.
+    /// Reads a block of the given kind.
     pub(super) fn read(self, fields: &mut Fields<'_>, kind: Kind) -> Block {
         let implementation = match kind {
             Kind::Http => Some(Implementation::Http(Box::new(http::read(fields, self.notation)))),
@@ -97,33 +97,33 @@ impl Block {
     }
 }
 
-/// Reads the name of an implementation type.
+/// Parses the name of an implementation type.
 pub(super) fn kind(word: &str) -> Result<Kind, String> {
-    Kind::parse(word).ok_or_else(|| not_one_of(word, &words()))
+    Kind::parse(word).ok_or_else(|| unknown("implementation type", word, &words()))
 }
 
 fn kinds() -> String {
     words().iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The names of all types; a function has also the one that definitions know it by.
+/// Returns the names of all types, including the alias of functions in definitions.
 fn words() -> Vec<&'static str> {
     let mut words = vec!["builtin"];
     words.extend(Kind::ALL.map(Kind::as_str));
     words
 }
 
-/// Settings of functions that may stand outside `config`.
+/// Settings of functions that may be outside `config`.
 const FUNCTION_SETTINGS: [&str; 3] = ["api_key", "credentials_ref", "provider"];
 
 fn function(fields: &mut Fields<'_>) -> Option<Implementation> {
-    let Some(key) = fields.spelling(&["function", "function_name", "goFunc"]) else {
-        fields.missing("function", "the name under which the function is registered");
+    let Some(key) = fields.alias(&["function", "function_name", "goFunc"]) else {
+        fields.missing("function", "the name of a registered function");
         return None;
     };
     let function = fields.text(key);
     let mut config = fields.object("config").unwrap_or_default();
-    // The registry writes them beside the name.
+    // The registry form has them next to the name.
     for key in FUNCTION_SETTINGS {
         if let Some(value) = fields.value(key) {
             config.insert(key.to_owned(), value);
@@ -142,7 +142,7 @@ fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
     Some(Implementation::Script(Script { runtime: runtime?, body: body? }))
 }
 
-/// Reads what a module is given, wherever its bytes are.
+/// Reads the settings of a module.
 pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option<String>) -> Wasm {
     let accesses = [("read", FileAccess::Read), ("write", FileAccess::Write)];
     let mut files = BTreeMap::new();
@@ -150,7 +150,8 @@ pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option
         if let Some((_, access)) = accesses.iter().find(|(known, _)| *known == word) {
             files.insert(name, *access);
         } else {
-            let message = format!("`{}`: {}", excerpt(&name, 60), not_one_of(&word, &["read", "write"]));
+            let message =
+                format!("`{}`: {}", excerpt(&name, 60), unknown("access", &word, &["read", "write"]));
             fields.error("files", "invalid_value", message);
         }
     }
@@ -159,9 +160,26 @@ pub(super) fn wasm(fields: &mut Fields<'_>, file: Option<String>, base64: Option
 }
 
 fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {
-    let command = fields.required_text("command", "the shell command");
+    let is_given = fields.has("command") || fields.has("argv");
+    let command = fields.text("command");
+    let argv = fields.scalar_texts("argv");
     let env = fields.text_map("env").unwrap_or_default();
-    Some(Implementation::Exec(Exec { command: command?, env }))
+    let stdin = fields.text("stdin");
+    let program = match (command, argv) {
+        (Some(command), None) => ExecProgram::Command(command),
+        (None, Some(argv)) => ExecProgram::Argv(argv),
+        (Some(_), Some(_)) => {
+            fields.error("argv", "conflicting_fields", "expected exactly one of `argv` and `command`");
+            return None;
+        }
+        (None, None) => {
+            if !is_given {
+                fields.missing("command", "the shell command, or `argv` with the program and its arguments");
+            }
+            return None;
+        }
+    };
+    Some(Implementation::Exec(Exec { program, env, stdin }))
 }
 
 fn encoding(fields: &mut Fields<'_>) -> Encoding {
@@ -186,7 +204,7 @@ fn file_write(fields: &mut Fields<'_>) -> Option<Implementation> {
     Some(Implementation::FileWrite(FileWrite { path: path?, content: content?, encoding, mode, mkdir, root }))
 }
 
-/// Reads permission bits: `0644` and `"0644"` are octal as everywhere else, 420 is the plain number.
+/// Reads permission bits: `0644` and `"0644"` are octal, `420` is decimal.
 fn mode(fields: &mut Fields<'_>) -> Option<u32> {
     const EXPECTED: &str = "permission bits such as `0644`";
     match fields.value("mode")? {
@@ -205,7 +223,9 @@ fn mode(fields: &mut Fields<'_>) -> Option<u32> {
                 Some(bits) if bits > 0o777 => fields.warn(
                     "mode",
                     "decimal_mode",
-                    format!("{bits} without a leading zero is decimal and means 0{bits:o}; did you mean `0{bits}`?"),
+                    format!(
+                        "{bits} without a leading zero is decimal, that is 0{bits:o}; did you mean `0{bits}`?"
+                    ),
                 ),
                 Some(_) => {}
             }
@@ -235,5 +255,5 @@ fn mcp(fields: &mut Fields<'_>) -> Option<Implementation> {
     Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers }))
 }
 
-/// One second: the unit of bare numbers in `timeout`.
+/// The unit of bare numbers in `timeout`.
 pub(super) const SECOND: Duration = Duration::from_secs(1);

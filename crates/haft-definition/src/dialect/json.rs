@@ -1,40 +1,78 @@
-//! Reads JSON with duplicate keys refused: the last one winning silently would hide a mistake.
+//! Parses JSON and rejects duplicate keys, of which the last would otherwise win silently.
 
+use std::cell::RefCell;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use haft_core::problem::{Problem, excerpt};
 
-/// Reads one document.
+/// The maximum nesting depth; below the recursion limit of the parser.
+const MAX_DEPTH: usize = 120;
+
+/// Parses one document.
 pub(super) fn parse(text: &str) -> Result<Value, Problem> {
-    serde_json::from_str::<Unique>(text).map(|unique| unique.0).map_err(|error| {
-        let rendered = error.to_string();
-        let message = rendered.rsplit_once(" at line ").map_or(rendered.as_str(), |(message, _)| message);
-        let code = if message.starts_with("duplicate key") { "duplicate_key" } else { "syntax" };
+    let violation = RefCell::new(None);
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let parsed = ValueSeed { violation: &violation, depth: 0 }
+        .deserialize(&mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value));
+    parsed.map_err(|error| {
         let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
         let column = u32::try_from(error.column()).ok().filter(|column| *column > 0);
-        let message = if message.starts_with("recursion limit exceeded") {
-            "this is nested deeper than 128 levels, the most that are read".to_owned()
-        } else {
-            format!("this is not valid JSON: {message}")
+        let (code, message) = match violation.take() {
+            Some(Violation::DuplicateKey(key)) => {
+                ("duplicate_key", format!("invalid JSON: duplicate key `{key}`"))
+            }
+            Some(Violation::TooDeep) => {
+                ("syntax", format!("the nesting exceeds the limit of {MAX_DEPTH} levels"))
+            }
+            None => {
+                let text = error.to_string();
+                let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+                ("syntax", format!("invalid JSON: {message}"))
+            }
         };
         Problem::new("", code, message).at(line.max(1), column)
     })
 }
 
-struct Unique(Value);
+/// What this parser rejects although it is JSON.
+#[derive(Debug)]
+enum Violation {
+    DuplicateKey(String),
+    TooDeep,
+}
 
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor).map(Self)
+/// Deserializes a value at a depth, and notes why it was rejected.
+#[derive(Clone, Copy)]
+struct ValueSeed<'v> {
+    violation: &'v RefCell<Option<Violation>>,
+    depth: usize,
+}
+
+impl ValueSeed<'_> {
+    fn reject<E: serde::de::Error>(self, violation: Violation) -> E {
+        self.violation.replace(Some(violation));
+        E::custom("rejected")
+    }
+
+    fn nested<E: serde::de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth + 1;
+        if depth > MAX_DEPTH { Err(self.reject(Violation::TooDeep)) } else { Ok(Self { depth, ..self }) }
     }
 }
 
-struct UniqueVisitor;
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
 
-impl<'de> Visitor<'de> for UniqueVisitor {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,20 +108,22 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let seed = self.nested::<A::Error>()?;
         let mut items = Vec::new();
-        while let Some(Unique(item)) = access.next_element()? {
+        while let Some(item) = access.next_element_seed(seed)? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let seed = self.nested::<A::Error>()?;
         let mut map = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("duplicate key `{}`", excerpt(&key, 60))));
+                return Err(self.reject(Violation::DuplicateKey(excerpt(&key, 60))));
             }
-            let Unique(value) = access.next_value()?;
+            let value = access.next_value_seed(seed)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))

@@ -1,14 +1,14 @@
-//! The `params` list of YAML definitions and the JSON Schema that it stands for.
+//! Converts the `params` list of YAML definitions to JSON Schema and back.
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{Fields, Report, describe, join, not_one_of};
+use super::fields::{Fields, Report, describe, item_path, join, unknown};
 use haft_core::problem::excerpt;
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
 
-/// Words of JSON Schema that a parameter may use besides those of the list form.
-const WORDS: [&str; 20] = [
+/// Keywords of JSON Schema that a parameter may use.
+const KEYWORDS: [&str; 20] = [
     "title",
     "format",
     "pattern",
@@ -31,7 +31,7 @@ const WORDS: [&str; 20] = [
     "oneOf",
 ];
 
-/// Makes the schema of a list of parameters.
+/// Builds the schema of a list of parameters.
 pub(super) fn to_schema(entries: Vec<Fields<'_>>) -> Value {
     let mut object = Object::default();
     for mut entry in entries {
@@ -40,7 +40,7 @@ pub(super) fn to_schema(entries: Vec<Fields<'_>>) -> Value {
             continue;
         };
         if object.properties.contains_key(&name) {
-            let message = format!("`{}` is declared already; keep one of them", excerpt(&name, 60));
+            let message = format!("duplicate parameter `{}`; remove one of them", excerpt(&name, 60));
             entry.error("name", "duplicate_key", message);
         }
         object.add(name, &mut entry);
@@ -57,7 +57,7 @@ struct Object {
 impl Object {
     fn add(&mut self, name: String, entry: &mut Fields<'_>) {
         let order = entry.keys();
-        // `required: [...]` is the list of an object's own properties, as JSON Schema has it.
+        // A list is the `required` keyword of JSON Schema, for the properties of an object.
         let mut own = None;
         match entry.value("required") {
             Some(Value::Bool(true)) => self.required.push(json!(name)),
@@ -87,14 +87,14 @@ impl Object {
     }
 }
 
-/// Makes the schema of one parameter, all but its name and whether it is required.
+/// Builds the schema of one parameter, without its name and `required`.
 fn parameter(entry: &mut Fields<'_>) -> Map<String, Value> {
     let mut schema = Map::new();
     if let Some(kind) = entry.text("type") {
         if TYPES.contains(&kind.as_str()) {
             schema.insert("type".to_owned(), json!(kind));
         } else {
-            entry.error("type", "invalid_value", not_one_of(&kind, &TYPES));
+            entry.error("type", "invalid_value", unknown("type", &kind, &TYPES));
         }
     }
     if let Some(description) = entry.text("description") {
@@ -109,7 +109,7 @@ fn parameter(entry: &mut Fields<'_>) -> Map<String, Value> {
     if let Some(items) = items(entry) {
         schema.insert("items".to_owned(), items);
     }
-    for word in WORDS {
+    for word in KEYWORDS {
         if let Some(value) = entry.raw(word) {
             schema.insert(word.to_owned(), value);
         }
@@ -120,7 +120,7 @@ fn parameter(entry: &mut Fields<'_>) -> Map<String, Value> {
     }
 }
 
-/// Puts the words of a schema in the order in which the author wrote them.
+/// Sorts the keywords of a schema in the order of the source text.
 fn in_order(mut schema: Map<String, Value>, order: &[String]) -> Map<String, Value> {
     let mut sorted = Map::with_capacity(schema.len());
     for key in order {
@@ -146,7 +146,7 @@ fn items(entry: &mut Fields<'_>) -> Option<Value> {
     None
 }
 
-/// Nested properties are a map of parameters by name, or a list like `params` itself.
+/// Reads nested properties: a map of parameters by name, or a list like `params`.
 fn properties(entry: &mut Fields<'_>) -> Option<Object> {
     let report: &Report = entry.report();
     let path = entry.path("properties");
@@ -167,7 +167,7 @@ fn properties(entry: &mut Fields<'_>) -> Option<Object> {
         }
         Value::Array(list) => {
             for (index, value) in list.into_iter().enumerate() {
-                let path = join(&path, &index.to_string());
+                let path = item_path(&path, index);
                 let Value::Object(map) = value else {
                     report.error(path, "wrong_type", "expected a map with a `name`");
                     continue;
@@ -184,7 +184,7 @@ fn properties(entry: &mut Fields<'_>) -> Option<Object> {
     Some(object)
 }
 
-/// Writes a schema as a `params` list; `None` where the list would not read back as the same schema.
+/// Converts a schema to a `params` list; `None` if the list would not convert back to the same schema.
 pub(super) fn from_schema(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
     let properties = map.get("properties")?.as_object()?;

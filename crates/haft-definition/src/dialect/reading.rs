@@ -1,8 +1,7 @@
-//! Reads a definition in any dialect to the one [`ToolSpec`].
+//! Reads definitions in any dialect.
 
 use serde_json::{Map, Value};
 
-use super::detect::{Dialect, detect};
 use super::document::{Document, check_depth};
 use super::draft::Finished;
 use super::fields::{Fields, Report, describe};
@@ -12,39 +11,54 @@ use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
 
-/// What holds where the text says nothing.
+/// Defaults for what the text does not define.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// The name that the file's name suggests.
+    /// The tool name derived from the file name.
     pub name: Option<String>,
-    /// The version that the file's name suggests.
+    /// The version derived from the file name.
     pub version: Option<String>,
 }
 
-/// A definition that was read.
+/// A parsed definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedDefinition {
-    /// What the tool is.
+    /// The definition of the tool.
     pub spec: ToolSpec,
-    /// The dialect it was written in.
+    /// The dialect of the text.
     pub dialect: Dialect,
-    /// The kind of file that a new tool of this dialect is written to.
+    /// The file format for a new tool of this dialect.
     pub form: FileForm,
-    /// Its switch, where the text has one.
+    /// Whether the tool is enabled, if the text says so.
     pub enabled: Option<bool>,
-    /// The slug or id of its bundle, where the text names one.
+    /// The slug or id of the bundle, if given.
     pub bundle: Option<String>,
-    /// Its status, where the text names one.
+    /// The status, if given.
     pub status: Option<Status>,
-    /// Its scope, where the text names one.
+    /// The scope, if given.
     pub scope: Option<String>,
-    /// Whether it is what the API answered, and repeats what only the store knows.
-    pub answered: bool,
-    /// Doubts, such as unknown keys.
+    /// Whether the text is a response of the API, with fields that are derived or belong to the store.
+    pub from_api: bool,
+    /// Warnings, such as unknown fields.
     pub warnings: Vec<Problem>,
 }
 
-/// Returns the kind of a definition file by the extension of its name.
+/// The dialects of definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// The canonical form, which the API returns, in `snake_case`.
+    Canonical,
+    /// `tool.json`: camelCase, `type`, `argSchema`, `impl`.
+    ToolJson,
+    /// `.skill`: `runtime`, `parameters`, and a body.
+    Skill,
+    /// The registry form: `implementation_type`, `implementation_config`.
+    Registry,
+    /// The YAML definition: a `params` list and `implementation`.
+    Definition,
+}
+
+/// Returns the format of a definition file by its extension.
 pub fn form_of_extension(extension: &str) -> Option<FileForm> {
     match extension.to_ascii_lowercase().as_str() {
         "skill" => Some(FileForm::Skill),
@@ -54,7 +68,7 @@ pub fn form_of_extension(extension: &str) -> Option<FileForm> {
     }
 }
 
-/// Reads the text of a definition. Every fault found is reported, each with its place in the text.
+/// Parses the text of a definition. All errors are returned, with their positions in the text.
 ///
 /// ```
 /// use haft_core::catalog::FileForm;
@@ -74,18 +88,18 @@ pub fn read(text: &str, form: FileForm, defaults: &Defaults) -> Result<ParsedDef
     let body = document.body.take();
     match interpret(value, body, form, defaults) {
         Ok(mut reading) => {
-            document.place(&mut reading.warnings);
+            document.locate(&mut reading.warnings);
             reading.warnings.append(&mut document.warnings);
             Ok(reading)
         }
         Err(mut problems) => {
-            document.place(&mut problems);
+            document.locate(&mut problems);
             Err(problems)
         }
     }
 }
 
-/// Reads a definition that was parsed already, such as the body of a request.
+/// Converts a definition that is already parsed, such as the body of a request.
 pub fn read_value(value: Value, defaults: &Defaults) -> Result<ParsedDefinition, Vec<Problem>> {
     check_depth(&value).map_err(|problem| vec![problem])?;
     interpret(value, None, FileForm::Json, defaults)
@@ -105,7 +119,7 @@ fn interpret(
         }
     };
     let Some(dialect) = detect(&map, form) else {
-        let message = "nothing says how the tool runs; add `implementation`, or `runtime` and `body`, \
+        let message = "missing implementation; add `implementation`, or `runtime` and `body`, \
                        or `implementation_type`, or `impl`";
         return Err(vec![Problem::new("implementation", "missing_field", message)]);
     };
@@ -126,15 +140,49 @@ fn interpret(
     errors.splice(0..0, nulls);
     match finished {
         Some(finished) if errors.is_empty() => Ok(reading(finished, dialect, form, warnings)),
-        // Whoever returns nothing has said why; the fallback keeps an error from being empty.
-        _ if errors.is_empty() => Err(vec![Problem::new("", "invalid", "the definition is not complete")]),
-        // A misspelt key often explains why another one is missing.
+        // Readers report an error if they return nothing; this fallback keeps the list from being empty.
+        _ if errors.is_empty() => Err(vec![Problem::new("", "invalid", "the definition is incomplete")]),
+        // A misspelled field often explains why another one is missing.
         _ => Err(errors.into_iter().chain(warnings).collect()),
     }
 }
 
-/// Finds texts that are `null`. In JSON somebody wrote that, and meant something else than leaving the key out; in YAML
-/// it is a key with nothing behind it, which is told only where the tool would get another identity.
+/// Detects the dialect by its keys; `None` if there is no implementation.
+///
+/// The first matching rule wins. Remaining keys of another dialect are reported as warnings, so that a mixture is never
+/// resolved silently.
+///
+/// 1. A `.skill` file is a skill.
+/// 2. `params` is a YAML definition.
+/// 3. `impl` or `argSchema` is a `tool.json`.
+/// 4. `implementation` beside `tool_type` or `implementation_type` is the canonical form, as the API
+///    returns it; without them it is a YAML definition in YAML and the canonical form in JSON.
+/// 5. `implementation_type`, `implementation_config` or `config_schema` is the registry form.
+/// 6. `runtime` or `body` is a skill.
+pub fn detect(map: &Map<String, Value>, form: FileForm) -> Option<Dialect> {
+    let has = |key: &str| map.get(key).is_some_and(|value| !value.is_null());
+    if form == FileForm::Skill {
+        return Some(Dialect::Skill);
+    }
+    if has("params") {
+        return Some(Dialect::Definition);
+    }
+    if has("impl") || has("argSchema") {
+        return Some(Dialect::ToolJson);
+    }
+    if has("implementation") {
+        let from_api = has("tool_type") || has("implementation_type");
+        let definition = form == FileForm::Yaml && !from_api;
+        return Some(if definition { Dialect::Definition } else { Dialect::Canonical });
+    }
+    if has("implementation_type") || has("implementation_config") || has("config_schema") {
+        return Some(Dialect::Registry);
+    }
+    (has("runtime") || has("body")).then_some(Dialect::Skill)
+}
+
+/// Reports strings that are `null`. In JSON that was written explicitly; in YAML it is a key without a value, which is
+/// reported only where it would change the identity of the tool.
 fn nulls(map: &Map<String, Value>, form: FileForm) -> Vec<Problem> {
     let identity = ["name", "slug", "version"];
     let texts = ["description", "category", "display_name", "displayName"];
@@ -144,7 +192,7 @@ fn nulls(map: &Map<String, Value>, form: FileForm) -> Vec<Problem> {
         .iter()
         .chain(texts)
         .filter(is_null)
-        .map(|key| Problem::new(*key, "wrong_type", "is null; expected a text, or leave the key out"))
+        .map(|key| Problem::new(*key, "wrong_type", "is null; expected a string, or remove the key"))
         .collect()
 }
 
@@ -154,8 +202,8 @@ fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<P
         (FileForm::Json, Dialect::Definition) => FileForm::Yaml,
         (form, _) => form,
     };
-    let Finished { spec, enabled, bundle, status, scope, answered } = finished;
-    ParsedDefinition { spec, dialect, form, enabled, bundle, status, scope, answered, warnings }
+    let Finished { spec, enabled, bundle, status, scope, from_api } = finished;
+    ParsedDefinition { spec, dialect, form, enabled, bundle, status, scope, from_api, warnings }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::dialect::test_support::{body, findings, good};
 use haft_core::catalog::FileForm::{Json, Skill, Yaml};
 
 #[test]
-fn dialects_are_told_by_their_keys() {
+fn dialects_are_detected_by_their_keys() {
     for (value, form, expected) in [
         (json!({ "implementation": {}, "params": [] }), Json, Some(Dialect::Definition)),
         (json!({ "implementation": {} }), Json, Some(Dialect::Canonical)),
@@ -26,7 +26,7 @@ fn dialects_are_told_by_their_keys() {
 }
 
 #[test]
-fn what_the_api_returns_is_read_silently() {
+fn api_responses_are_read_without_warnings() {
     let reading = body(json!({
         "id": "019", "tenant": "default", "bundle": "user-created", "bundle_id": null,
         "name": "weather-check", "version": "1.0.0",
@@ -55,7 +55,7 @@ fn what_the_api_returns_is_read_silently() {
 }
 
 #[test]
-fn a_null_is_no_text() {
+fn null_is_not_a_string() {
     let implementation = json!({ "type": "function", "function": "f" });
     let defaults = Defaults { name: Some("given".into()), version: None };
     for (key, others) in [
@@ -71,7 +71,7 @@ fn a_null_is_no_text() {
         for defaults in [&Defaults::default(), &defaults] {
             let problems = read_value(value.clone(), defaults).unwrap_err();
             let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            assert_eq!(told, [format!("`{key}`: is null; expected a text, or leave the key out")]);
+            assert_eq!(told, [format!("`{key}`: is null; expected a string, or remove the key")]);
         }
     }
     // A key of YAML with nothing behind it says nothing, but for who the tool is.
@@ -83,8 +83,7 @@ fn a_null_is_no_text() {
     assert_eq!(yaml("description").unwrap(), "given");
     let told = yaml("name").unwrap_err()[0].to_string();
     assert!(
-        told.starts_with("line 1")
-            && told.ends_with("`name`: is null; expected a text, or leave the key out"),
+        told.starts_with("line 1") && told.ends_with("`name`: is null; expected a string, or remove the key"),
         "{told}"
     );
 }
@@ -101,33 +100,33 @@ fn a_mixture_is_never_resolved_silently() {
     insta::assert_snapshot!(findings(r#"{
   "name": "t", "runtime": "bash", "body": "ls", "argSchema": {}, "type": "go", "impl": { "goFunc": "f" }
 }"#, Json), @r"
-line 2, column 16: `runtime`: is not a known key and is ignored
-line 2, column 35: `body`: is not a known key and is ignored
+line 2, column 16: `runtime`: unknown field, ignored
+line 2, column 35: `body`: unknown field, ignored
 ");
     insta::assert_snapshot!(findings(r#"{
   "name": "t", "implementation": { "type": "function", "function": "f" }, "parameters": {}, "displayName": "T"
 }"#, Json), @r"
-line 2, column 75: `parameters`: is not a known key and is ignored
-line 2, column 93: `displayName`: is not a known key and is ignored; did you mean `display_name`?
+line 2, column 75: `parameters`: unknown field, ignored
+line 2, column 93: `displayName`: unknown field, ignored; did you mean `display_name`?
 ");
 }
 
 #[test]
-fn syntax_errors_have_a_place() {
-    insta::assert_snapshot!(findings("{\"name\": \"x\",\n  \"impl\": }", Json), @r"line 2, column 11: this is not valid JSON: expected value");
-    insta::assert_snapshot!(findings("{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}", Json), @r"line 2, column 18: this is not valid JSON: duplicate key `c`");
-    insta::assert_snapshot!(findings("", Json), @r"line 1: this is not valid JSON: EOF while parsing a value");
-    insta::assert_snapshot!(findings("name: a: b\n", Yaml), @r#"line 1, column 8: this is not valid YAML: mapping values are not allowed in this context; hint: put a value with a colon in it in quotes, as in `name: "a: b"`"#);
-    insta::assert_snapshot!(findings("name: [a\n", Yaml), @r"line 1, column 7: this is not valid YAML: unclosed bracket '['");
-    insta::assert_snapshot!(findings("name: a\nname: b\n", Yaml), @r"line 2, column 1: the key `name` stands here a second time; keep one of them");
-    insta::assert_snapshot!(findings("name: *nobody\n", Yaml), @r"line 1, column 7: this is not valid YAML: while parsing node, found unknown anchor");
-    insta::assert_snapshot!(findings("a: 1\n---\nb: 1\n", Yaml), @r"line 2, column 1: this is not valid YAML: a file holds one document; a line `---` starts a second one");
-    insta::assert_snapshot!(findings("a: !secret x\n", Yaml), @r"line 1, column 12: this is not valid YAML: the tag `!secret` is not known; leave it out");
-    insta::assert_snapshot!(findings("a: .nan\n", Yaml), @r"line 1, column 4: this is not valid YAML: a number is not finite; put it in quotes if it is a text");
+fn syntax_errors_have_a_position() {
+    insta::assert_snapshot!(findings("{\"name\": \"x\",\n  \"impl\": }", Json), @r"line 2, column 11: invalid JSON: expected value");
+    insta::assert_snapshot!(findings("{\"a\": 1,\n \"b\": {\"c\": 1, \"c\": 2}}", Json), @r"line 2, column 18: invalid JSON: duplicate key `c`");
+    insta::assert_snapshot!(findings("", Json), @r"line 1: invalid JSON: EOF while parsing a value");
+    insta::assert_snapshot!(findings("name: a: b\n", Yaml), @r#"line 1, column 8: invalid YAML: mapping values are not allowed in this context; hint: quote a value that contains a colon: `name: "a: b"`"#);
+    insta::assert_snapshot!(findings("name: [a\n", Yaml), @r"line 1, column 7: invalid YAML: unclosed bracket '['");
+    insta::assert_snapshot!(findings("name: a\nname: b\n", Yaml), @r"line 2, column 1: duplicate key `name`; remove one of them");
+    insta::assert_snapshot!(findings("name: *nobody\n", Yaml), @r"line 1, column 7: invalid YAML: while parsing node, found unknown anchor");
+    insta::assert_snapshot!(findings("a: 1\n---\nb: 1\n", Yaml), @r"line 2, column 1: invalid YAML: more than one document; a line `---` starts a second one");
+    insta::assert_snapshot!(findings("a: !secret x\n", Yaml), @r"line 1, column 12: invalid YAML: unknown tag `!secret`; remove it");
+    insta::assert_snapshot!(findings("a: .nan\n", Yaml), @r"line 1, column 4: invalid YAML: the number is not finite; quote it if it is a string");
 }
 
 #[test]
-fn hostile_texts_are_refused() {
+fn hostile_texts_are_rejected() {
     // Nine levels of nine references each: a billion nodes.
     let levels = (1..10).map(|level| {
         let before = vec![format!("*a{}", level - 1); 9].join(",");
@@ -201,11 +200,11 @@ fn yaml_means_what_it_says() {
         json!(["yes", "no", "on", "y", 1.0, 1000.0, 31, null, true, "2024-05-14"])
     );
     let merged = "x: &x {type: string}\nname: t\nparams:\n  - {<<: *x, name: a}\nimplementation: {type: builtin, function: f}\n";
-    insta::assert_snapshot!(findings(merged, Yaml), @r"line 1, column 1: `x`: is not a known key and is ignored");
+    insta::assert_snapshot!(findings(merged, Yaml), @r"line 1, column 1: `x`: unknown field, ignored");
 }
 
 #[test]
-fn a_comment_that_cuts_a_value_short_is_questioned() {
+fn a_comment_inside_a_value_is_warned_about() {
     for (line, expected) in [
         ("description: see ticket #42", 1),
         ("description: without #)", 1),

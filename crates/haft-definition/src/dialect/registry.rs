@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::draft::{self, Draft, Finished};
 use super::execution;
-use super::fields::{Fields, not_one_of};
+use super::fields::{Fields, unknown};
 use super::implementation::Reader;
 use super::reading::Defaults;
 use haft_core::implementation::{Kind, Notation};
 use haft_core::name::ToolName;
 
-/// The types that this form names; any other type of haft is taken too.
+/// The types of this dialect; the other types of haft are accepted, too.
 const TYPES: [&str; 8] =
     ["internal", "http", "rag_retrieval", "agent_call", "function", "custom", "artifact", "mcp"];
 
@@ -41,7 +41,7 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     draft.finish(fields, defaults)
 }
 
-/// The slug is the identifier and the name is for people; a name alone has to serve as both.
+/// The slug is the tool name and the name is the display name; without a slug the name is both.
 fn names(fields: &mut Fields<'_>, draft: &mut Draft, defaults: &Defaults) {
     if fields.has("slug") || !fields.has("name") {
         draft.name = draft::name(fields, "slug", defaults);
@@ -55,12 +55,12 @@ fn names(fields: &mut Fields<'_>, draft: &mut Draft, defaults: &Defaults) {
     let Some(name) = fields.text("name") else { return };
     draft.name = ToolName::new(&name).ok();
     if let Err(error) = ToolName::new(&name) {
-        let message = format!("{error}; keep it as the name for people and add a `slug` as the identifier");
+        let message = format!("{error}; keep it as the display name and add a `slug`");
         fields.error("name", "invalid_name", message);
     }
 }
 
-/// `schema` holds both schemas, or is the schema of the input itself.
+/// `schema` contains both schemas, or is the input schema.
 fn schemas(fields: &mut Fields<'_>, draft: &mut Draft) {
     draft.input_schema = draft::schema(fields, "input_schema");
     draft.output_schema = draft::schema(fields, "output_schema");
@@ -72,7 +72,7 @@ fn schemas(fields: &mut Fields<'_>, draft: &mut Draft) {
         fields.error(
             "schema",
             "conflicting_fields",
-            "says the same as `input_schema` or `output_schema`; keep one",
+            "conflicts with `input_schema` or `output_schema`; remove one",
         );
         return;
     }
@@ -96,7 +96,7 @@ struct Blocks<'r> {
     execution: Option<Fields<'r>>,
 }
 
-/// Finds the two blocks: on the top level, or inside `config_schema` as the registry stores them.
+/// Returns the two blocks, from the top level or from `config_schema`, where the registry stores them.
 fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
     let report = fields.report();
     let mut implementation = fields.nested("implementation_config");
@@ -108,7 +108,7 @@ fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
                 stored.error(
                     key,
                     "conflicting_fields",
-                    format!("says the same as `{key}_config`; keep one of them"),
+                    format!("conflicts with `{key}_config`; remove one of them"),
                 );
             }
             *slot = Some(block);
@@ -119,11 +119,11 @@ fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
     Blocks { implementation, execution }
 }
 
-/// `implementation_type` wins; the `type` of the configuration is the fallback, also for `custom`.
+/// `implementation_type` takes precedence; the `type` of the configuration is the fallback, also for `custom`.
 fn kind(fields: &mut Fields<'_>, config: &mut Fields<'_>) -> Option<Kind> {
     let outer = fields.text("implementation_type");
     let inner = config.text("type");
-    let (word, place) = match (outer.as_deref(), inner) {
+    let (word, field) = match (outer.as_deref(), inner) {
         (Some("custom"), Some(inner)) if inner != "custom" => (inner, "implementation_config.type"),
         (Some(outer), _) => (outer.to_owned(), "implementation_type"),
         (None, Some(inner)) => (inner, "implementation_config.type"),
@@ -135,18 +135,18 @@ fn kind(fields: &mut Fields<'_>, config: &mut Fields<'_>) -> Option<Kind> {
         }
     };
     if word == "custom" {
-        let message = "`custom` does not say how the tool runs; name a `type` in `implementation_config`";
+        let message = "`custom` is not an implementation; set `type` in `implementation_config`";
         fields.error("implementation_type", "missing_field", message);
         return None;
     }
     let kind = Kind::parse(&word);
     if kind.is_none() {
-        fields.report().error(place, "unknown_type", not_one_of(&word, &TYPES));
+        fields.report().error(field, "unknown_type", unknown("implementation type", &word, &TYPES));
     }
     kind
 }
 
-/// The registry keeps some settings beside the configuration.
+/// Moves settings of the top level to the configuration.
 fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>) {
     for key in ["artifact_id", "artifact_version"] {
         if let Some(text) = fields.text(key) {
@@ -158,12 +158,12 @@ fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>) {
     }
 }
 
-/// Says what is missing where a type of this form demands more than the canonical one does.
+/// Reports missing fields that are required in this dialect only.
 fn required(config: &Fields<'_>, kind: Kind) {
     let lacks = |keys: &[&str]| keys.iter().all(|key| !config.has(key));
     match kind {
         Kind::Mcp if lacks(&["server_url", "server"]) => {
-            config.missing("server_url", "the address of the MCP server");
+            config.missing("server_url", "the URL of the MCP server");
         }
         Kind::AgentCall if lacks(&["target_agent_slug", "target_agent_id"]) => {
             config.missing("target_agent_slug", "the agent, by `target_agent_slug` or `target_agent_id`");

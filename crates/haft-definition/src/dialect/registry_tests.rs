@@ -80,7 +80,7 @@ fn the_stored_form_is_read_too() {
 }
 
 #[test]
-fn a_name_alone_serves_as_identifier_where_it_can() {
+fn a_name_without_slug_is_the_tool_name() {
     let spec = body(json!({ "name": "search", "slug": "search-web", "implementation_type": "function",
         "implementation_config": { "function_name": "f" } }))
     .spec;
@@ -90,7 +90,7 @@ fn a_name_alone_serves_as_identifier_where_it_can() {
     .spec;
     assert_eq!((spec.name.as_str(), spec.display_name.as_str()), ("search_web", ""));
     insta::assert_snapshot!(faults(json!({ "name": "Search the web", "implementation_type": "function",
-        "implementation_config": { "function_name": "f" } })), @r"`name`: tool name `Search the web` contains ' '; allowed are letters, digits, `-` and `_`; keep it as the name for people and add a `slug` as the identifier");
+        "implementation_config": { "function_name": "f" } })), @r"`name`: tool name `Search the web` contains ' '; allowed: letters, digits, `-` and `_`; keep it as the display name and add a `slug`");
 }
 
 #[test]
@@ -127,28 +127,28 @@ fn a_retrieval_tool_always_has_a_query() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_fields_are_reported() {
     let kinds = ["function", "mcp", "rag_retrieval", "agent_call", "artifact", "http", "custom", "teleport"];
     let all =
         kinds.map(|kind| faults(json!({ "slug": "t", "implementation_type": kind, "config_schema": {} })));
     insta::assert_snapshot!(all.join("\n"), @r"
-`implementation_config.function`: is missing; expected the name under which the function is registered
-`implementation_config.server_url`: is missing; expected the address of the MCP server
-`implementation_config.tool_name`: is missing; expected the name of the tool on that server
-`implementation_config.pipeline_id`: is missing; expected the id of the retrieval pipeline
-`implementation_config.target_agent_slug`: is missing; expected the agent, by `target_agent_slug` or `target_agent_id`
-`implementation_config.artifact_id`: is missing; expected the id of the artifact
-`implementation_config.url`: is missing; expected a URL that starts with `http://` or `https://`
-`implementation_type`: `custom` does not say how the tool runs; name a `type` in `implementation_config`
-`implementation_type`: `teleport` is not one of `internal`, `http`, `rag_retrieval`, `agent_call`, `function`, `custom`, `artifact`, `mcp`
+`implementation_config.function`: missing required field; expected the name of a registered function
+`implementation_config.server_url`: missing required field; expected the URL of the MCP server
+`implementation_config.tool_name`: missing required field; expected the name of the tool on that server
+`implementation_config.pipeline_id`: missing required field; expected the id of the retrieval pipeline
+`implementation_config.target_agent_slug`: missing required field; expected the agent, by `target_agent_slug` or `target_agent_id`
+`implementation_config.artifact_id`: missing required field; expected the id of the artifact
+`implementation_config.url`: missing required field; expected a URL that starts with `http://` or `https://`
+`implementation_type`: `custom` is not an implementation; set `type` in `implementation_config`
+`implementation_type`: unknown implementation type `teleport`; expected one of `internal`, `http`, `rag_retrieval`, `agent_call`, `function`, `custom`, `artifact`, `mcp`
 ");
-    insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_config": {} })), @r"`implementation_type`: is missing; expected one of internal, http, rag_retrieval, agent_call, function, custom, artifact, mcp");
+    insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_config": {} })), @r"`implementation_type`: missing required field; expected one of internal, http, rag_retrieval, agent_call, function, custom, artifact, mcp");
     insta::assert_snapshot!(faults(json!({ "slug": "t", "implementation_type": "http",
         "implementation_config": { "url": "https://a.example" }, "status": "live", "schema": { "input": 3 },
         "execution_config": { "timeout_s": "long", "max_concurrency": -1 } })), @r"
 `schema.input`: expected a JSON Schema (a map), found a number
 `execution_config.max_concurrency`: expected a number of parallel calls, found -1
-`execution_config.timeout_s`: expected a whole number of seconds, found a text
-`status`: `live` is not one of `draft`, `published`, `deprecated`, `disabled`
+`execution_config.timeout_s`: expected a whole number of seconds, found a string
+`status`: unknown value `live`; expected one of `draft`, `published`, `deprecated`, `disabled`
 ");
 }

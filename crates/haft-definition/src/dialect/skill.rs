@@ -1,4 +1,4 @@
-//! `.skill`: front matter and a body; as JSON the body is a key.
+//! The `.skill` dialect: front matter and a body; in JSON the body is a field.
 
 use super::canonical;
 use super::draft::{self, Draft, Finished};
@@ -16,7 +16,7 @@ enum Runtime {
 
 pub(super) fn read(mut fields: Fields<'_>, body: Option<String>, defaults: &Defaults) -> Option<Finished> {
     let mut draft = Draft { name: draft::name(&mut fields, "name", defaults), ..Draft::default() };
-    if let Some(key) = fields.spelling(&["parameters", "input_schema"]) {
+    if let Some(key) = fields.alias(&["parameters", "input_schema"]) {
         draft.input_schema = draft::schema(&mut fields, key);
     }
     draft.output_schema = draft::schema(&mut fields, "output_schema");
@@ -27,21 +27,21 @@ pub(super) fn read(mut fields: Fields<'_>, body: Option<String>, defaults: &Defa
     }
     if let Some(timeout) = execution::timeout(&mut fields) {
         if draft.timeout_ms.is_some() {
-            fields.error("timeout", "conflicting_fields", "is given in `implementation` too; keep one");
+            fields.error("timeout", "conflicting_fields", "is also set in `implementation`; remove one");
         }
         draft.timeout_ms = Some(timeout);
     }
     draft.finish(fields, defaults)
 }
 
-/// A `.skill` may hold any implementation; then there is nothing for a body to say.
+/// A `.skill` may have any implementation, and then no body.
 fn other_implementation(fields: &mut Fields<'_>, draft: &mut Draft, body: Option<&str>) {
     canonical::implementation(fields, draft, Notation::Dollar);
     if body.is_some_and(|body| !body.trim().is_empty()) {
         fields.error(
             "implementation",
             "conflicting_fields",
-            "there is a script after the second `---` too; keep one, or say `runtime` instead",
+            "there is also a script after the second `---`; remove one, or use `runtime` instead",
         );
     }
     fields.ignore(&["runtime", "implementation_type"]);
@@ -62,7 +62,7 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
             fields.error(
                 "body",
                 "conflicting_fields",
-                "there is a script after the second `---` too; keep one",
+                "there is also a script after the second `---`; remove one",
             );
             return None;
         }
@@ -81,13 +81,13 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
     }
 }
 
-/// A module is a file of the bundle, or its bytes in base64 as the body.
+/// A module is a file of the bundle, or base64 in the body.
 fn wasm(fields: &mut Fields<'_>, body: &str) -> Option<Implementation> {
     let file = fields.text("file");
     let base64: String = body.split_whitespace().collect();
     let base64 = (!base64.is_empty()).then_some(base64);
     if file.is_none() && base64.is_none() {
-        fields.missing("file", "the module's file, or its bytes in base64 as the body");
+        fields.missing("file", "the module file, or the module in base64 as the body");
         return None;
     }
     Some(Implementation::Wasm(implementation::wasm(fields, file, base64)))

@@ -163,25 +163,25 @@ fn a_name_may_come_from_the_file() {
 }
 
 #[test]
-fn faults_name_the_line_of_the_file() {
-    insta::assert_snapshot!(findings("name: x\n", Skill), @r"line 1, column 1: a `.skill` file starts with a line `---`, then keys such as `name` and `runtime`, then a second line `---`, then the script");
-    insta::assert_snapshot!(findings("---\nname: x\n", Skill), @r"line 1, column 1: the front matter is not closed; add a second line `---` before the script");
+fn errors_have_the_line_of_the_file() {
+    insta::assert_snapshot!(findings("name: x\n", Skill), @r"line 1, column 1: missing front matter: a `.skill` file starts with a line `---`, then keys such as `name` and `runtime`, then a second line `---`, then the script");
+    insta::assert_snapshot!(findings("---\nname: x\n", Skill), @r"line 1, column 1: unclosed front matter; add a second line `---` before the script");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: ruby\nnetwork: yes\ntimeout_secs: -1\n---\nputs 1\n", Skill), @r"
-line 3, column 1: `runtime`: `ruby` is not one of `bash`, `python`, `wasm`
+line 3, column 1: `runtime`: unknown value `ruby`; expected one of `bash`, `python`, `wasm`
 line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
-line 4, column 1: `network`: expected `true` or `false`, found a text
+line 4, column 1: `network`: expected `true` or `false`, found a string
 ");
-    insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: this is not valid YAML: mismatched bracket '[' closed by '}'");
-    insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: the key `name` stands here a second time; keep one of them");
-    insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: this is not valid YAML: while scanning a plain scalar, found a tab; hint: an indentation has a tab in it; YAML wants spaces");
+    insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: invalid YAML: mismatched bracket '[' closed by '}'");
+    insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: duplicate key `name`; remove one of them");
+    insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: invalid YAML: while scanning a plain scalar, found a tab; hint: the indentation contains a tab; use spaces");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nbody: ls\n---\nls\n", Skill), @r"
-line 4, column 1: `body`: there is a script after the second `---` too; keep one
-line 4, column 1: `body`: is not a known key and is ignored
+line 4, column 1: `body`: there is also a script after the second `---`; remove one
+line 4, column 1: `body`: unknown field, ignored
 ");
-    insta::assert_snapshot!(findings("---\nname: x\nimplementation: {type: function, function: f}\n---\nls\n", Skill), @r"line 3, column 1: `implementation`: there is a script after the second `---` too; keep one, or say `runtime` instead");
-    insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\ntimeout_sec: 5\n---\nls\n", Skill), @r"line 4, column 1: `timeout_sec`: is not a known key and is ignored; did you mean `timeout_secs`?");
-    insta::assert_snapshot!(findings(r#"{"name": "x", "runtime": "bash"}"#, Json), @r"`body`: is missing; expected the text of the script");
-    insta::assert_snapshot!(findings(r#"{"name": "x", "runtime": "wasm", "body": " "}"#, Json), @r"`file`: is missing; expected the module's file, or its bytes in base64 as the body");
+    insta::assert_snapshot!(findings("---\nname: x\nimplementation: {type: function, function: f}\n---\nls\n", Skill), @r"line 3, column 1: `implementation`: there is also a script after the second `---`; remove one, or use `runtime` instead");
+    insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\ntimeout_sec: 5\n---\nls\n", Skill), @r"line 4, column 1: `timeout_sec`: unknown field, ignored; did you mean `timeout_secs`?");
+    insta::assert_snapshot!(findings(r#"{"name": "x", "runtime": "bash"}"#, Json), @r"`body`: missing required field; expected the text of the script");
+    insta::assert_snapshot!(findings(r#"{"name": "x", "runtime": "wasm", "body": " "}"#, Json), @r"`file`: missing required field; expected the module file, or the module in base64 as the body");
 }
 
 #[test]
@@ -190,5 +190,5 @@ fn a_module_is_a_file_or_base64() {
     insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\nfile: t.wasm\n---\n"), @r#"{"type": "wasm", "file": "t.wasm"}"#);
     insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\n---\nAGFz\nbQ==\n"), @r#"{"type": "wasm", "base64": "AGFzbQ=="}"#);
     insta::assert_compact_json_snapshot!(wasm("---\nname: t\nruntime: wasm\nfile: t.wasm\nfiles: {work: write, data: read}\nenv: {A: 1}\n---\n"), @r#"{"type": "wasm", "file": "t.wasm", "env": {"A": "1"}, "files": {"data": "read", "work": "write"}}"#);
-    insta::assert_snapshot!(findings("---\nname: t\nruntime: wasm\nfile: t.wasm\nfiles: {work: rw}\n---\n", Skill), @r"line 5, column 1: `files`: `work`: `rw` is not one of `read`, `write`");
+    insta::assert_snapshot!(findings("---\nname: t\nruntime: wasm\nfile: t.wasm\nfiles: {work: rw}\n---\n", Skill), @r"line 5, column 1: `files`: `work`: unknown access `rw`; expected one of `read`, `write`");
 }

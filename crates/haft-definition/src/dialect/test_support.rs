@@ -1,9 +1,9 @@
-//! What the tests of the dialects share.
+//! Helpers for the tests of the dialects.
 
 use super::{Defaults, ParsedDefinition, read, read_value};
 use haft_core::catalog::FileForm;
 
-/// Reads a text that must be right and raise no doubt.
+/// Reads a text that must be valid and without warnings.
 pub(super) fn good(text: &str, form: FileForm) -> ParsedDefinition {
     let reading = read(text, form, &Defaults::default()).unwrap();
     assert_eq!(reading.warnings, [], "{text}");
@@ -15,7 +15,7 @@ pub(super) fn canonical(text: &str, form: FileForm) -> String {
     serde_json::to_string_pretty(&good(text, form).spec).unwrap()
 }
 
-/// Returns everything that is wrong with a text, or else doubtful, one per line.
+/// Returns the errors of a text, or else its warnings, one per line.
 pub(super) fn findings(text: &str, form: FileForm) -> String {
     let problems = match read(text, form, &Defaults::default()) {
         Ok(reading) => reading.warnings,
@@ -24,7 +24,7 @@ pub(super) fn findings(text: &str, form: FileForm) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Reads a request body that must be right.
+/// Reads a request body that must be valid.
 pub(super) fn body(value: serde_json::Value) -> ParsedDefinition {
     read_value(value, &Defaults::default()).unwrap()
 }

@@ -1,23 +1,23 @@
 //! `tool.json`: camelCase, `type` and `impl`.
 
 use super::draft::{self, Draft, Finished};
-use super::fields::{Fields, not_one_of};
+use super::fields::{Fields, unknown};
 use super::implementation::Reader;
 use super::reading::Defaults;
 use haft_core::implementation::{Kind, Notation};
 
 pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
-    let key = fields.spelling(&["slug", "name"]).unwrap_or("slug");
+    let key = fields.alias(&["slug", "name"]).unwrap_or("slug");
     let mut draft = Draft {
         name: draft::name(&mut fields, key, defaults),
         display_name: fields.text("displayName").unwrap_or_default(),
         enabled: fields.flag("isEnabled"),
         ..Draft::default()
     };
-    if let Some(key) = fields.spelling(&["argSchema", "input_schema"]) {
+    if let Some(key) = fields.alias(&["argSchema", "input_schema"]) {
         draft.input_schema = draft::schema(&mut fields, key);
     }
-    if let Some(key) = fields.spelling(&["outputSchema", "output_schema"]) {
+    if let Some(key) = fields.alias(&["outputSchema", "output_schema"]) {
         draft.output_schema = draft::schema(&mut fields, key);
     }
     let kind = kind(&mut fields);
@@ -38,7 +38,7 @@ fn kind(fields: &mut Fields<'_>) -> Option<Kind> {
     let word = fields.required_text("type", "`go` or `http`")?;
     let kind = Kind::parse(&word).filter(|kind| matches!(kind, Kind::Function | Kind::Http));
     if kind.is_none() {
-        fields.error("type", "unknown_type", not_one_of(&word, &["go", "http"]));
+        fields.error("type", "unknown_type", unknown("type", &word, &["go", "http"]));
     }
     kind
 }

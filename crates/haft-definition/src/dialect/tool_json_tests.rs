@@ -150,7 +150,7 @@ fn a_go_function() {
 }
 
 #[test]
-fn every_fault_is_reported_with_its_place() {
+fn every_error_is_reported_with_its_position() {
     insta::assert_snapshot!(findings(r#"{
   "slug": "we/ather",
   "version": 1.5,
@@ -159,11 +159,11 @@ fn every_fault_is_reported_with_its_place() {
   "isEnabled": "yes",
   "impl": { "urlTemplate": "https://a.example" }
 }"#, Json), @r"
-line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed are letters, digits, `-` and `_`
-line 6, column 3: `isEnabled`: expected `true` or `false`, found a text
+line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed: letters, digits, `-` and `_`
+line 6, column 3: `isEnabled`: expected `true` or `false`, found a string
 line 5, column 3: `argSchema`: expected a JSON Schema (a map), found a list
-line 4, column 3: `type`: `htp` is not one of `go`, `http`; did you mean `http`?
-line 3, column 3: `version`: expected a text, found a number; put it in quotes
+line 4, column 3: `type`: unknown type `htp`; did you mean `http`?
+line 3, column 3: `version`: expected a string, found a number; quote it
 ");
     insta::assert_snapshot!(findings(r#"{
   "slug": "weather", "type": "http", "argSchema": {},
@@ -176,27 +176,27 @@ line 3, column 3: `version`: expected a text, found a number; put it in quotes
     "headers": { "A": ["x"] }
   }
 }"#, Json), @r"
-line 4, column 5: `impl.urlTemplate`: says the same as `impl.url`; keep one of them
-line 9, column 18: `impl.headers.A`: expected a text, found a list
+line 4, column 5: `impl.urlTemplate`: conflicts with `impl.url`; remove one of them
+line 9, column 18: `impl.headers.A`: expected a string, found a list
 line 6, column 22: `impl.successCodes.0`: expected a status code such as 200
 line 6, column 28: `impl.successCodes.1`: expected a status code such as 200
-line 8, column 5: `impl.timeoutMs`: expected a number of milliseconds, found a text
-line 7, column 5: `impl.errorMode`: `ignore` is not one of `fail`, `empty`
+line 8, column 5: `impl.timeoutMs`: expected a number of milliseconds, found a string
+line 7, column 5: `impl.errorMode`: unknown value `ignore`; expected one of `fail`, `empty`
 ");
     insta::assert_snapshot!(findings(r#"{"slug": "weather", "argSchema": {}}"#, Json), @r"
-`type`: is missing; expected `go` or `http`
-`impl`: is missing; expected a map with `goFunc`, or with `method` and `urlTemplate`
+`type`: missing required field; expected `go` or `http`
+`impl`: missing required field; expected a map with `goFunc`, or with `method` and `urlTemplate`
 ");
 }
 
 #[test]
-fn unknown_keys_are_named_with_the_nearest() {
+fn unknown_fields_are_reported_with_a_suggestion() {
     insta::assert_snapshot!(findings(r#"{
   "slug": "weather", "type": "http", "dispalyName": "Weather", "argSchema": {}, "zzz": 1,
   "impl": { "urlTemplate": "https://a.example", "succesCodes": [200] }
 }"#, Json), @r"
-line 3, column 49: `impl.succesCodes`: is not a known key and is ignored; did you mean `successCodes`?
-line 2, column 38: `dispalyName`: is not a known key and is ignored; did you mean `displayName`?
-line 2, column 81: `zzz`: is not a known key and is ignored
+line 3, column 49: `impl.succesCodes`: unknown field, ignored; did you mean `successCodes`?
+line 2, column 38: `dispalyName`: unknown field, ignored; did you mean `displayName`?
+line 2, column 81: `zzz`: unknown field, ignored
 ");
 }

@@ -1,4 +1,4 @@
-//! Writes a definition to the text of a file, so that reading it gives the same definition again.
+//! Writes a definition as the text of a file; reading it returns the same definition.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use haft_core::implementation::{Implementation, Notation};
 use haft_core::name::Version;
 use haft_core::spec::{Execution, Policy, Retry, ToolSpec};
 
-/// Writes a definition; `enabled` is written where it is known.
+/// Writes a definition, and `enabled` if it is known.
 pub fn write(spec: &ToolSpec, form: FileForm, enabled: Option<bool>) -> String {
     match form {
         FileForm::Json => json(spec, enabled),
@@ -45,7 +45,7 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     keys.put("runtime", json!(script.runtime.as_str()));
     keys.put("parameters", spec.input_schema.clone());
     keys.put("output_schema", written_schema(&spec.output_schema));
-    // These are what people look for in a script, so they stand there even at their default.
+    // Written even if they are the default, because readers of a script look for them.
     keys.put("policy", json!(spec.policy.as_str()));
     keys.put("requires_confirmation", flag(spec.requires_confirmation));
     keys.put("sandbox", json!(spec.sandbox));
@@ -81,7 +81,7 @@ fn yaml(spec: &ToolSpec, enabled: Option<bool>) -> Keys {
     keys
 }
 
-/// Writes the implementation of a YAML definition; what it takes from the execution is taken away there.
+/// Writes the implementation of a YAML definition, and moves some execution settings into it.
 fn block(implementation: &Implementation, execution: &mut Execution) -> Keys {
     let mut keys = Keys::default();
     if let Value::Object(map) = value_of(implementation) {
@@ -116,7 +116,7 @@ fn block(implementation: &Implementation, execution: &mut Execution) -> Keys {
     keys
 }
 
-/// Keys in the order in which a person would write them; what says nothing is left out.
+/// Fields in the order in which a person would write them, without empty ones.
 #[derive(Default)]
 struct Keys {
     map: Map<String, Value>,
@@ -166,7 +166,7 @@ impl Keys {
         }
     }
 
-    /// Writes a time as a duration, or in milliseconds where it is longer than a duration may be.
+    /// Writes a time as a duration, or in milliseconds if it exceeds the maximum duration.
     fn time(&mut self, key: &str, key_in_millis: &str, millis: u64) {
         let time = Duration::from_millis(millis);
         if time <= duration::MAX_LENGTH {
@@ -189,7 +189,7 @@ fn written_schema(schema: &Value) -> Value {
     if schema.as_object().is_some_and(Map::is_empty) { Value::Null } else { schema.clone() }
 }
 
-/// Writes what differs from the defaults; `Null` where nothing does.
+/// Writes what differs from the defaults; `Null` if nothing does.
 fn execution(execution: &Execution) -> Value {
     let mut keys = Keys { map: difference(value_of(execution), &value_of(&Execution::default())) };
     keys.map.shift_remove("timeout_ms");
@@ -227,7 +227,7 @@ fn difference(value: Value, default: &Value) -> Map<String, Value> {
     out
 }
 
-/// Everything in a definition is a plain value with text keys, which always serialises.
+/// Serializes a part of a definition, which always succeeds.
 fn value_of<T: serde::Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -1,37 +1,37 @@
-//! One definition, in the form of a model's API.
+//! Exports a definition in the format of a model API.
 
 use serde_json::{Map, Value, json};
 
-use super::root::plain_root;
+use super::root::object_root;
 use super::tokens::estimate_tokens;
 use super::{gemini, strict};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 
-/// In whose form a definition is written.
+/// The format of an exported definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// For OpenAI's chat completions: `{"type":"function","function":{…}}`.
+    /// OpenAI chat completions: `{"type":"function","function":{…}}`.
     OpenAi,
-    /// The same in strict mode, where the schema allows that.
+    /// The same in strict mode, if the schema supports it.
     OpenAiStrict,
-    /// For OpenAI's responses: `{"type":"function","name",…}`.
+    /// OpenAI responses: `{"type":"function","name",…}`.
     OpenAiResponses,
-    /// The same in strict mode, where the schema allows that.
+    /// The same in strict mode, if the schema supports it.
     OpenAiResponsesStrict,
-    /// `{"name","description","input_schema"}`.
+    /// Anthropic: `{"name","description","input_schema"}`.
     Anthropic,
-    /// An entry of `functionDeclarations`: `{"name","description","parametersJsonSchema"}`.
+    /// Gemini, an entry of `functionDeclarations`: `{"name","description","parametersJsonSchema"}`.
     Gemini,
-    /// An entry of `tools/list`: `{"name","description","inputSchema"}`, with `outputSchema` and `annotations`.
+    /// MCP, an entry of `tools/list`: `{"name","description","inputSchema"}`, with `outputSchema` and `annotations`.
     Mcp,
 }
 
 impl Format {
-    /// The names that [`Format::parse`] reads, for messages.
+    /// The names that [`Format::parse`] accepts, for messages.
     pub const NAMES: &'static str = "`openai`, `openai-responses`, `anthropic`, `gemini`, `mcp`";
 
-    /// Reads the name used in a query.
+    /// Parses the name used in a query.
     pub fn parse(text: &str) -> Option<Format> {
         match text {
             "openai" => Some(Format::OpenAi),
@@ -43,7 +43,7 @@ impl Format {
         }
     }
 
-    /// Returns the strict form, where there is one.
+    /// Returns the strict variant, if there is one.
     #[must_use]
     pub fn strict(self) -> Option<Format> {
         match self {
@@ -54,18 +54,18 @@ impl Format {
     }
 }
 
-/// A definition as it is handed to a model.
+/// An exported definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// What the model's API takes.
+    /// The value for the model API.
     pub value: Value,
-    /// About how many tokens of the model's context it takes: words are counted, no vocabulary is asked.
+    /// The estimated number of tokens.
     pub tokens: usize,
-    /// What could not be said as the tool's own schema says it.
+    /// Warnings about differences to the tool's schema.
     pub warnings: Vec<Problem>,
 }
 
-/// Writes one definition under the name that the model will use.
+/// Exports a definition under the name that the model will use.
 pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Definition {
     let (value, warnings) = match format {
         Format::Mcp => (mcp(spec, model_name), Vec::new()),
@@ -75,7 +75,7 @@ pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Definiti
 }
 
 fn for_model(spec: &ToolSpec, model_name: &str, format: Format) -> (Value, Vec<Problem>) {
-    let (schema, mut warnings) = plain_root(&spec.input_schema);
+    let (schema, mut warnings) = object_root(&spec.input_schema);
     let description = &spec.description;
     let value = match format {
         Format::Anthropic => json!({"name": model_name, "description": description, "input_schema": schema}),
@@ -88,14 +88,14 @@ fn for_model(spec: &ToolSpec, model_name: &str, format: Format) -> (Value, Vec<P
                 {"name": model_name, "description": description, "parameters": schema}})
         }
         Format::OpenAiStrict => {
-            let (schema, strict) = strictly(schema, &mut warnings);
+            let (schema, strict) = to_strict(schema, &mut warnings);
             json!({"type": "function", "function":
                 {"name": model_name, "description": description, "parameters": schema, "strict": strict}})
         }
-        // This API takes what says nothing for strict.
+        // This API is strict by default.
         Format::OpenAiResponses | Format::OpenAiResponsesStrict => {
             let (schema, strict) = match format {
-                Format::OpenAiResponsesStrict => strictly(schema, &mut warnings),
+                Format::OpenAiResponsesStrict => to_strict(schema, &mut warnings),
                 _ => (Value::Object(schema), false),
             };
             json!({"type": "function", "name": model_name, "description": description,
@@ -106,8 +106,8 @@ fn for_model(spec: &ToolSpec, model_name: &str, format: Format) -> (Value, Vec<P
     (value, warnings)
 }
 
-/// Rewrites a schema for strict mode; one that cannot be said there is given as it is.
-fn strictly(schema: Map<String, Value>, warnings: &mut Vec<Problem>) -> (Value, bool) {
+/// Rewrites a schema for strict mode, or returns it unchanged if that is not possible.
+fn to_strict(schema: Map<String, Value>, warnings: &mut Vec<Problem>) -> (Value, bool) {
     match strict::rewrite(schema.clone()) {
         Ok(schema) => (schema, true),
         Err(problems) => {
@@ -117,7 +117,7 @@ fn strictly(schema: Map<String, Value>, warnings: &mut Vec<Problem>) -> (Value, 
     }
 }
 
-/// What the protocol lists of a tool, as far as there is something to say.
+/// Returns the MCP listing of a tool, without empty fields.
 fn mcp(spec: &ToolSpec, model_name: &str) -> Value {
     let mut tool = Map::new();
     let mut set = |key: &str, value: Value| drop(tool.insert(key.to_owned(), value));
@@ -127,7 +127,7 @@ fn mcp(spec: &ToolSpec, model_name: &str) -> Value {
     }
     set("description", spec.description.as_str().into());
     set("inputSchema", object_schema(&spec.input_schema));
-    // The protocol takes the schema of an object only.
+    // MCP supports only object schemas.
     if spec.output_schema.get("type").is_some_and(|kind| kind == "object") {
         set("outputSchema", spec.output_schema.clone());
     }
@@ -137,7 +137,7 @@ fn mcp(spec: &ToolSpec, model_name: &str) -> Value {
     Value::Object(tool)
 }
 
-/// Clients insist on an object with properties, also where a tool takes no arguments.
+/// Clients require an object with properties, even if a tool has no arguments.
 fn object_schema(schema: &Value) -> Value {
     let mut map = schema.as_object().cloned().unwrap_or_default();
     if !map.contains_key("type") {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             made.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [
-                "`input_schema.a`: an object with keys of its own cannot be said in strict mode: declare its properties"
+                "`input_schema.a`: strict mode does not support objects with arbitrary keys; declare the properties"
             ]
         );
     }

@@ -1,12 +1,13 @@
-//! The part of JSON Schema that Gemini knows. What else a schema says goes into descriptions; a call is checked against
-//! the definition anyway.
+//! Converts schemas to the subset of JSON Schema that Gemini supports. Unsupported keywords are added to descriptions;
+//! calls are validated against the original schema.
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{branches, definition_name, description, has_type, joined};
+use super::parts::{alternatives, definition_name, description, merge_all_of};
+use haft_core::schema::walk::{MAX_DEPTH, includes_type, map_keyword};
 
 /// The keywords that Gemini documents.
-const KEPT: [&str; 15] = [
+const SUPPORTED_KEYWORDS: [&str; 15] = [
     "type",
     "format",
     "title",
@@ -23,8 +24,6 @@ const KEPT: [&str; 15] = [
     "anyOf",
     "$defs",
 ];
-/// How deep a schema is followed; what is stored goes no deeper.
-const MAX_DEPTH: usize = 64;
 
 /// Rewrites a schema.
 pub(super) fn rewrite(schema: Map<String, Value>) -> Value {
@@ -36,17 +35,19 @@ fn subschema(root: &Value, schema: &Value, depth: usize) -> Value {
     let Value::Object(own) = schema else { return json!({}) };
     let Some(depth) = depth.checked_sub(1) else { return json!({}) };
     if let Some(Value::String(reference)) = own.get("$ref") {
-        return refer(own, reference);
+        return reference_schema(own, reference);
     }
-    let all = joined(root, own);
+    let all = merge_all_of(root, own);
     let own = all.as_ref().unwrap_or(own);
     let mut made = Map::new();
     for (key, value) in own {
-        if KEPT.contains(&key.as_str()) {
-            made.insert(key.clone(), keyword(root, key, value, depth));
+        if SUPPORTED_KEYWORDS.contains(&key.as_str()) {
+            let is_closed = matches!(key.as_str(), "items" | "additionalProperties") && value.is_boolean();
+            let inner = |one: &Value| if is_closed { one.clone() } else { subschema(root, one, depth) };
+            made.insert(key.clone(), map_keyword(key, value, inner));
         }
     }
-    if let Some(choice) = branches(own) {
+    if let Some(choice) = alternatives(own) {
         made.insert("anyOf".to_owned(), choice.iter().map(|one| subschema(root, one, depth)).collect());
     }
     if let Some(Value::Object(older)) = own.get("definitions") {
@@ -58,41 +59,30 @@ fn subschema(root: &Value, schema: &Value, depth: usize) -> Value {
         }
     }
     values(own, &mut made);
-    if let Some(text) = description(own, |key| KEPT.contains(&key)) {
+    if let Some(text) = description(own, |key| SUPPORTED_KEYWORDS.contains(&key)) {
         made.insert("description".to_owned(), text.into());
     }
     Value::Object(made)
 }
 
-fn keyword(root: &Value, key: &str, value: &Value, depth: usize) -> Value {
-    match (key, value) {
-        ("properties" | "$defs", Value::Object(map)) => {
-            map.iter().map(|(name, schema)| (name.clone(), subschema(root, schema, depth))).collect()
-        }
-        ("prefixItems", Value::Array(list)) => list.iter().map(|one| subschema(root, one, depth)).collect(),
-        ("items" | "additionalProperties", Value::Object(_)) => subschema(root, value, depth),
-        _ => value.clone(),
-    }
-}
-
-/// A reference stands alone.
-fn refer(own: &Map<String, Value>, reference: &str) -> Value {
-    let place = definition_name(reference).map_or_else(
+/// A reference has no other keywords beside it.
+fn reference_schema(own: &Map<String, Value>, reference: &str) -> Value {
+    let target = definition_name(reference).map_or_else(
         || reference.to_owned(),
         |name| format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1")),
     );
     let mut made = match description(own, |_| false) {
-        Some(text) => json!({"anyOf": [{"$ref": place}], "description": text}),
-        None => json!({"$ref": place}),
+        Some(text) => json!({"anyOf": [{"$ref": target}], "description": text}),
+        None => json!({"$ref": target}),
     };
-    // At the top the definitions stand beside it.
+    // At the root the definitions are kept.
     if let (Some(defs), Value::Object(made)) = (own.get("$defs"), &mut made) {
         made.insert("$defs".to_owned(), defs.clone());
     }
     made
 }
 
-/// Only strings and numbers are listed; a constant is a list of one.
+/// `enum` supports only strings and numbers; a constant becomes an `enum` with one value.
 fn values(own: &Map<String, Value>, made: &mut Map<String, Value>) {
     let constant = own.get("const").map(|only| vec![only.clone()]);
     let Some(mut list) = constant.or_else(|| own.get("enum").and_then(Value::as_array).cloned()) else {
@@ -103,7 +93,7 @@ fn values(own: &Map<String, Value>, made: &mut Map<String, Value>) {
     made.shift_remove("enum");
     if had_null
         && !list.is_empty()
-        && !has_type(own, "null")
+        && !includes_type(own.get("type"), "null")
         && let Some(kind) = made.get_mut("type")
     {
         *kind = json!([kind.clone(), "null"]);

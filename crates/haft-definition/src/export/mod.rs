@@ -1,8 +1,8 @@
-//! Definitions in the forms that models and their clients read, and the way back from what a model then sends.
+//! Exports definitions in the formats of model APIs, and converts the arguments that models send back.
 //!
-//! `format` writes a definition, `root` makes the shape that every model takes at the top, `strict` and `gemini` are
-//! the parts of JSON Schema that two of them know, with `parts` in common; `names` are names that models take, `tokens`
-//! is what a definition costs, and `restore` turns arguments back.
+//! `format` exports a definition, `root` converts the root of the schema, `strict` and `gemini` convert schemas to the
+//! supported subset of JSON Schema with the functions of `parts`, `names` derives names that models support, `tokens`
+//! estimates the size, and `restore` converts arguments back.
 
 mod format;
 mod gemini;

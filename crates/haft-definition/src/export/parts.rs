@@ -1,15 +1,15 @@
-//! What the parts of JSON Schema that models know have in common: references, `allOf`, and what becomes of keywords
-//! that they do not know.
+//! Functions shared by the schema conversions for models: references, `allOf`, and descriptions of unsupported keywords.
 
+use haft_core::schema::walk::resolve;
 use serde_json::{Map, Value};
 
-/// The most schemas that are joined into one.
-const MAX_JOINED: usize = 500;
-/// The longest value of a keyword that a description repeats.
-const MAX_REMARK: usize = 80;
+/// The maximum number of schemas that are `merge_all_of` into one.
+const MAX_MERGED: usize = 500;
+/// The maximum length of a keyword's value in a description.
+const MAX_DESCRIBED_VALUE: usize = 80;
 
-/// Keywords whose meaning a description can repeat in a few letters.
-const REMARKS: [&str; 16] = [
+/// Keywords that are added to the description if a model does not support them.
+const DESCRIBED_KEYWORDS: [&str; 16] = [
     "default",
     "format",
     "pattern",
@@ -28,13 +28,7 @@ const REMARKS: [&str; 16] = [
     "contentEncoding",
 ];
 
-/// Follows a reference within a schema.
-pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let pointer = reference.strip_prefix('#')?;
-    root.pointer(&percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?)
-}
-
-/// Returns the definition that a reference names: `#/$defs/NAME`, or `definitions` of older drafts.
+/// Returns the name of the definition in a reference: `#/$defs/NAME`, or `#/definitions/NAME` of older drafts.
 pub(super) fn definition_name(reference: &str) -> Option<String> {
     let name = reference.strip_prefix("#/$defs/").or_else(|| reference.strip_prefix("#/definitions/"))?;
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;
@@ -46,22 +40,21 @@ pub(super) fn definition<'a>(root: &'a Value, name: &str) -> Option<&'a Value> {
     ["$defs", "definitions"].into_iter().find_map(|key| root.get(key)?.get(name))
 }
 
-/// Joins what `allOf` lists to the schema that has it, references followed; `None` where two of them cannot both
-/// be said by one schema.
-pub(super) fn joined(root: &Value, schema: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let mut sum = schema.clone();
-    let Some(Value::Array(parts)) = sum.shift_remove("allOf") else { return Some(schema.clone()) };
-    let mut all = Joining { root, left: MAX_JOINED, sum };
-    parts.iter().all(|part| all.add(part)).then_some(all.sum)
+/// Merges the members of `allOf` into the schema, references followed; `None` if two of them conflict.
+pub(super) fn merge_all_of(root: &Value, schema: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let mut merged = schema.clone();
+    let Some(Value::Array(parts)) = merged.shift_remove("allOf") else { return Some(schema.clone()) };
+    let mut all = AllOfMerge { root, left: MAX_MERGED, merged };
+    parts.iter().all(|part| all.add(part)).then_some(all.merged)
 }
 
-struct Joining<'a> {
+struct AllOfMerge<'a> {
     root: &'a Value,
     left: usize,
-    sum: Map<String, Value>,
+    merged: Map<String, Value>,
 }
 
-impl Joining<'_> {
+impl AllOfMerge<'_> {
     fn add(&mut self, part: &Value) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         self.left = left;
@@ -72,73 +65,64 @@ impl Joining<'_> {
             ("properties", Value::Object(properties)) => self.properties(properties),
             ("required", Value::Array(names)) => self.required(names),
             ("description" | "title" | "default" | "examples" | "$defs" | "definitions" | "$schema", _) => {
-                self.sum.entry(key.as_str()).or_insert_with(|| value.clone());
+                self.merged.entry(key.as_str()).or_insert_with(|| value.clone());
                 true
             }
-            _ => *self.sum.entry(key.as_str()).or_insert_with(|| value.clone()) == *value,
+            _ => *self.merged.entry(key.as_str()).or_insert_with(|| value.clone()) == *value,
         })
     }
 
     fn add_target(&mut self, reference: &str) -> bool {
-        target(self.root, reference).is_some_and(|schema| self.add(schema))
+        resolve(self.root, reference).is_some_and(|schema| self.add(schema))
     }
 
     fn properties(&mut self, properties: &Map<String, Value>) -> bool {
-        let entry = self.sum.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        let Value::Object(sum) = entry else { return false };
+        let entry = self.merged.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(merged) = entry else { return false };
         properties.iter().all(|(name, schema)| {
-            // A property that is only named again says nothing new.
-            let says_nothing = schema.as_object().is_some_and(Map::is_empty) || *schema == Value::Bool(true);
-            let there = sum.entry(name.as_str()).or_insert_with(|| schema.clone());
-            says_nothing || *there == *schema
+            // An empty schema adds no constraint.
+            let is_empty = schema.as_object().is_some_and(Map::is_empty) || *schema == Value::Bool(true);
+            let there = merged.entry(name.as_str()).or_insert_with(|| schema.clone());
+            is_empty || *there == *schema
         })
     }
 
     fn required(&mut self, names: &[Value]) -> bool {
-        let entry = self.sum.entry("required").or_insert_with(|| Value::Array(Vec::new()));
-        let Value::Array(sum) = entry else { return false };
+        let entry = self.merged.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+        let Value::Array(merged) = entry else { return false };
         for name in names {
-            if !sum.contains(name) {
-                sum.push(name.clone());
+            if !merged.contains(name) {
+                merged.push(name.clone());
             }
         }
         true
     }
 }
 
-/// Returns the description of a schema, with what it says by keywords that are not kept.
+/// Returns the description of a schema, extended by the keywords that are not kept.
 pub(super) fn description(schema: &Map<String, Value>, is_kept: impl Fn(&str) -> bool) -> Option<String> {
-    let remark = |key: &&str| {
+    let constraint = |key: &&str| {
         let value = schema.get(*key).filter(|_| !is_kept(key))?.to_string();
-        (value.len() <= MAX_REMARK).then(|| format!("{key}: {value}"))
+        (value.len() <= MAX_DESCRIBED_VALUE).then(|| format!("{key}: {value}"))
     };
-    let remarks: Vec<String> = REMARKS.iter().filter_map(remark).collect();
+    let constraints: Vec<String> = DESCRIBED_KEYWORDS.iter().filter_map(constraint).collect();
     let written = schema.get("description").and_then(Value::as_str).filter(|text| !text.is_empty());
-    match (written, remarks.is_empty()) {
+    match (written, constraints.is_empty()) {
         (None, true) => None,
         (Some(text), true) => Some(text.to_owned()),
-        (None, false) => Some(remarks.join(", ")),
-        (Some(text), false) => Some(format!("{text} ({})", remarks.join(", "))),
+        (None, false) => Some(constraints.join(", ")),
+        (Some(text), false) => Some(format!("{text} ({})", constraints.join(", "))),
     }
 }
 
-/// Returns the branches of a choice; `oneOf` is told as `anyOf`.
-pub(super) fn branches(schema: &Map<String, Value>) -> Option<&Vec<Value>> {
+/// Returns the alternatives of a schema; `oneOf` is treated as `anyOf`.
+pub(super) fn alternatives(schema: &Map<String, Value>) -> Option<&Vec<Value>> {
     ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array())
 }
 
-/// Tells whether a schema says which properties there are.
-pub(super) fn declares(schema: &Map<String, Value>) -> bool {
+/// Returns whether a schema declares properties.
+pub(super) fn has_properties(schema: &Map<String, Value>) -> bool {
     schema.get("properties").and_then(Value::as_object).is_some_and(|properties| !properties.is_empty())
-}
-
-/// Tells whether a `type` has this word.
-pub(super) fn has_type(schema: &Map<String, Value>, wanted: &str) -> bool {
-    match schema.get("type") {
-        Some(Value::String(only)) => only == wanted,
-        Some(Value::Array(several)) => several.iter().any(|one| one == wanted),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -148,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_joined_where_one_schema_can_say_them() {
+    fn all_of_is_merged_if_possible() {
         let root = json!({"$defs": {
             "named": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
             "loop": {"allOf": [{"$ref": "#/$defs/loop"}]},
         }});
         let check = |schema: Value, expected: Option<Value>| {
-            let made = joined(&root, schema.as_object().unwrap()).map(Value::Object);
+            let made = merge_all_of(&root, schema.as_object().unwrap()).map(Value::Object);
             assert_eq!(made, expected, "{schema}");
         };
         check(json!({"type": "string"}), Some(json!({"type": "string"})));

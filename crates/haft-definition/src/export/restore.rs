@@ -1,67 +1,66 @@
-//! From the arguments that a model sends back to those that the definition means.
+//! Converts the arguments that a model sends to those of the definition.
 //!
-//! Strict mode makes a model send every property, and null for one that it would leave out; and some arguments are told
-//! under other names. Neither pass changes arguments that fit their schema as they are.
+//! In strict mode a model sends every property, and null for one that it would omit; and some arguments have aliases.
+//! Arguments that match their schema are not changed.
 
 use serde_json::{Map, Value};
 
-use super::names::told_argument;
-use super::parts::target;
+use super::names::argument_alias;
+use haft_core::schema::walk::{MAX_DEPTH, combined, includes_type, lists_name, resolve};
 
-/// How many schemas of one value are looked at, and how deep.
+/// The maximum number of schemas of one value that are visited.
 const MAX_SCHEMAS: usize = 200;
-const MAX_DEPTH: usize = 64;
-/// How many alternatives are tried, each with arguments of its own.
+/// The maximum number of alternatives that are tried.
 const MAX_ALTERNATIVES: usize = 32;
 
-/// The arguments of a schema that models are told under other names, found once for all calls.
+/// The arguments of a schema that models see under other names.
 #[derive(Debug, Default)]
-pub struct ArgumentAliases(Vec<ToldName>);
+pub struct ArgumentAliases(Vec<ArgumentAlias>);
 
 #[derive(Debug)]
-struct ToldName {
-    told: String,
-    own: String,
+struct ArgumentAlias {
+    alias: String,
+    name: String,
 }
 
 impl ArgumentAliases {
-    /// Finds them.
-    pub fn of(schema: &Value) -> Self {
+    /// Collects the aliases of the arguments of a schema.
+    pub fn new(schema: &Value) -> Self {
         let Some(Value::Object(declared)) = schema.get("properties") else { return Self::default() };
-        let told =
-            declared.keys().filter_map(|own| Some(ToldName { told: told_argument(own)?, own: own.clone() }));
-        Self(told.filter(|name| !declared.contains_key(&name.told)).collect())
+        let aliases = declared
+            .keys()
+            .filter_map(|name| Some(ArgumentAlias { alias: argument_alias(name)?, name: name.clone() }));
+        Self(aliases.filter(|one| !declared.contains_key(&one.alias)).collect())
     }
 
-    /// Gives arguments their own names back.
+    /// Replaces aliases by the original names.
     pub fn restore(&self, args: &mut Value) {
         let Value::Object(args) = args else { return };
-        for ToldName { told, own } in &self.0 {
-            if !args.contains_key(own)
-                && let Some(value) = args.shift_remove(told)
+        for ArgumentAlias { alias, name } in &self.0 {
+            if !args.contains_key(name)
+                && let Some(value) = args.shift_remove(alias)
             {
-                args.insert(own.clone(), value);
+                args.insert(name.clone(), value);
             }
         }
     }
 }
 
-/// Leaves out every null that stands for a property which may be left out and may not be null; tells whether there
-/// was one.
+/// Removes the nulls of optional properties that do not accept null; returns whether there were any.
 pub fn drop_nulls(schema: &Value, args: &mut Value) -> bool {
-    let mut dropping = Dropping { root: schema, dropped: false };
-    dropping.value(&[schema], args, MAX_DEPTH);
-    dropping.dropped
+    let mut remover = NullRemover { root: schema, dropped: false };
+    remover.value(&[schema], args, MAX_DEPTH);
+    remover.dropped
 }
 
-/// Returns the arguments as each alternative at the top of a schema would have them: without the nulls of what it does
-/// not declare. Strict mode has one object for all alternatives, with the properties of every one.
+/// Returns the arguments for each top-level alternative of a schema, without the nulls of properties that the alternative
+/// does not declare: strict mode has one object with the properties of all alternatives.
 pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator<Item = Value> + 'a {
     let all = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
     let args = args.as_object().filter(|args| args.values().any(Value::is_null));
     all.take(MAX_ALTERNATIVES).filter_map(move |alternative| {
         let alternative = match alternative.get("$ref").and_then(Value::as_str) {
-            Some(place) => target(schema, place)?,
+            Some(reference) => resolve(schema, reference)?,
             None => alternative,
         };
         let declares = |name: &str| {
@@ -77,12 +76,12 @@ pub fn for_alternatives<'a>(schema: &'a Value, args: &'a Value) -> impl Iterator
     })
 }
 
-struct Dropping<'a> {
+struct NullRemover<'a> {
     root: &'a Value,
     dropped: bool,
 }
 
-impl<'a> Dropping<'a> {
+impl<'a> NullRemover<'a> {
     fn value(&mut self, schemas: &[&'a Value], value: &mut Value, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else { return };
         match value {
@@ -104,14 +103,14 @@ impl<'a> Dropping<'a> {
     fn object(&mut self, schemas: &[&'a Map<String, Value>], map: &mut Map<String, Value>, depth: usize) {
         map.retain(|name, value| {
             let declaring = schemas.iter().filter(|schema| property(schema, name).is_some());
-            let leave_out = value.is_null()
-                && declaring.clone().any(|schema| !requires(schema, name))
+            let remove = value.is_null()
+                && declaring.clone().any(|schema| !lists_name(schema.get("required"), name))
                 && !declaring
                     .clone()
                     .filter_map(|schema| property(schema, name))
-                    .any(|one| self.takes_null(one, MAX_DEPTH));
-            self.dropped |= leave_out;
-            !leave_out
+                    .any(|one| self.accepts_null(one, MAX_DEPTH));
+            self.dropped |= remove;
+            !remove
         });
         for (name, value) in map {
             let inner: Vec<&Value> = schemas.iter().filter_map(|schema| property(schema, name)).collect();
@@ -119,7 +118,7 @@ impl<'a> Dropping<'a> {
         }
     }
 
-    /// Returns all schemas that may judge the same value, references followed.
+    /// Returns all schemas that may apply to the same value, references followed.
     fn same_value(&self, schemas: &[&'a Value]) -> Vec<&'a Map<String, Value>> {
         let mut pending: Vec<&Value> = schemas.to_vec();
         let mut found = Vec::new();
@@ -129,34 +128,29 @@ impl<'a> Dropping<'a> {
                 break;
             }
             found.push(map);
-            pending
-                .extend(map.get("$ref").and_then(Value::as_str).and_then(|place| target(self.root, place)));
-            for key in ["allOf", "anyOf", "oneOf"] {
-                pending.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-            }
+            pending.extend(combined(self.root, schema));
         }
         found
     }
 
-    /// Tells whether a schema lets a value be null, as far as that can be told without judging one.
-    fn takes_null(&self, schema: &Value, depth: usize) -> bool {
+    /// Returns whether a schema accepts null, judging by its keywords only.
+    fn accepts_null(&self, schema: &Value, depth: usize) -> bool {
         let Value::Object(map) = schema else { return *schema == Value::Bool(true) };
         let Some(depth) = depth.checked_sub(1) else { return true };
-        let is_null = |value: &Value| value == "null";
         let of = |key: &str, test: &dyn Fn(&Value) -> bool| map.get(key).is_none_or(test);
-        of("type", &|kind| is_null(kind) || kind.as_array().is_some_and(|all| all.iter().any(is_null)))
+        of("type", &|kind| includes_type(Some(kind), "null"))
             && of("enum", &|list| list.as_array().is_some_and(|list| list.contains(&Value::Null)))
             && of("const", &Value::is_null)
-            && of("$ref", &|place| {
-                let found = place.as_str().and_then(|place| target(self.root, place));
-                found.is_none_or(|schema| self.takes_null(schema, depth))
+            && of("$ref", &|reference| {
+                let found = reference.as_str().and_then(|reference| resolve(self.root, reference));
+                found.is_none_or(|schema| self.accepts_null(schema, depth))
             })
             && of("allOf", &|all| {
-                all.as_array().is_none_or(|all| all.iter().all(|one| self.takes_null(one, depth)))
+                all.as_array().is_none_or(|all| all.iter().all(|one| self.accepts_null(one, depth)))
             })
             && ["anyOf", "oneOf"].iter().all(|key| {
                 of(key, &|any| {
-                    any.as_array().is_none_or(|any| any.iter().any(|one| self.takes_null(one, depth)))
+                    any.as_array().is_none_or(|any| any.iter().any(|one| self.accepts_null(one, depth)))
                 })
             })
     }
@@ -164,10 +158,6 @@ impl<'a> Dropping<'a> {
 
 fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     schema.get("properties")?.get(name)
-}
-
-fn requires(schema: &Map<String, Value>, name: &str) -> bool {
-    schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 #[cfg(test)]
@@ -229,14 +219,14 @@ mod tests {
     #[test]
     fn arguments_get_their_own_names_back() {
         let schema = json!({"properties": {"$top": {}, "b": {}}});
-        let told = told_argument("$top").unwrap();
+        let alias = argument_alias("$top").unwrap();
         let check = |args: Value, expected: Value| {
             let mut made = args.clone();
-            ArgumentAliases::of(&schema).restore(&mut made);
+            ArgumentAliases::new(&schema).restore(&mut made);
             assert_eq!(made, expected, "{args}");
         };
-        check(json!({&told: 1, "b": 2}), json!({"b": 2, "$top": 1}));
-        check(json!({&told: 1, "$top": 2}), json!({&told: 1, "$top": 2}));
+        check(json!({&alias: 1, "b": 2}), json!({"b": 2, "$top": 1}));
+        check(json!({&alias: 1, "$top": 2}), json!({&alias: 1, "$top": 2}));
         check(json!({"x": 1}), json!({"x": 1}));
     }
 }

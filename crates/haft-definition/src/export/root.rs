@@ -1,17 +1,18 @@
-//! The top of a schema, as every model takes it: an object with properties, without a choice beside them.
+//! Converts the root of a schema to the form that every model supports: an object with properties and without
+//! alternatives.
 
 use serde_json::{Map, Value, json};
 
-use super::names::told_argument;
-use super::parts::{branches, declares, joined};
+use super::names::argument_alias;
+use super::parts::{alternatives, has_properties, merge_all_of};
 use haft_core::problem::{Problem, excerpt};
 
-/// Makes the schema of a tool's arguments one that every model takes; tells what that changes.
-pub(super) fn plain_root(schema: &Value) -> (Map<String, Value>, Vec<Problem>) {
+/// Returns the schema of a tool's arguments in a form that every model supports, with warnings about changes.
+pub(super) fn object_root(schema: &Value) -> (Map<String, Value>, Vec<Problem>) {
     let mut warnings = Vec::new();
     let own = schema.as_object().cloned().unwrap_or_default();
-    let mut map = whole(schema, own, &mut warnings);
-    fold(schema, &mut map, &mut warnings);
+    let mut map = merge_parts(schema, own, &mut warnings);
+    merge_alternatives(schema, &mut map, &mut warnings);
     for key in ["not", "enum", "const", "if", "then", "else"] {
         map.shift_remove(key);
     }
@@ -19,20 +20,20 @@ pub(super) fn plain_root(schema: &Value) -> (Map<String, Value>, Vec<Problem>) {
         Some(kind) => *kind = json!("object"),
         None => drop(map.shift_insert(0, "type".to_owned(), json!("object"))),
     }
-    rename(&mut map, &mut warnings);
+    apply_aliases(&mut map, &mut warnings);
     (map, warnings)
 }
 
-/// Joins what stands beside the properties by reference or `allOf`.
-fn whole(root: &Value, mut own: Map<String, Value>, warnings: &mut Vec<Problem>) -> Map<String, Value> {
+/// Merges the target of `$ref` and the members of `allOf`.
+fn merge_parts(root: &Value, mut own: Map<String, Value>, warnings: &mut Vec<Problem>) -> Map<String, Value> {
     if let Some(reference) = own.shift_remove("$ref") {
         let mut parts = vec![json!({"$ref": reference})];
         parts.extend(own.get("allOf").and_then(Value::as_array).cloned().unwrap_or_default());
         own.insert("allOf".to_owned(), parts.into());
     }
-    if let Some(all) = own.contains_key("allOf").then(|| joined(root, &own)) {
+    if let Some(all) = own.contains_key("allOf").then(|| merge_all_of(root, &own)) {
         own = all.unwrap_or_else(|| {
-            let message = "models take no `allOf` at the top, and this one cannot be said by one schema: it is left out";
+            let message = "removed a top-level `allOf`, which models do not support and which cannot be merged into one schema";
             warnings.push(Problem::new("input_schema.allOf", "all_of_dropped", message));
             own.shift_remove("allOf");
             own
@@ -41,20 +42,20 @@ fn whole(root: &Value, mut own: Map<String, Value>, warnings: &mut Vec<Problem>)
     own
 }
 
-/// Makes one object of a choice of several: all their properties, of which those are required that each requires.
-fn fold(root: &Value, map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
-    let Some(choice) = branches(map).cloned() else { return };
+/// Merges the alternatives into one object with all properties; those that every alternative requires are required.
+fn merge_alternatives(root: &Value, map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
+    let Some(choice) = alternatives(map).cloned() else { return };
     map.shift_remove("anyOf");
     map.shift_remove("oneOf");
     let shapes: Vec<_> = choice
         .iter()
         .filter_map(|branch| {
             let parts = json!({"allOf": [branch]});
-            joined(root, parts.as_object()?)
+            merge_all_of(root, parts.as_object()?)
         })
         .collect();
-    // Branches that only say which properties go together tell a model nothing that it could send.
-    if !shapes.iter().any(declares) {
+    // Alternatives without properties only restrict combinations, which does not help a model.
+    if !shapes.iter().any(has_properties) {
         return;
     }
     let entry = map.entry("properties").or_insert_with(|| json!({}));
@@ -75,8 +76,8 @@ fn fold(root: &Value, map: &mut Map<String, Value>, warnings: &mut Vec<Problem>)
     if !common.is_empty() {
         map.insert("required".to_owned(), Value::Array(common));
     }
-    let message = "models take no choice of shapes at the top: they are told all properties of all of them, and a \
-                   call is checked against the definition";
+    let message = "merged the top-level alternatives into one object, because models do not support them; \
+                   calls are validated against the original schema";
     warnings.push(Problem::new("input_schema", "choice_folded", message));
 }
 
@@ -95,36 +96,36 @@ fn add(properties: &mut Map<String, Value>, name: &str, schema: &Value) {
     }
 }
 
-/// Gives names to the arguments that every model takes.
-fn rename(map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
-    // What stands there stays in its place: a text that is always the same can be cached by whoever reads it.
+/// Replaces argument names that not every model supports by aliases.
+fn apply_aliases(map: &mut Map<String, Value>, warnings: &mut Vec<Problem>) {
+    // The order of keys is preserved, so that the exported text is stable and can be cached.
     let entry = map.entry("properties").or_insert_with(|| json!({}));
     let Value::Object(properties) = entry else {
         *entry = json!({});
         return;
     };
-    if !properties.keys().any(|name| told_argument(name).is_some()) {
+    if !properties.keys().any(|name| argument_alias(name).is_some()) {
         return;
     }
-    let mut told = Map::new();
+    let mut renamed = Map::new();
     for (name, schema) in std::mem::take(properties) {
-        match told_argument(&name) {
-            Some(other) => {
+        match argument_alias(&name) {
+            Some(alias) => {
                 let shown = excerpt(&name, 60);
                 let message = format!(
-                    "not every model takes the name `{shown}`: they are told `{other}`, and calls may use either"
+                    "models see `{shown}` as `{alias}`, because not every model supports the name; calls may use either"
                 );
                 warnings.push(Problem::new(format!("input_schema.{shown}"), "renamed_argument", message));
-                told.insert(other, schema);
+                renamed.insert(alias, schema);
             }
-            None => drop(told.insert(name, schema)),
+            None => drop(renamed.insert(name, schema)),
         }
     }
-    *properties = told;
+    *properties = renamed;
     if let Some(Value::Array(required)) = map.get_mut("required") {
         for name in required {
-            if let Some(other) = name.as_str().and_then(told_argument) {
-                *name = other.into();
+            if let Some(alias) = name.as_str().and_then(argument_alias) {
+                *name = alias.into();
             }
         }
     }
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn the_top_is_an_object_whatever_a_schema_says() {
         let check = |schema: Value, expected: Value, codes: &[&str]| {
-            let (made, warnings) = plain_root(&schema);
+            let (made, warnings) = object_root(&schema);
             assert_eq!(Value::Object(made), expected, "{schema}");
             assert_eq!(warnings.iter().map(|w| w.code.as_str()).collect::<Vec<_>>(), codes, "{schema}");
         };
@@ -175,12 +176,12 @@ mod tests {
     #[test]
     fn arguments_get_names_that_every_model_takes() {
         let (made, warnings) =
-            plain_root(&json!({"properties": {"$top": {"type": "integer"}, "b": {}}, "required": ["$top"]}));
-        let told = told_argument("$top").unwrap();
-        assert_eq!(made["required"], json!([told]));
-        assert_eq!(made["properties"], json!({&told: {"type": "integer"}, "b": {}}));
+            object_root(&json!({"properties": {"$top": {"type": "integer"}, "b": {}}, "required": ["$top"]}));
+        let alias = argument_alias("$top").unwrap();
+        assert_eq!(made["required"], json!([alias]));
+        assert_eq!(made["properties"], json!({&alias: {"type": "integer"}, "b": {}}));
         let expected = format!(
-            "`input_schema.$top`: not every model takes the name `$top`: they are told `{told}`, and calls may use either"
+            "`input_schema.$top`: models see `$top` as `{alias}`, because not every model supports the name; calls may use either"
         );
         assert_eq!(warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     }

@@ -1,29 +1,31 @@
-//! OpenAI's strict mode: the part of JSON Schema in which a model's arguments always fit.
+//! Converts schemas to OpenAI's strict mode, in which the arguments of a model always match the schema.
 //!
-//! Every object is closed and requires all its properties; one that may be left out may be null instead, and a call
-//! takes that for left out. Rules that strict mode does not know (`maxLength`, `not`) only widen what a model may send,
-//! which is checked anyway: they are said in descriptions. What would have to narrow a tool cannot be said at all: maps
-//! with keys of their own, values of any type, lists of different items. Such a tool is not told strictly.
+//! Every object is closed and requires all its properties; an optional one accepts null instead, which a call treats as
+//! omitted. Constraints that strict mode does not support (`maxLength`, `not`) are added to descriptions; calls are
+//! validated against the original schema anyway. Objects with arbitrary keys, values of any type and tuples cannot be
+//! expressed; such a tool is exported without strict mode.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::parts::{branches, declares, definition, definition_name, description, has_type, joined};
+use super::parts::{alternatives, definition, definition_name, description, has_properties, merge_all_of};
 use haft_core::problem::{Problem, excerpt};
+use haft_core::schema::normalize::allow_null;
+use haft_core::schema::walk::{MAX_DEPTH, includes_type, lists_name};
 
-/// What OpenAI documents as the limits of one schema.
+/// The documented limits of OpenAI for one schema.
 const MAX_PROPERTIES: usize = 5000;
 const MAX_LEVELS: usize = 10;
-const MAX_VALUES: usize = 1000;
-const MAX_LETTERS: usize = 120_000;
-const LONG_LIST: usize = 250;
-const MAX_LETTERS_OF_LONG_LIST: usize = 15_000;
+const MAX_ENUM_VALUES: usize = 1000;
+const MAX_CHARS: usize = 120_000;
+const LONG_ENUM: usize = 250;
+const MAX_LONG_ENUM_CHARS: usize = 15_000;
 
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
-/// Keywords that are kept as they are.
-const KEPT: [&str; 10] = [
+/// Keywords that strict mode supports.
+const KEPT_KEYWORDS: [&str; 10] = [
     "title",
     "pattern",
     "multipleOf",
@@ -35,22 +37,20 @@ const KEPT: [&str; 10] = [
     "maxItems",
     "const",
 ];
-/// The most places that are told.
+/// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 5;
-/// How deep a schema is followed; what is stored goes no deeper.
-const MAX_DEPTH: usize = 64;
 
-/// Rewrites a schema, or tells what strict mode cannot say.
+/// Rewrites a schema, or returns why strict mode does not support it.
 pub(super) fn rewrite(schema: Map<String, Value>) -> Result<Value, Vec<Problem>> {
     let root = Value::Object(schema);
-    let mut rewriting = Rewriting::new(&root);
-    let mut made = rewriting.object_of("input_schema", root.as_object().unwrap_or(&Map::new()), Depth::top());
-    rewriting.definitions(&mut made);
-    rewriting.limits();
-    if rewriting.problems.is_empty() { Ok(Value::Object(made)) } else { Err(rewriting.problems) }
+    let mut rewriter = StrictRewriter::new(&root);
+    let mut made = rewriter.object("input_schema", root.as_object().unwrap_or(&Map::new()), Depth::top());
+    rewriter.definitions(&mut made);
+    rewriter.limits();
+    if rewriter.problems.is_empty() { Ok(Value::Object(made)) } else { Err(rewriter.problems) }
 }
 
-/// How deep something is: in the schema, and in the value that it describes.
+/// The depth of a schema: in the document, and in the value that it describes.
 #[derive(Clone, Copy)]
 struct Depth {
     left: usize,
@@ -71,66 +71,67 @@ impl Depth {
     }
 }
 
-struct Rewriting<'a> {
+struct StrictRewriter<'a> {
     root: &'a Value,
     problems: Vec<Problem>,
-    /// Definitions that something refers to.
-    wanted: BTreeSet<String>,
+    /// The definitions that are referenced.
+    referenced: BTreeSet<String>,
     properties: usize,
     values: usize,
-    letters: usize,
+    chars: usize,
     levels: usize,
 }
 
-impl<'a> Rewriting<'a> {
+impl<'a> StrictRewriter<'a> {
     fn new(root: &'a Value) -> Self {
-        let wanted = BTreeSet::new();
-        Self { root, problems: Vec::new(), wanted, properties: 0, values: 0, letters: 0, levels: 0 }
+        let referenced = BTreeSet::new();
+        Self { root, problems: Vec::new(), referenced, properties: 0, values: 0, chars: 0, levels: 0 }
     }
 
-    fn impossible(&mut self, place: &str, message: &str) -> Value {
+    fn reject(&mut self, path: &str, message: &str) -> Value {
         if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(Problem::new(place, "not_strict", message));
+            self.problems.push(Problem::new(path, "not_strict", message));
         }
         json!({})
     }
 
-    fn subschema(&mut self, place: &str, schema: &Value, depth: Depth) -> Value {
+    fn subschema(&mut self, path: &str, schema: &Value, depth: Depth) -> Value {
         let Value::Object(own) = schema else {
-            return self
-                .impossible(place, "a value of any type cannot be said in strict mode: give it a `type`");
+            return self.reject(path, "strict mode needs a type for every value; add `type`");
         };
         if depth.left == 0 || self.problems.len() >= MAX_PROBLEMS {
             return json!({});
         }
         if let Some(Value::String(reference)) = own.get("$ref") {
-            return self.reference(place, own, reference);
+            return self.reference(path, own, reference);
         }
-        let Some(own) = joined(self.root, own) else {
-            return self
-                .impossible(place, "this `allOf` cannot be said by one schema, which strict mode asks for");
+        let Some(own) = merge_all_of(self.root, own) else {
+            return self.reject(
+                path,
+                "strict mode does not support this `allOf`, which cannot be merged into one schema",
+            );
         };
-        let simple = !has_type(&own, "object") && own.contains_key("type");
-        match branches(&own) {
-            // Beside a type, or properties of its own, a choice only narrows.
-            Some(choice) if !simple && !declares(&own) => self.choice(place, &own, choice, depth),
-            _ if has_type(&own, "object") || own.contains_key("properties") => {
-                Value::Object(self.object_of(place, &own, depth))
+        let simple = !includes_type(own.get("type"), "object") && own.contains_key("type");
+        match alternatives(&own) {
+            // Next to a type or properties, alternatives only add constraints.
+            Some(choice) if !simple && !has_properties(&own) => self.choice(path, &own, choice, depth),
+            _ if includes_type(own.get("type"), "object") || own.contains_key("properties") => {
+                Value::Object(self.object(path, &own, depth))
             }
-            _ => self.plain(place, &own, depth),
+            _ => self.plain(path, &own, depth),
         }
     }
 
-    /// A reference stands alone, and to a definition or the whole.
-    fn reference(&mut self, place: &str, own: &Map<String, Value>, reference: &str) -> Value {
+    /// Rewrites a reference, which must be to a definition or to the root and has no other keywords beside it.
+    fn reference(&mut self, path: &str, own: &Map<String, Value>, reference: &str) -> Value {
         let target = match definition_name(reference) {
             Some(name) => {
                 let target = format!("#/$defs/{}", name.replace('~', "~0").replace('/', "~1"));
-                self.wanted.insert(name);
+                self.referenced.insert(name);
                 target
             }
             None if reference == "#" => reference.to_owned(),
-            None => return self.impossible(place, "strict mode takes references to `$defs` only"),
+            None => return self.reject(path, "strict mode supports only references to `$defs`"),
         };
         match description(own, |_| false) {
             Some(text) => json!({"anyOf": [{"$ref": target}], "description": text}),
@@ -138,7 +139,7 @@ impl<'a> Rewriting<'a> {
         }
     }
 
-    fn choice(&mut self, place: &str, own: &Map<String, Value>, choice: &[Value], depth: Depth) -> Value {
+    fn choice(&mut self, path: &str, own: &Map<String, Value>, choice: &[Value], depth: Depth) -> Value {
         let mut made = Vec::new();
         for (number, branch) in choice.iter().enumerate() {
             let mut branch = branch.clone();
@@ -147,27 +148,25 @@ impl<'a> Rewriting<'a> {
             {
                 branch.entry("type").or_insert_with(|| kind.clone());
             }
-            made.push(self.subschema(&format!("{place}.anyOf.{number}"), &branch, depth.same()));
+            made.push(self.subschema(&format!("{path}.anyOf.{number}"), &branch, depth.same()));
         }
         Value::Object(described(own, Map::from_iter([("anyOf".to_owned(), Value::Array(made))])))
     }
 
-    fn object_of(&mut self, place: &str, own: &Map<String, Value>, depth: Depth) -> Map<String, Value> {
+    fn object(&mut self, path: &str, own: &Map<String, Value>, depth: Depth) -> Map<String, Value> {
         self.levels = self.levels.max(depth.level);
-        if has_keys_of_its_own(own, depth.level == 1) {
-            self.impossible(
-                place,
-                "an object with keys of its own cannot be said in strict mode: declare its properties",
+        if allows_other_keys(own, depth.level == 1) {
+            self.reject(
+                path,
+                "strict mode does not support objects with arbitrary keys; declare the properties",
             );
         }
-        let required = |name: &str| {
-            own.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
-        };
+        let required = |name: &str| lists_name(own.get("required"), name);
         let mut properties = Map::new();
         for (name, schema) in own.get("properties").and_then(Value::as_object).into_iter().flatten() {
             self.properties += 1;
-            self.letters += name.len();
-            let inner = self.subschema(&format!("{place}.{}", excerpt(name, 60)), schema, depth.inner());
+            self.chars += name.len();
+            let inner = self.subschema(&format!("{path}.{}", excerpt(name, 60)), schema, depth.inner());
             properties.insert(name.clone(), if required(name) { inner } else { nullable(inner) });
         }
         let names = properties.keys().map(String::as_str).collect();
@@ -180,33 +179,30 @@ impl<'a> Rewriting<'a> {
         described(own, made)
     }
 
-    /// A value that is no object.
-    fn plain(&mut self, place: &str, own: &Map<String, Value>, depth: Depth) -> Value {
+    /// Rewrites the schema of a value that is not an object.
+    fn plain(&mut self, path: &str, own: &Map<String, Value>, depth: Depth) -> Value {
         let mut made = Map::new();
         match own.get("type").cloned().or_else(|| types_of(own)) {
             Some(kind) => drop(made.insert("type".to_owned(), kind)),
             None => {
-                return self.impossible(
-                    place,
-                    "a value of any type cannot be said in strict mode: give it a `type`",
-                );
+                return self.reject(path, "strict mode needs a type for every value; add `type`");
             }
         }
-        if has_type(&made, "array") {
+        if includes_type(made.get("type"), "array") {
             let Some(items) = own.get("items").filter(|_| !own.contains_key("prefixItems")) else {
-                let message = "strict mode takes lists of one kind of items only: say which by `items`";
-                return self.impossible(place, message);
+                let message = "strict mode needs one schema for all items of an array; set `items`";
+                return self.reject(path, message);
             };
             self.levels = self.levels.max(depth.level);
-            let items = self.subschema(&format!("{place}.items"), items, depth.inner());
+            let items = self.subschema(&format!("{path}.items"), items, depth.inner());
             made.insert("items".to_owned(), items);
         }
         if let Some(Value::Array(list)) = own.get("enum") {
-            self.list(place, list);
+            self.enum_values(path, list);
             made.insert("enum".to_owned(), Value::Array(list.clone()));
         }
         if let Some(Value::String(text)) = own.get("const") {
-            self.letters += text.len();
+            self.chars += text.len();
         }
         let format = own.get("format").filter(|format| FORMATS.iter().any(|known| format == known));
         if let Some(format) = format {
@@ -215,30 +211,30 @@ impl<'a> Rewriting<'a> {
         Value::Object(described(own, made))
     }
 
-    fn list(&mut self, place: &str, list: &[Value]) {
-        let letters: usize = list.iter().filter_map(Value::as_str).map(str::len).sum();
+    fn enum_values(&mut self, path: &str, list: &[Value]) {
+        let chars: usize = list.iter().filter_map(Value::as_str).map(str::len).sum();
         self.values += list.len();
-        self.letters += letters;
+        self.chars += chars;
         if list.iter().any(|value| value.is_object() || value.is_array()) {
-            self.impossible(place, "strict mode lists only strings, numbers and the like in `enum`");
-        } else if list.len() > LONG_LIST && letters > MAX_LETTERS_OF_LONG_LIST {
+            self.reject(path, "strict mode supports only strings, numbers, booleans and null in `enum`");
+        } else if list.len() > LONG_ENUM && chars > MAX_LONG_ENUM_CHARS {
             let message = format!(
-                "strict mode takes at most {MAX_LETTERS_OF_LONG_LIST} letters in an `enum` of more than {LONG_LIST} values"
+                "strict mode allows at most {MAX_LONG_ENUM_CHARS} characters in an `enum` with more than {LONG_ENUM} values"
             );
-            self.impossible(place, &message);
+            self.reject(path, &message);
         }
     }
 
-    /// Writes the definitions that are referred to, and those that they refer to.
+    /// Adds the definitions that are referenced, directly or indirectly.
     fn definitions(&mut self, made: &mut Map<String, Value>) {
         let mut defs = Map::new();
-        while let Some(name) = self.wanted.iter().find(|name| !defs.contains_key(*name)).cloned() {
-            let place = format!("input_schema.$defs.{}", excerpt(&name, 60));
-            self.letters += name.len();
+        while let Some(name) = self.referenced.iter().find(|name| !defs.contains_key(*name)).cloned() {
+            let path = format!("input_schema.$defs.{}", excerpt(&name, 60));
+            self.chars += name.len();
             let root = self.root;
             let written = match definition(root, &name) {
-                Some(schema) => self.subschema(&place, schema, Depth::top()),
-                None => self.impossible(&place, "there is no such definition"),
+                Some(schema) => self.subschema(&path, schema, Depth::top()),
+                None => self.reject(&path, "definition not found"),
             };
             defs.insert(name, written);
         }
@@ -248,23 +244,23 @@ impl<'a> Rewriting<'a> {
     }
 
     fn limits(&mut self) {
-        for (what, count, most) in [
+        for (what, count, limit) in [
             ("properties", self.properties, MAX_PROPERTIES),
             ("levels of objects and lists", self.levels, MAX_LEVELS),
-            ("values in `enum`", self.values, MAX_VALUES),
-            ("letters in names and `enum`", self.letters, MAX_LETTERS),
+            ("values in `enum`", self.values, MAX_ENUM_VALUES),
+            ("characters in names and `enum`", self.chars, MAX_CHARS),
         ] {
-            if count > most {
-                let message = format!("strict mode takes at most {most} {what}; there are {count}");
-                self.impossible("input_schema", &message);
+            if count > limit {
+                let message = format!("strict mode allows at most {limit} {what}; the schema has {count}");
+                self.reject("input_schema", &message);
             }
         }
     }
 }
 
-/// Adds what is kept of a schema, and in words what is not.
+/// Adds the supported keywords, and describes the others.
 fn described(own: &Map<String, Value>, mut made: Map<String, Value>) -> Map<String, Value> {
-    for key in KEPT {
+    for key in KEPT_KEYWORDS {
         if let Some(value) = own.get(key) {
             made.insert(key.to_owned(), value.clone());
         }
@@ -275,17 +271,17 @@ fn described(own: &Map<String, Value>, mut made: Map<String, Value>) -> Map<Stri
     made
 }
 
-/// Tells whether an object may have properties that are not declared and are meant to be there.
-fn has_keys_of_its_own(own: &Map<String, Value>, is_root: bool) -> bool {
+/// Returns whether an object is meant to have properties that are not declared.
+fn allows_other_keys(own: &Map<String, Value>, is_root: bool) -> bool {
     let more = match own.get("additionalProperties").or_else(|| own.get("unevaluatedProperties")) {
         Some(more) => *more != Value::Bool(false),
-        // Nothing said and nothing declared is any object, but for a tool without arguments.
+        // Without any declaration it is an arbitrary object, except for a tool without arguments.
         None => !is_root && !own.contains_key("properties"),
     };
     more || own.contains_key("patternProperties")
 }
 
-/// Tells the types of the values that are listed.
+/// Returns the types of the `enum` and `const` values.
 fn types_of(own: &Map<String, Value>) -> Option<Value> {
     if own.contains_key("items") {
         return Some(json!("array"));
@@ -315,37 +311,12 @@ fn types_of(own: &Map<String, Value>) -> Option<Value> {
     }
 }
 
-/// Lets a value be null, too.
+/// Creates a schema accept null, too.
 fn nullable(schema: Value) -> Value {
-    let Value::Object(mut own) = schema else { return schema };
-    let nothing = json!({"type": "null"});
-    if let Some(Value::Array(choice)) = own.get_mut("anyOf") {
-        if !choice.contains(&nothing) {
-            choice.push(nothing);
-        }
-        return Value::Object(own);
+    match schema {
+        Value::Object(map) => allow_null(map),
+        other => other,
     }
-    if own.contains_key("const") || own.contains_key("$ref") {
-        let text = own.shift_remove("description");
-        let mut made = json!({"anyOf": [own, nothing]});
-        if let (Some(text), Value::Object(made)) = (text, &mut made) {
-            made.insert("description".to_owned(), text);
-        }
-        return made;
-    }
-    match own.get_mut("type") {
-        Some(Value::Array(several)) if !several.iter().any(|one| one == "null") => {
-            several.push(json!("null"));
-        }
-        Some(kind @ Value::String(_)) if *kind != "null" => *kind = json!([kind.clone(), "null"]),
-        _ => {}
-    }
-    if let Some(Value::Array(list)) = own.get_mut("enum")
-        && !list.contains(&Value::Null)
-    {
-        list.push(Value::Null);
-    }
-    Value::Object(own)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::export::{drop_nulls, root::plain_root};
+use crate::export::{drop_nulls, root::object_root};
 use haft_core::schema::Schema;
 
 fn written(schema: &Value) -> Result<Value, Vec<String>> {
-    let (root, _) = plain_root(schema);
+    let (root, _) = object_root(schema);
     rewrite(root).map_err(|all| all.iter().map(ToString::to_string).collect())
 }
 
@@ -16,7 +16,7 @@ fn closed(properties: &Value) -> Value {
 }
 
 #[test]
-fn what_may_be_left_out_may_be_null() {
+fn optional_properties_accept_null() {
     let check = |property: Value, required: bool, expected: Value| {
         let names = if required { json!(["p"]) } else { json!([]) };
         let schema = json!({"type": "object", "properties": {"p": property}, "required": names,
@@ -90,11 +90,11 @@ fn definitions_are_kept_as_far_as_they_are_used() {
 }
 
 #[test]
-fn what_cannot_be_said_is_told_with_its_place() {
-    let map = "an object with keys of its own cannot be said in strict mode: declare its properties";
-    let any = "a value of any type cannot be said in strict mode: give it a `type`";
-    let list = "strict mode takes lists of one kind of items only: say which by `items`";
-    let all_of = "this `allOf` cannot be said by one schema, which strict mode asks for";
+fn unsupported_schemas_are_reported_with_their_path() {
+    let map = "strict mode does not support objects with arbitrary keys; declare the properties";
+    let any = "strict mode needs a type for every value; add `type`";
+    let list = "strict mode needs one schema for all items of an array; set `items`";
+    let all_of = "strict mode does not support this `allOf`, which cannot be merged into one schema";
     let check = |property: Value, place: &str, message: &str| {
         let schema = json!({"type": "object", "properties": {"p": property}});
         assert_eq!(written(&schema), Err(vec![format!("`input_schema.p{place}`: {message}")]), "{property}");
@@ -114,22 +114,22 @@ fn what_cannot_be_said_is_told_with_its_place() {
         list,
     );
     check(json!({"allOf": [{"type": "string"}, {"type": "integer"}]}), "", all_of);
-    check(json!({"$ref": "#/properties/p/anyOf/0"}), "", "strict mode takes references to `$defs` only");
+    check(json!({"$ref": "#/properties/p/anyOf/0"}), "", "strict mode supports only references to `$defs`");
     check(
         json!({"enum": [["a"]], "type": "array", "items": {"type": "string"}}),
         "",
-        "strict mode lists only strings, numbers and the like in `enum`",
+        "strict mode supports only strings, numbers, booleans and null in `enum`",
     );
     let root = json!({"type": "object", "additionalProperties": true});
     assert_eq!(written(&root), Err(vec![format!("`input_schema`: {map}")]));
 }
 
 #[test]
-fn the_limits_are_told() {
+fn limits_are_reported() {
     let check = |schema: Value, expected: &str| {
         assert_eq!(
             written(&schema),
-            Err(vec![format!("`input_schema`: strict mode takes at most {expected}")])
+            Err(vec![format!("`input_schema`: strict mode allows at most {expected}")])
         );
     };
     let many: Map<String, Value> = (0..5001).map(|n| (format!("p{n}"), json!({"type": "null"}))).collect();
@@ -138,7 +138,7 @@ fn the_limits_are_told() {
     for _ in 0..11 {
         deep = json!({"type": "object", "properties": {"a": deep}});
     }
-    check(deep, "10 levels of objects and lists; there are 11");
+    check(deep, "10 levels of objects and lists; the schema has 11");
     let values: Vec<u32> = (0..1001).collect();
     check(json!({"properties": {"a": {"enum": values}}}), "1000 values in `enum`; there are 1001");
 }
@@ -170,7 +170,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Makes an argument as a model in strict mode may: every property, null where that is allowed.
+/// Creates an argument as a model in strict mode may: every property, null where that is allowed.
 fn sent(root: &Value, schema: &Value) -> Value {
     if let Some(place) = schema.get("$ref").and_then(Value::as_str) {
         return sent(root, root.pointer(place.trim_start_matches('#')).unwrap());
@@ -183,17 +183,17 @@ fn sent(root: &Value, schema: &Value) -> Value {
         return only.clone();
     }
     let map = schema.as_object().unwrap();
-    if has_type(map, "null") {
+    if includes_type(map.get("type"), "null") {
         return Value::Null;
     }
     if let Some(list) = schema.get("enum") {
         return list[0].clone();
     }
-    if has_type(map, "object") {
+    if includes_type(map.get("type"), "object") {
         let all = schema["properties"].as_object().unwrap();
         return all.iter().map(|(name, schema)| (name.clone(), sent(root, schema))).collect();
     }
-    if has_type(map, "array") {
+    if includes_type(map.get("type"), "array") {
         return json!([sent(root, &schema["items"])]);
     }
     json!("x")
@@ -202,15 +202,15 @@ fn sent(root: &Value, schema: &Value) -> Value {
 proptest! {
     /// Whatever is written strictly is a schema, and what a model sends by it, nulls and all, fits the tool's own.
     #[test]
-    fn a_strict_call_fits_the_definition(property in any_schema(), required in any::<bool>()) {
+    fn a_strict_call_matches_the_definition(property in any_schema(), required in any::<bool>()) {
         let names = if required { json!(["p"]) } else { json!([]) };
         let schema = json!({"type": "object", "properties": {"p": property}, "required": names,
             "$defs": {"d": {"type": "object", "properties": {"s": {"type": "string"}}}}});
         if let (Ok(own), Ok(strict)) = (Schema::compile("s", &schema), written(&schema)) {
-            let told = Schema::compile("s", &strict);
-            prop_assert!(told.is_ok(), "{told:?} {strict}");
+            let compiled = Schema::compile("s", &strict);
+            prop_assert!(compiled.is_ok(), "{compiled:?} {strict}");
             let mut args = sent(&strict, &strict);
-            prop_assert_eq!(told.unwrap().check(&args), Ok(()), "{} {}", args, strict);
+            prop_assert_eq!(compiled.unwrap().check(&args), Ok(()), "{} {}", args, strict);
             if own.check(&args).is_err() {
                 drop_nulls(&schema, &mut args);
             }
@@ -219,9 +219,9 @@ proptest! {
     }
 
     #[test]
-    fn nothing_breaks_it(schema in any_schema()) {
+    fn any_schema_is_handled(schema in any_schema()) {
         let _ = written(&schema);
-        let (root, _) = plain_root(&schema);
+        let (root, _) = object_root(&schema);
         let _ = crate::export::gemini::rewrite(root);
     }
 }

@@ -1,17 +1,17 @@
-//! What a definition costs of a model's context: an estimate, without any model's vocabulary.
+//! Estimates the number of tokens of a definition, without the vocabulary of a model.
 //!
-//! It goes by words as tokenizers do. Measured against `o200k_base` (GPT-4o and later) over the compact JSON of the
+//! The estimate counts words, as tokenizers do. Measured against `o200k_base` (GPT-4o and later) over the compact JSON of the
 //! definitions of GitHub's API, the built-in tools and five MCP servers: the sum is 4 % too high; of single definitions
-//! nine tenths lie between 2 % below and 11 % above, the worst 17 % above. Providers write definitions to the model in
-//! forms of their own, which differ by about as much.
+//! nine tenths are between 2 % below and 11 % above, the worst 17 % above. Providers format definitions differently,
+//! which makes a difference of similar size.
 
 use serde_json::Value;
 
-/// A word of so many letters is one token.
+/// The number of letters of a word that is one token.
 const WORD: usize = 10;
-/// Of a longer one, every so many letters more are another.
+/// In longer words, each of these many additional letters is another token.
 const MORE_LETTERS: usize = 5;
-/// So many digits, or signs, are a token.
+/// The number of digits or punctuation characters per token.
 const SIGNS: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn kind(c: char) -> Kind {
     }
 }
 
-/// Estimates how many tokens a definition is.
+/// Estimates the number of tokens of a definition.
 pub fn estimate_tokens(definition: &Value) -> usize {
     // A `Value` always serialises; the fallback keeps the function total.
     of_text(&serde_json::to_string(definition).unwrap_or_default())
@@ -51,7 +51,7 @@ fn of_text(text: &str) -> usize {
             fifths += of_run(last, run);
             run = 0;
         }
-        // The first blank belongs to the word after it.
+        // The first space belongs to the next word.
         run += usize::from(kind != Kind::Blanks || c != ' ');
         last = Some(kind);
     }
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Beside each text what `o200k_base` makes of it.
+    /// The third value is the result of `o200k_base`.
     #[test]
     fn it_counts_words_and_signs() {
         for (text, expected, real) in [

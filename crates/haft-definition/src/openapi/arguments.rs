@@ -1,15 +1,15 @@
-//! The arguments of a tool: what stands in path, query, headers, cookies and body, joined under names of their own.
+//! The arguments of a tool: the parameters of path, query, headers, cookies and body, under unique names.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::names::of_argument;
+use super::names::argument_name;
 use haft_core::problem::{Problem, excerpt};
 
-/// Where an argument goes.
+/// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParamLocation {
     Path,
     Query,
     Header,
@@ -17,7 +17,7 @@ pub(super) enum Place {
     Body,
 }
 
-impl Place {
+impl ParamLocation {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -29,49 +29,55 @@ impl Place {
     }
 }
 
-/// Collects arguments.
+/// Collects arguments under unique names.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    taken: HashSet<String>,
+    names: HashSet<String>,
     pub(super) renamed: Vec<Problem>,
 }
 
 impl Arguments {
-    /// Keeps a name free of arguments: a template would find the argument where the secret is meant.
+    /// Reserves the name of a secret, because a template would prefer an argument of that name.
     pub(super) fn reserve(&mut self, name: &str) {
-        self.taken.insert(name.to_owned());
+        self.names.insert(name.to_owned());
     }
 
-    /// Adds an argument and returns the template that stands for it.
-    pub(super) fn add(&mut self, place: Place, name: &str, schema: Value, required: bool) -> String {
-        let plain = of_argument(name);
-        let argument = self.free(place, &plain);
+    /// Adds an argument and returns its template.
+    pub(super) fn add(
+        &mut self,
+        location: ParamLocation,
+        name: &str,
+        schema: Value,
+        required: bool,
+    ) -> String {
+        let plain = argument_name(name);
+        let argument = self.unique_name(location, &plain);
         if argument != plain {
             let shown = excerpt(name, 60);
             let message = format!(
-                "the {} parameter `{shown}` is the argument `{argument}`: the name was taken",
-                place.as_str()
+                "the {} parameter `{shown}` is renamed to `{argument}`, because the name is in use",
+                location.as_str()
             );
             self.renamed.push(Problem::new(format!("input_schema.{argument}"), "renamed_argument", message));
         }
         if required {
             self.required.push(json!(argument));
         }
-        let schema = told(schema, (argument != name).then_some((place, name)));
+        let schema = describe(schema, (argument != name).then_some((location, name)));
         self.properties.insert(argument.clone(), schema);
         format!("${{{argument}}}")
     }
 
-    fn free(&mut self, place: Place, plain: &str) -> String {
-        if self.taken.insert(plain.to_owned()) {
+    fn unique_name(&mut self, location: ParamLocation, plain: &str) -> String {
+        if self.names.insert(plain.to_owned()) {
             return plain.to_owned();
         }
-        let mut name = format!("{}_{plain}", place.as_str());
+        let mut name = format!("{}_{plain}", location.as_str());
         name.truncate(60);
         let mut number = 2;
-        while !self.taken.insert(name.clone()) {
+        while !self.names.insert(name.clone()) {
             name = format!("{}_{number}", plain.get(..plain.len().min(50)).unwrap_or(plain));
             number += 1;
         }
@@ -94,18 +100,17 @@ impl Arguments {
     }
 }
 
-/// Says in the description what a reader of the schema cannot see: the real name of a renamed argument, and the
-/// default. The default itself is taken away: templates would send it, and to change a thing with the defaults of
-/// everything that was not named would undo what others had set.
-fn told(schema: Value, renamed: Option<(Place, &str)>) -> Value {
+/// Adds the original name of a renamed argument and the default to the description. The default itself is removed:
+/// templates would send it, and an update request with the defaults of all omitted fields would overwrite them.
+fn describe(schema: Value, renamed: Option<(ParamLocation, &str)>) -> Value {
     let mut map = match schema {
         Value::Object(map) => map,
         Value::Bool(false) => return Value::Bool(false),
         _ => Map::new(),
     };
     let mut words = Vec::new();
-    if let Some((place, name)) = renamed {
-        words.push(format!("({} parameter `{}`)", place.as_str(), excerpt(name, 80)));
+    if let Some((location, name)) = renamed {
+        words.push(format!("({} parameter `{}`)", location.as_str(), excerpt(name, 80)));
     }
     if let Some(Value::String(text)) = map.shift_remove("description") {
         words.push(text);

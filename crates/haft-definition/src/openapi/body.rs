@@ -2,34 +2,34 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::Place;
+use super::arguments::ParamLocation;
 use super::document::{Document, Operation};
 use super::operation::{Draft, SkipError};
-use super::parameters::{Spelling, of_style};
+use super::parameters::{ParamEncoding, param_encoding};
 use haft_core::problem::excerpt;
 
-/// How deep `allOf` may nest in a body whose fields become arguments.
+/// The maximum nesting of `allOf` in a body whose fields become arguments.
 const MAX_DEPTH: usize = 8;
 
-/// A body with more fields than these is one argument.
+/// The maximum number of fields that become arguments; a larger body is one argument.
 const MAX_FIELDS: usize = 300;
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Encoded {
+enum BodyEncoding {
     Json,
     Form,
     Text,
 }
 
-/// The fields of a body that is a plain map.
+/// The fields of a body that is an object.
 #[derive(Default)]
 struct Fields<'d> {
     properties: Vec<(&'d str, &'d Value)>,
     required: Vec<&'d str>,
 }
 
-/// Reads the body of an operation into the draft of its tool.
+/// Adds the body of an operation to the draft of its tool.
 pub(super) fn read<'d>(
     document: &'d Document,
     operation: &Operation<'d>,
@@ -38,7 +38,7 @@ pub(super) fn read<'d>(
     let Some(body) = operation.value.get("requestBody") else { return Ok(()) };
     let body = document.follow(body).map_err(|error| SkipError::Body(error.to_string()))?;
     let required = body.get("required") == Some(&Value::Bool(true));
-    // Few authors say that a body is required; one that needs fields is optional only where they say so.
+    // Few authors mark a body as required; one with required fields is optional only if it says so.
     let needs_fields = body.get("required") != Some(&Value::Bool(false));
     let content = body.get("content").and_then(Value::as_object);
     let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(()) };
@@ -49,35 +49,37 @@ pub(super) fn read<'d>(
     let fields =
         schema.and_then(|schema| fields(document, schema, MAX_DEPTH)).filter(|f| !f.properties.is_empty());
     match (form, fields) {
-        (Encoded::Json, Some(fields)) => {
+        (BodyEncoding::Json, Some(fields)) => {
             draft.request.body = Some(flat(&fields, needs_fields, draft));
             if media != "application/json" {
                 draft.content_type(media);
             }
         }
-        (Encoded::Form, Some(fields)) => {
+        (BodyEncoding::Form, Some(fields)) => {
             styles(document, value, &fields, draft);
             draft.request.body = Some(flat(&fields, needs_fields, draft));
             draft.content_type(media);
         }
-        (Encoded::Form, None) => return unsupported(content, required, draft),
-        (Encoded::Json | Encoded::Text, _) => whole(body, media, schema, form, draft),
+        (BodyEncoding::Form, None) => return unsupported(content, required, draft),
+        (BodyEncoding::Json | BodyEncoding::Text, _) => whole(body, media, schema, form, draft),
     }
     draft.request.optional_body = !required && draft.request.body.is_some();
     Ok(())
 }
 
-/// Takes the form that an `http` tool writes best.
-fn choose(content: &Map<String, Value>) -> Option<(&str, Encoded, &Value)> {
+/// Selects the best supported media type.
+fn choose(content: &Map<String, Value>) -> Option<(&str, BodyEncoding, &Value)> {
     let plain = |media: &str| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let form = |media: &str| -> Option<(u8, Encoded, &'static str)> {
+    let form = |media: &str| -> Option<(u8, BodyEncoding, &'static str)> {
         match plain(media).as_str() {
-            "application/json" => Some((0, Encoded::Json, "application/json")),
-            "*/*" | "application/*" => Some((2, Encoded::Json, "application/json")),
+            "application/json" => Some((0, BodyEncoding::Json, "application/json")),
+            "*/*" | "application/*" => Some((2, BodyEncoding::Json, "application/json")),
             other if other.starts_with("multipart/") => None,
-            other if other.ends_with("+json") || other.contains("/json") => Some((1, Encoded::Json, "")),
-            "application/x-www-form-urlencoded" => Some((3, Encoded::Form, "")),
-            other if other.starts_with("text/") && !other.contains("xml") => Some((4, Encoded::Text, "")),
+            other if other.ends_with("+json") || other.contains("/json") => Some((1, BodyEncoding::Json, "")),
+            "application/x-www-form-urlencoded" => Some((3, BodyEncoding::Form, "")),
+            other if other.starts_with("text/") && !other.contains("xml") => {
+                Some((4, BodyEncoding::Text, ""))
+            }
             _ => None,
         }
     };
@@ -87,7 +89,7 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, Encoded, &Value)> {
     is_media(media).then_some((media, form, value))
 }
 
-/// Tells whether a text can stand in a header as a content type.
+/// Returns whether a text is a valid content type.
 pub(super) fn is_media(media: &str) -> bool {
     media.len() <= 120 && media.bytes().all(|b| b.is_ascii_alphanumeric() || b"/.+-;= _*".contains(&b))
 }
@@ -99,11 +101,11 @@ fn unsupported(content: &Map<String, Value>, required: bool, draft: &mut Draft<'
     if required {
         return Err(SkipError::Media(media));
     }
-    draft.doubt("unsupported_body", format!("the optional body is left out: {media} cannot be sent"));
+    draft.warn("unsupported_body", format!("the optional request body is omitted: {media} is not supported"));
     Ok(())
 }
 
-/// Returns the fields of a map that says nothing else; `None` for whatever has to be sent as one piece.
+/// Returns the fields of a plain object; `None` if the body has to be one argument.
 fn fields<'d>(document: &'d Document, schema: &'d Value, left: usize) -> Option<Fields<'d>> {
     let left = left.checked_sub(1)?;
     let map = document.follow(schema).ok()?.as_object()?;
@@ -160,7 +162,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// Makes every field an argument of its own. Where the body is optional, none of them is required.
+/// Makes every field an argument. If the body is optional, none of them is required.
 fn flat<'d>(fields: &Fields<'d>, required: bool, draft: &mut Draft<'d>) -> Value {
     let mut body = Map::new();
     for (name, schema) in &fields.properties {
@@ -170,7 +172,7 @@ fn flat<'d>(fields: &Fields<'d>, required: bool, draft: &mut Draft<'d>) -> Value
             continue;
         }
         let needed = required && fields.required.contains(name);
-        let template = draft.arguments.add(Place::Body, name, converted, needed);
+        let template = draft.arguments.add(ParamLocation::Body, name, converted, needed);
         body.insert((*name).to_owned(), json!(template));
     }
     Value::Object(body)
@@ -192,24 +194,30 @@ fn styles<'d>(document: &'d Document, value: &'d Value, fields: &Fields<'d>, dra
         if style.is_empty() && explode.is_none() {
             continue;
         }
-        match of_style(style, explode, is_map) {
-            Some(Spelling::As(style)) => drop(draft.request.styles.insert(name.clone(), style)),
-            Some(Spelling::Repeated) => {}
+        match param_encoding(style, explode, is_map) {
+            Some(ParamEncoding::As(style)) => drop(draft.request.styles.insert(name.clone(), style)),
+            Some(ParamEncoding::Repeated) => {}
             None => {
                 let message = format!(
-                    "the style of the field `{}` is not known; lists are repeated",
+                    "unsupported style of the field `{}`; lists are sent as repeated fields",
                     excerpt(name, 60)
                 );
-                draft.doubt("unsupported_style", message);
+                draft.warn("unsupported_style", message);
             }
         }
     }
 }
 
 /// Makes the whole body one argument.
-fn whole<'d>(body: &'d Value, media: &str, schema: Option<&'d Value>, form: Encoded, draft: &mut Draft<'d>) {
+fn whole<'d>(
+    body: &'d Value,
+    media: &str,
+    schema: Option<&'d Value>,
+    form: BodyEncoding,
+    draft: &mut Draft<'d>,
+) {
     let converted = match (form, schema) {
-        (Encoded::Text, _) => json!({"type": "string"}),
+        (BodyEncoding::Text, _) => json!({"type": "string"}),
         (_, Some(schema)) => draft.converter.convert(schema, "body"),
         (_, None) => json!({}),
     };
@@ -222,12 +230,12 @@ fn whole<'d>(body: &'d Value, media: &str, schema: Option<&'d Value>, form: Enco
     };
     let words = super::text::clean(body.get("description").and_then(Value::as_str).unwrap_or_default(), 1000);
     if !map.contains_key("description") {
-        let words = if words.is_empty() { "The body of the request".to_owned() } else { words };
+        let words = if words.is_empty() { "The request body".to_owned() } else { words };
         map.insert("description".to_owned(), json!(words));
     }
     let required = body.get("required") == Some(&Value::Bool(true));
-    let template = draft.arguments.add(Place::Body, "body", Value::Object(map), required);
+    let template = draft.arguments.add(ParamLocation::Body, "body", Value::Object(map), required);
     draft.request.body = Some(json!(template));
-    // With the type named, the template is the JSON value itself and not a text.
+    // With an explicit content type the template is the JSON value itself, not a string.
     draft.content_type(media);
 }

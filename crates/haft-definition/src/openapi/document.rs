@@ -1,4 +1,4 @@
-//! The document: read, its version told, its references followed.
+//! Reads an OpenAPI document and resolves its references.
 
 use std::collections::HashSet;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 use crate::dialect::{Bounds, read_foreign};
 use haft_core::problem::{Problem, excerpt};
 
-/// The most bytes of a document, where nothing else is said.
+/// The default maximum size of a document, in bytes.
 pub const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
-/// How many references may lead from one to the next.
+/// The maximum length of a chain of references.
 const MAX_CHAIN: usize = 32;
-/// The methods that an `http` tool can send.
+/// The supported methods.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// What a document may cost.
+/// The limits of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of its text.
+    /// The maximum size of the document, in bytes.
     pub bytes: usize,
-    /// The most operations that one import takes.
+    /// The maximum number of imported operations.
     pub operations: usize,
-    /// The most bytes that the schemas of all tools come to: what many operations share is written out for each.
+    /// The maximum total size of the schemas of all tools, in bytes; shared schemas are copied for each operation.
     pub schemas: usize,
 }
 
@@ -31,25 +31,25 @@ impl Default for Limits {
     }
 }
 
-/// Which keywords schemas have.
+/// The version of OpenAPI, which determines the schema dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edition {
-    /// `nullable`, `exclusiveMinimum: true`, and nothing beside a `$ref`.
+pub(super) enum OpenApiVersion {
+    /// 3.0, with `nullable`, `exclusiveMinimum: true`, and nothing next to `$ref`.
     V30,
-    /// JSON Schema 2020-12.
+    /// 3.1, with JSON Schema 2020-12.
     V31,
 }
 
-/// Why a reference could not be followed.
+/// An error of resolving a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RefError {
     #[error(
-        "the reference `{0}` leads to another document, which is never fetched; put all parts into one file"
+        "the reference `{0}` points to another document, which is not supported; merge all parts into one file"
     )]
     Remote(String),
-    #[error("the reference `{0}` leads nowhere")]
+    #[error("the reference `{0}` was not found")]
     Missing(String),
-    #[error("the reference `{0}` leads back to itself")]
+    #[error("the reference `{0}` refers to itself")]
     Loop(String),
 }
 
@@ -63,11 +63,11 @@ impl RefError {
     }
 }
 
-/// A document that says it is OpenAPI 3.0 or 3.1.
+/// An OpenAPI 3.0 or 3.1 document.
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) root: Value,
-    pub(super) edition: Edition,
+    pub(super) openapi_version: OpenApiVersion,
 }
 
 /// One operation.
@@ -82,7 +82,7 @@ pub(super) struct Operation<'d> {
 }
 
 impl<'d> Operation<'d> {
-    /// Returns the name that the document gives it.
+    /// Returns the `operationId`.
     pub(super) fn id(&self) -> Option<&'d str> {
         self.value.get("operationId").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty())
     }
@@ -101,11 +101,11 @@ impl<'d> Operation<'d> {
 }
 
 impl Document {
-    /// Reads a text.
+    /// Parses a document.
     pub(super) fn read(text: &str, limits: Limits) -> Result<Self, Problem> {
         if text.len() > limits.bytes {
             let message = format!(
-                "the document has {} bytes; at most {} are read (`import.max_document_bytes`)",
+                "the document has {} bytes; the limit is {} (`import.max_document_bytes`)",
                 text.len(),
                 limits.bytes
             );
@@ -113,10 +113,10 @@ impl Document {
         }
         let bounds = Bounds { nodes: 2_000_000, bytes: limits.bytes.saturating_mul(2) };
         let root = read_foreign(text, bounds)?;
-        Ok(Self { edition: edition(&root)?, root })
+        Ok(Self { openapi_version: openapi_version(&root)?, root })
     }
 
-    /// Returns the title, or a word for its absence.
+    /// Returns the title, or `untitled`.
     pub(super) fn title(&self) -> String {
         let title = self.root.pointer("/info/title").and_then(Value::as_str).unwrap_or_default();
         let title = super::text::line(title, 120);
@@ -132,7 +132,7 @@ impl Document {
         }
     }
 
-    /// Returns what a reference names, without following it further.
+    /// Returns the target of a reference, which may be another reference.
     pub(super) fn at(&self, reference: &str) -> Result<&Value, RefError> {
         let shown = || excerpt(reference, 80);
         let Some(pointer) = reference.strip_prefix('#') else { return Err(RefError::Remote(shown())) };
@@ -141,45 +141,48 @@ impl Document {
         self.root.pointer(&decoded).ok_or_else(|| RefError::Missing(shown()))
     }
 
-    /// Returns all operations, and what stands where one should and is none.
+    /// Returns all operations, and warnings about invalid ones.
     pub(super) fn operations(&self) -> (Vec<Operation<'_>>, Vec<Problem>) {
-        let (mut found, mut faults) = (Vec::new(), Vec::new());
+        let (mut operations, mut warnings) = (Vec::new(), Vec::new());
         let paths = self.root.get("paths").and_then(Value::as_object);
         for (path, item) in paths.into_iter().flatten().filter(|(path, _)| !path.starts_with("x-")) {
             let shown = excerpt(path, 80);
-            let fault = |code: &str, message: String| Problem::new(format!("paths.{shown}"), code, message);
+            let warning = |code: &str, message: String| Problem::new(format!("paths.{shown}"), code, message);
             if !path.starts_with('/') {
-                faults.push(fault("invalid_path", "a path starts with `/`; it is left out".to_owned()));
+                warnings.push(warning("invalid_path", "skipped: a path must start with `/`".to_owned()));
                 continue;
             }
             let item = match self.follow(item) {
                 Ok(Value::Object(item)) => item,
                 Ok(_) => {
-                    faults.push(fault("wrong_type", "expected a map of methods; it is left out".to_owned()));
+                    warnings.push(warning("wrong_type", "skipped: expected a map of methods".to_owned()));
                     continue;
                 }
                 Err(error) => {
-                    faults.push(fault(error.code(), error.to_string()));
+                    warnings.push(warning(error.code(), error.to_string()));
                     continue;
                 }
             };
             for (key, value) in item {
                 if key == "trace" {
-                    faults.push(fault("invalid_method", "`TRACE` is never sent; it is left out".to_owned()));
+                    warnings.push(warning(
+                        "invalid_method",
+                        "skipped: the method `TRACE` is not supported".to_owned(),
+                    ));
                 }
                 let Some(method) = METHODS.into_iter().find(|method| method == key) else { continue };
                 let Value::Object(value) = value else {
-                    faults.push(fault("wrong_type", format!("`{method}` is not a map; it is left out")));
+                    warnings.push(warning("wrong_type", format!("skipped: `{method}` is not a map")));
                     continue;
                 };
                 let name = format!("{} {path}", method.to_ascii_uppercase());
-                found.push(Operation { key: name, method, path, item, value });
+                operations.push(Operation { key: name, method, path, item, value });
             }
         }
-        (found, faults)
+        (operations, warnings)
     }
 
-    /// Returns a thing itself, whether it stands there or is referred to.
+    /// Returns the value, or the target if it is a reference.
     pub(super) fn follow<'a>(&'a self, value: &'a Value) -> Result<&'a Value, RefError> {
         match target(value) {
             Some(reference) => self.last_reference(reference).map(|(_, value)| value),
@@ -187,7 +190,7 @@ impl Document {
         }
     }
 
-    /// Returns the reference at the end of a chain of references, so that each thing has one name.
+    /// Returns the last reference of a chain and its target, so that each target has one name.
     pub(super) fn last_reference<'a>(&'a self, reference: &'a str) -> Result<(&'a str, &'a Value), RefError> {
         let mut seen = HashSet::new();
         let mut name = reference;
@@ -202,45 +205,46 @@ impl Document {
     }
 }
 
-/// Returns the target of what is a reference.
+/// Returns the `$ref` of a value.
 pub(super) fn target(value: &Value) -> Option<&str> {
     value.get("$ref").and_then(Value::as_str)
 }
 
-fn edition(root: &Value) -> Result<Edition, Problem> {
+fn openapi_version(root: &Value) -> Result<OpenApiVersion, Problem> {
     let Value::Object(map) = root else {
-        let message = "this is not an OpenAPI document: expected a map with `openapi`, `info` and `paths`";
+        let message = "not an OpenAPI document: expected a map with `openapi`, `info` and `paths`";
         return Err(Problem::new("", "not_openapi", message));
     };
     if let Some(version) = map.get("swagger") {
-        let shown = excerpt(&spelled(version), 20);
+        let shown = excerpt(&version_text(version), 20);
         let message = format!(
-            "this is a Swagger {shown} document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example with \
+            "Swagger {shown} is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example with \
              `npx swagger2openapi`"
         );
         return Err(Problem::new("swagger", "unsupported_version", message));
     }
-    let Some(version) = map.get("openapi").map(spelled) else {
-        let message = "this is not an OpenAPI document: it has no `openapi`, such as `openapi: 3.1.0`";
+    let Some(version) = map.get("openapi").map(version_text) else {
+        let message = "not an OpenAPI document: missing field `openapi`, such as `openapi: 3.1.0`";
         return Err(Problem::new("openapi", "not_openapi", message));
     };
-    let edition = match version.as_str() {
-        v if v == "3.0" || v.starts_with("3.0.") => Edition::V30,
-        v if v == "3" || v == "3.1" || v.starts_with("3.1.") => Edition::V31,
+    let openapi_version = match version.as_str() {
+        v if v == "3.0" || v.starts_with("3.0.") => OpenApiVersion::V30,
+        v if v == "3" || v == "3.1" || v.starts_with("3.1.") => OpenApiVersion::V31,
         other => {
-            let message = format!("OpenAPI `{}` is not known; 3.0 and 3.1 are read", excerpt(other, 20));
+            let message =
+                format!("unsupported OpenAPI version `{}`; supported are 3.0 and 3.1", excerpt(other, 20));
             return Err(Problem::new("openapi", "unsupported_version", message));
         }
     };
     if !map.get("paths").is_some_and(Value::is_object) {
-        let message = "there is no map `paths`, so the document describes no operations";
+        let message = "missing `paths`: the document has no operations";
         return Err(Problem::new("paths", "missing_field", message));
     }
-    Ok(edition)
+    Ok(openapi_version)
 }
 
-/// Returns a version as it is written; YAML reads `3.0` as a number.
-fn spelled(value: &Value) -> String {
+/// Returns a version as a string; YAML reads `3.0` as a number.
+fn version_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.as_f64().map_or_else(String::new, |number| format!("{number:.1}")),

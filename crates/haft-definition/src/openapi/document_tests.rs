@@ -10,40 +10,43 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn what_is_no_openapi_is_refused_with_the_remedy() {
+fn other_documents_are_rejected_with_a_fix() {
     let cases = [
-        ("", "this is not an OpenAPI document: expected a map with `openapi`, `info` and `paths`"),
-        ("[]", "this is not an OpenAPI document: expected a map with `openapi`, `info` and `paths`"),
-        ("{}", "`openapi`: this is not an OpenAPI document: it has no `openapi`, such as `openapi: 3.1.0`"),
+        ("", "not an OpenAPI document: expected a map with `openapi`, `info` and `paths`"),
+        ("[]", "not an OpenAPI document: expected a map with `openapi`, `info` and `paths`"),
+        ("{}", "`openapi`: not an OpenAPI document: missing field `openapi`, such as `openapi: 3.1.0`"),
         (
             "swagger: '2.0'\npaths: {}\n",
-            "`swagger`: this is a Swagger 2.0 document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example \
+            "`swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example \
              with `npx swagger2openapi`",
         ),
         (
             "swagger: 2.0\n",
-            "`swagger`: this is a Swagger 2.0 document; OpenAPI 3.0 and 3.1 are read. Convert it first, for example \
+            "`swagger`: Swagger 2.0 is not supported, only OpenAPI 3.0 and 3.1; convert the document first, for example \
              with `npx swagger2openapi`",
         ),
-        ("openapi: 4.0.0\npaths: {}", "`openapi`: OpenAPI `4.0.0` is not known; 3.0 and 3.1 are read"),
-        ("openapi: 3.1.0\n", "`paths`: there is no map `paths`, so the document describes no operations"),
-        ("openapi: 3.0.0\npaths: {}", "`paths`: the document describes no operations"),
-        ("{\"openapi\": \"3.0.0\",", "line 1, column 20: this is not valid JSON: EOF while parsing a value"),
+        (
+            "openapi: 4.0.0\npaths: {}",
+            "`openapi`: unsupported OpenAPI version `4.0.0`; supported are 3.0 and 3.1",
+        ),
+        ("openapi: 3.1.0\n", "`paths`: missing `paths`: the document has no operations"),
+        ("openapi: 3.0.0\npaths: {}", "`paths`: the document has no operations"),
+        ("{\"openapi\": \"3.0.0\",", "line 1, column 20: invalid JSON: EOF while parsing a value"),
         (
             "openapi: 3.0.0\n bad: [",
-            "line 2, column 5: this is not valid YAML: mapping values are not allowed in this context",
+            "line 2, column 5: invalid YAML: mapping values are not allowed in this context",
         ),
         (
             r#"{"openapi": "3.0.0", "paths": {}, "paths": {}}"#,
-            "line 1, column 41: this is not valid JSON: duplicate key `paths`",
+            "line 1, column 41: invalid JSON: duplicate key `paths`",
         ),
         (
             "openapi: 3.0.0\npaths: {/a: {get: {}}}",
-            "`servers`: the document names no server; give the base URL (`base_url`, `--base-url`)",
+            "`servers`: the document has no server; set the base URL (`base_url`, `--base-url`)",
         ),
         (
             "openapi: 3.0.0\nservers: [{url: /api}]\npaths: {/a: {get: {}}}",
-            "`servers`: the server `/api` is relative to where the document came from; give the base URL (`base_url`, \
+            "`servers`: the server `/api` is relative, and the URL of the document is unknown; set the base URL (`base_url`, \
              `--base-url`)",
         ),
     ];
@@ -54,7 +57,7 @@ fn what_is_no_openapi_is_refused_with_the_remedy() {
         ImportOptions { limits: Limits { bytes: 10, ..Limits::default() }, ..ImportOptions::default() };
     assert_eq!(
         read("openapi: 3.0.0", &small).unwrap_err().to_string(),
-        "the document has 14 bytes; at most 10 are read (`import.max_document_bytes`)"
+        "the document has 14 bytes; the limit is 10 (`import.max_document_bytes`)"
     );
 }
 
@@ -123,7 +126,7 @@ fn words_category_and_origin_come_from_the_document() {
 }
 
 #[test]
-fn operations_are_chosen_by_tag_path_and_pattern() {
+fn operations_are_selected_by_tag_path_and_pattern() {
     let paths = json!({
         "/pets": {"get": {"operationId": "listPets", "tags": ["pets"]}, "post": {"operationId": "addPet", "tags": ["pets", "write"]}},
         "/petstores": {"get": {"operationId": "listStores"}},
@@ -157,9 +160,9 @@ fn operations_are_chosen_by_tag_path_and_pattern() {
         ..ImportOptions::default()
     };
     let none = options(OperationFilter { tags: all(&["cats"]), ..OperationFilter::default() }, 10);
-    insta::assert_snapshot!(read(&document.to_string(), &none).unwrap_err(), @"`tags`: none of the 4 operations was chosen; its tags are `pets`, `write`");
+    insta::assert_snapshot!(read(&document.to_string(), &none).unwrap_err(), @"`tags`: no tools were imported: none of the 4 operations matches the filters; available tags: `pets`, `write`");
     let many = options(OperationFilter::default(), 3);
-    insta::assert_snapshot!(read(&document.to_string(), &many).unwrap_err(), @"`paths`: 4 operations were chosen; one import takes at most 3. Choose fewer by tag, path or pattern");
+    insta::assert_snapshot!(read(&document.to_string(), &many).unwrap_err(), @"`paths`: 4 operations are selected; the limit is 3. Select fewer by tag, path or pattern");
 }
 
 #[test]
@@ -202,13 +205,13 @@ fn servers_have_variables_and_an_override() {
             json!([{"url": "https://{tenant}.example"}]),
             None,
             None,
-            "the server `https://{tenant}.example` has the variable `tenant` without a default; give the base URL (`base_url`, `--base-url`)",
+            "the server `https://{tenant}.example` has the variable `tenant` without a default; set the base URL (`base_url`, `--base-url`)",
         ),
         (
             json!([{"url": "https://user:pass@a.example"}]),
             None,
             None,
-            "the server `https://user:pass@a.example` is not an `http` or `https` URL without user name; give the base URL (`base_url`, `--base-url`)",
+            "the server `https://user:pass@a.example` is not an `http` or `https` URL without user name; set the base URL (`base_url`, `--base-url`)",
         ),
         (
             json!([{"url": "https://a.example"}]),
@@ -221,7 +224,7 @@ fn servers_have_variables_and_an_override() {
             json!([{"url": "https://a.example/${SECRET}/$"}]),
             None,
             None,
-            "the server `https://a.example/${SECRET}/$` has the variable `SECRET` without a default; give the base URL (`base_url`, `--base-url`)",
+            "the server `https://a.example/${SECRET}/$` has the variable `SECRET` without a default; set the base URL (`base_url`, `--base-url`)",
         ),
         (
             json!([{"url": "https://a.example/{x}", "variables": {"x": {"default": "${SECRET}"}}}]),

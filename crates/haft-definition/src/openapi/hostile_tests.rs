@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::test_support::{document, doubts, http, import, only};
+use super::test_support::{document, http, import, only, warnings_text};
 use super::{ImportOptions, Limits, read};
 use crate::dialect::{self, Defaults};
 use haft_core::catalog::FileForm;
@@ -24,7 +24,7 @@ fn depth_is_bounded_in_every_form() {
     }
     let body = json!({"requestBody": {"content": {"application/json": {"schema": schema}}}});
     let tool = only(&document("3.0.3", &json!({"/a": {"post": body}}), &json!({})));
-    assert_eq!(doubts(&tool), "");
+    assert_eq!(warnings_text(&tool), "");
     let mut chain = Map::new();
     for level in 0..200 {
         chain.insert(
@@ -36,13 +36,13 @@ fn depth_is_bounded_in_every_form() {
     let body = json!({"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}});
     let tool = only(&document("3.0.3", &json!({"/a": {"post": body}}), &json!({"schemas": chain})));
     assert_eq!(
-        (doubts(&tool).as_str(), tool.spec.input_schema["$defs"].as_object().unwrap().len()),
+        (warnings_text(&tool).as_str(), tool.spec.input_schema["$defs"].as_object().unwrap().len()),
         ("", 201)
     );
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn an_alias_bomb_is_rejected() {
     let mut text = "openapi: 3.0.0\npaths: {}\nx0: &x0 [a, a, a, a, a, a, a, a, a, a]\n".to_owned();
     for level in 1..12 {
         let items = vec![format!("*x{}", level - 1); 10].join(", ");
@@ -62,7 +62,7 @@ fn thousands_of_operations_that_share_a_large_schema_are_bounded() {
     let limits = Limits { schemas: 1_000_000, ..Limits::default() };
     let options = ImportOptions { limits, ..ImportOptions::default() };
     let error = read(&document("3.0.3", &Value::Object(paths), &components).to_string(), &options);
-    insta::assert_snapshot!(error.unwrap_err(), @"`paths`: the schemas of the tools come to more than 1000000 bytes; choose fewer operations");
+    insta::assert_snapshot!(error.unwrap_err(), @"`paths`: the schemas of the tools exceed the limit of 1000000 bytes; select fewer operations");
     let paths: Map<String, Value> = (0..2000).map(|n| (format!("/{n}"), json!({"get": {}}))).collect();
     let many = import(&document("3.0.3", &Value::Object(paths), &json!({})), &ImportOptions::default());
     assert_eq!(many.tools.len(), 2000);
@@ -76,7 +76,7 @@ fn a_schema_beyond_all_bounds_is_cut() {
     let body =
         json!({"requestBody": {"required": true, "content": {"application/json": {"schema": schema}}}});
     let tool = only(&document("3.0.3", &json!({"/a": {"post": body}}), &json!({})));
-    insta::assert_snapshot!(doubts(&tool), @"schema_cut: `input_schema`: the schemas are too large or too deep; parts of them accept anything");
+    insta::assert_snapshot!(warnings_text(&tool), @"schema_cut: `input_schema`: the schemas are too large or too deep; some parts accept any value");
 }
 
 /// Whatever a document says, no text of it is read as a template: it cannot name a secret.

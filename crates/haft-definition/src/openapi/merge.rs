@@ -1,4 +1,4 @@
-//! A later import over an earlier one: what the document says is taken anew, what people changed stays.
+//! Merges an import with the tools of an earlier one: changes of the document are applied, edits of users are kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,61 +12,61 @@ use haft_core::implementation::{Auth, Http, Implementation};
 use haft_core::name::ToolName;
 use haft_core::spec::{Origin, ToolSpec};
 
-/// How many characters of a digest tell whether a field was edited.
-const DIGEST: usize = 16;
+/// The length of the digests that detect edited fields.
+const DIGEST_LENGTH: usize = 16;
 
-/// A tool that is there already, in the bundle that the import goes to.
+/// An existing tool in the bundle of the import.
 #[derive(Debug, Clone, Copy)]
 pub struct ExistingTool<'a> {
-    /// Its identity.
+    /// The id.
     pub id: ToolId,
-    /// What it is.
+    /// The definition.
     pub spec: &'a ToolSpec,
 }
 
-/// A tool that is to be changed.
+/// An update of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolUpdate {
-    /// Which one.
+    /// The id of the tool.
     pub id: ToolId,
-    /// What it becomes.
+    /// The new definition.
     pub spec: ToolSpec,
-    /// Which fields the document changed.
+    /// The fields that the document changed.
     pub changed: Vec<&'static str>,
-    /// Which fields stay because a person edited them.
+    /// The fields that are kept because a user edited them.
     pub kept: Vec<&'static str>,
 }
 
-/// What is to be done for one operation.
+/// The change for one operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MergeStep {
     /// A new tool.
     Create(Box<ToolSpec>),
-    /// A tool that is there changes.
+    /// An existing tool changes.
     Update(Box<ToolUpdate>),
-    /// A tool that is there is what the document says.
+    /// An existing tool is up to date.
     Unchanged(ToolId),
-    /// Nothing can be done.
+    /// The operation cannot be imported, for this reason.
     Skip(String),
 }
 
-/// What an import comes to.
+/// The changes of an import.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergePlan {
-    /// The operations, each with its tool as read and what is to be done.
+    /// The imported operations and their changes.
     pub steps: Vec<(ImportedOperation, MergeStep)>,
-    /// Tools of earlier imports whose operations the document does not have any more.
+    /// Tools of earlier imports whose operations were removed from the document.
     pub missing: Vec<ToolId>,
 }
 
-/// Compares what was read with the tools that are there.
+/// Compares an import with the existing tools.
 pub fn merge(import: OpenApiImport, existing: &[ExistingTool<'_>]) -> MergePlan {
-    let index = Index::of(&import, existing);
+    let index = Index::new(&import, existing);
     let missing = index.missing(&import);
     let mut taken: HashSet<ToolName> = existing.iter().map(|tool| tool.spec.name.clone()).collect();
     let mut used = HashSet::new();
     let mut steps = Vec::with_capacity(import.tools.len());
-    // Those that are there keep their names, so they come first.
+    // Existing tools come first, because they keep their names.
     for imported in &import.tools {
         let found = imported.spec.origin.as_ref().and_then(|origin| index.find(origin));
         steps.push(found.filter(|tool| used.insert(tool.id)).map(|tool| update(tool, &imported.spec)));
@@ -78,7 +78,7 @@ pub fn merge(import: OpenApiImport, existing: &[ExistingTool<'_>]) -> MergePlan 
     MergePlan { steps: steps.collect(), missing }
 }
 
-/// Finds tools by the operation that they were imported from.
+/// Finds existing tools by their operation.
 struct Index<'a> {
     by_operation: HashMap<&'a str, ExistingTool<'a>>,
     by_id: HashMap<&'a str, ExistingTool<'a>>,
@@ -86,7 +86,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(import: &OpenApiImport, existing: &[ExistingTool<'a>]) -> Self {
+    fn new(import: &OpenApiImport, existing: &[ExistingTool<'a>]) -> Self {
         let keys: HashSet<&str> = import.operations.iter().map(|(key, _)| key.as_str()).collect();
         let (mut by_operation, mut by_id, mut all) = (HashMap::new(), HashMap::new(), Vec::new());
         for tool in existing {
@@ -95,9 +95,9 @@ impl<'a> Index<'a> {
                 continue;
             };
             all.push((origin, tool.id));
-            // Of several versions the newest follows the document.
+            // Only the newest of several versions is updated.
             newest(&mut by_operation, origin.operation.as_str(), *tool);
-            // One whose operation is still there has not moved.
+            // A tool whose operation still exists has not moved.
             if let Some(id) = &origin.operation_id
                 && !keys.contains(origin.operation.as_str())
             {
@@ -107,7 +107,7 @@ impl<'a> Index<'a> {
         Self { by_operation, by_id, all }
     }
 
-    /// An operation that moved to another path is known by its own name.
+    /// An operation that moved to another path is found by its `operationId`.
     fn find(&self, origin: &Origin) -> Option<&ExistingTool<'a>> {
         let moved = || self.by_id.get(origin.operation_id.as_deref()?);
         self.by_operation.get(origin.operation.as_str()).or_else(moved)
@@ -138,10 +138,7 @@ fn create(spec: &ToolSpec, taken: &mut HashSet<ToolName>) -> MergeStep {
         match names::with_suffix(spec.name.as_str(), operation) {
             Ok(name) if !taken.contains(&name) => spec.name = name,
             _ => {
-                return MergeStep::Skip(format!(
-                    "the name `{}` belongs to another tool of the bundle",
-                    spec.name
-                ));
+                return MergeStep::Skip(format!("another tool of the bundle has the name `{}`", spec.name));
             }
         }
     }
@@ -154,15 +151,12 @@ fn update(tool: &ExistingTool<'_>, new: &ToolSpec) -> MergeStep {
     let (Implementation::Http(before), Implementation::Http(now)) =
         (&old.implementation, &new.implementation)
     else {
-        return MergeStep::Skip(format!(
-            "`{}` is not an `http` tool any more; it is left as it is",
-            old.name
-        ));
+        return MergeStep::Skip(format!("`{}` is no longer an `http` tool; it was not changed", old.name));
     };
-    let said = old.origin.as_ref().map(|origin| &origin.said);
+    let imported = old.origin.as_ref().map(|origin| &origin.digests);
     let present = digests(old);
-    // A field is a person's where it is not what the document said the last time.
-    let edited = |field: &str| said.is_some_and(|said| said.get(field) != present.get(field));
+    // A field was edited if it differs from the imported value.
+    let edited = |field: &str| imported.is_some_and(|imported| imported.get(field) != present.get(field));
     let mut kept = Vec::new();
     let mut keeps = |field: &'static str| {
         let keeps = edited(field);
@@ -210,7 +204,7 @@ fn update(tool: &ExistingTool<'_>, new: &ToolSpec) -> MergeStep {
     MergeStep::Update(Box::new(ToolUpdate { id: tool.id, spec, changed, kept }))
 }
 
-/// Names the fields in which two definitions differ.
+/// Returns the fields in which two definitions differ.
 fn changes(old: &ToolSpec, new: &ToolSpec) -> Vec<&'static str> {
     let differs = [
         ("display_name", old.display_name != new.display_name),
@@ -225,11 +219,11 @@ fn changes(old: &ToolSpec, new: &ToolSpec) -> Vec<&'static str> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Returns digests of the fields that both a document says and people edit.
+/// Returns digests of the imported fields that users may edit.
 pub(super) fn digests(spec: &ToolSpec) -> BTreeMap<String, String> {
     fn digest(value: &impl Serialize) -> String {
         let mut digest = hash::of_value(value).unwrap_or_default();
-        digest.truncate(DIGEST);
+        digest.truncate(DIGEST_LENGTH);
         digest
     }
     let mut digests = BTreeMap::from([

@@ -72,7 +72,7 @@ fn the_same_document_changes_nothing() {
 }
 
 #[test]
-fn what_people_changed_stays() {
+fn edits_of_users_are_kept() {
     let mut specs = first();
     let list = &mut specs[0];
     list.name = ToolName::new("all-pets").unwrap();
@@ -114,7 +114,7 @@ fn what_people_changed_stays() {
 }
 
 #[test]
-fn moved_operations_are_followed_and_vanished_ones_told() {
+fn moved_operations_are_followed_and_removed_ones_reported() {
     let moved = pets(
         &json!({"/animals": {"get": {"operationId": "listPets", "summary": "Lists pets", "tags": ["pets"]}}}),
     );
@@ -141,7 +141,7 @@ fn moved_operations_are_followed_and_vanished_ones_told() {
 }
 
 #[test]
-fn names_of_others_are_not_taken() {
+fn names_of_other_tools_are_not_reused() {
     let mut foreign = first();
     for spec in &mut foreign {
         spec.origin = None;
@@ -157,7 +157,7 @@ fn names_of_others_are_not_taken() {
     foreign.push(blocked);
     assert_eq!(
         told(&over(&foreign, &second()))[0],
-        "GET /pets: skip, the name `listPets` belongs to another tool of the bundle"
+        "GET /pets: skip, another tool of the bundle has the name `listPets`"
     );
     // Another document of the same bundle has nothing to do with this one.
     let mut other = first();
@@ -168,12 +168,12 @@ fn names_of_others_are_not_taken() {
 }
 
 #[test]
-fn a_tool_that_runs_otherwise_now_is_left_alone() {
+fn a_tool_with_another_implementation_is_not_changed() {
     let mut specs = first();
     specs[0].implementation =
         Implementation::Script(Script { runtime: ScriptRuntime::Bash, body: "true".to_owned() });
     assert_eq!(
         told(&over(&specs, &second()))[0],
-        "GET /pets: skip, `listPets` is not an `http` tool any more; it is left as it is"
+        "GET /pets: skip, `listPets` is no longer an `http` tool; it was not changed"
     );
 }

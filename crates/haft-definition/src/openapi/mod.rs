@@ -1,17 +1,16 @@
-//! API descriptions: an OpenAPI 3.0 or 3.1 document becomes one `http` tool per operation.
+//! Imports OpenAPI 3.0 and 3.1 documents: each operation becomes an `http` tool.
 //!
-//! [`read`] is pure and bounded: what a document can cost in time and memory is limited by [`Limits`], whatever it
-//! contains. A fault of the document is an error; a fault of one operation leaves that operation out, with the reason;
-//! a doubt is a warning. Nothing is fetched: references to other documents are not followed.
+//! [`read`] is pure and bounded: [`Limits`] limit the time and memory for any document. An error of the document fails
+//! the import; an error of one operation skips that operation, with the reason. Nothing is fetched: references to other
+//! documents are not followed.
 //!
-//! [`merge`] lays a new reading over the tools of an earlier one, and keeps what people changed.
+//! [`merge`] updates the tools of an earlier import and keeps what users edited.
 
 mod arguments;
 mod body;
-mod data;
 mod document;
+mod filter;
 mod import;
-mod keywords;
 mod merge;
 mod names;
 mod operation;
@@ -19,14 +18,13 @@ mod parameters;
 mod response;
 mod schema;
 mod security;
-mod select;
 mod servers;
 mod text;
 
 pub use document::{Limits, MAX_DOCUMENT};
+pub use filter::OperationFilter;
 pub use import::{ImportOptions, ImportedOperation, OpenApiImport, SkippedOperation, read};
 pub use merge::{ExistingTool, MergePlan, MergeStep, ToolUpdate, merge};
-pub use select::OperationFilter;
 
 #[cfg(test)]
 mod document_tests;

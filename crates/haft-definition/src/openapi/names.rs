@@ -1,4 +1,4 @@
-//! Names of tools, secrets and bundles, made of what a document calls things.
+//! Derives the names of tools, arguments, secrets and bundles from a document.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use super::document::Operation;
 use haft_core::hash;
 use haft_core::name::{BundleSlug, MAX_LENGTH, NameError, RESERVED, ToolName};
 
-/// How many characters of a digest tell two things of one name apart.
+/// The length of the digest in a suffix.
 const SUFFIX: usize = 6;
 
-/// Names every operation. Where several would have the same name, each of them gets a suffix that follows from its
-/// method and path alone, so that it stays the same whatever else the document has.
-pub(super) fn of_tools(operations: &[&Operation<'_>]) -> Result<Vec<ToolName>, NameError> {
+/// Returns the tool names of operations. If several would have the same name, each gets a suffix that depends only on its
+/// method and path, so that it is stable when the document changes.
+pub(super) fn tool_names(operations: &[&Operation<'_>]) -> Result<Vec<ToolName>, NameError> {
     let plain: Vec<String> = operations.iter().map(|operation| plain(operation)).collect();
     let mut uses: HashMap<&str, usize> = HashMap::new();
     for name in &plain {
@@ -24,7 +24,7 @@ pub(super) fn of_tools(operations: &[&Operation<'_>]) -> Result<Vec<ToolName>, N
     named.collect()
 }
 
-/// Returns a name with a suffix that follows from the operation.
+/// Returns a name with a suffix that depends on the operation.
 pub(super) fn with_suffix(name: &str, operation: &str) -> Result<ToolName, NameError> {
     let digest = hash::of_bytes(operation.as_bytes());
     let start: String = name.chars().take(MAX_LENGTH - SUFFIX - 1).collect();
@@ -41,7 +41,7 @@ fn plain(operation: &Operation<'_>) -> String {
     if RESERVED.contains(&name.as_str()) { format!("{name}-{}", operation.method) } else { name }
 }
 
-/// Keeps letters, digits, `-` and `_`; whatever else stands between them becomes one separator.
+/// Keeps letters, digits, `-` and `_`; everything else becomes a separator.
 fn words(text: &str, separator: char) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -54,8 +54,8 @@ fn words(text: &str, separator: char) -> String {
     out.trim_end_matches(separator).to_owned()
 }
 
-/// Makes a name that every model accepts as that of an argument.
-pub(super) fn of_argument(name: &str) -> String {
+/// Returns an argument name that every model accepts.
+pub(super) fn argument_name(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let text: String = name.chars().map(|c| if fits(c) { c } else { ' ' }).collect();
     let mut out = words(&text, '_');
@@ -63,8 +63,8 @@ pub(super) fn of_argument(name: &str) -> String {
     if out.is_empty() { "value".to_owned() } else { out }
 }
 
-/// Makes the name of a secret: `${GITHUB_BEARER_AUTH}`.
-pub(super) fn of_secret(parts: &[&str]) -> String {
+/// Returns the name of a secret, such as `GITHUB_BEARER_AUTH`.
+pub(super) fn secret_name(parts: &[&str]) -> String {
     let mut out = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         let mut after_small = false;
@@ -91,8 +91,8 @@ pub(super) fn of_secret(parts: &[&str]) -> String {
     if name.is_empty() { "CREDENTIAL".to_owned() } else { name.to_owned() }
 }
 
-/// Returns the bundle that the tools of a document of that title go to.
-pub(super) fn bundle_of(title: &str) -> BundleSlug {
+/// Returns the default bundle for a document title.
+pub(super) fn bundle_slug(title: &str) -> BundleSlug {
     let title = title.to_lowercase();
     let words: Vec<&str> =
         title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -114,7 +114,7 @@ mod tests {
             (vec!["a", "OAuth2"], "A_OAUTH2"),
             (vec!["ü", "é"], "CREDENTIAL"),
         ] {
-            assert_eq!(of_secret(&parts), expected, "{parts:?}");
+            assert_eq!(secret_name(&parts), expected, "{parts:?}");
         }
         for (name, expected) in [
             ("petId", "petId"),
@@ -124,14 +124,14 @@ mod tests {
             ("größe", "gr_e"),
             ("$}", "value"),
         ] {
-            assert_eq!(of_argument(name), expected, "{name}");
+            assert_eq!(argument_name(name), expected, "{name}");
         }
         for (title, expected) in [
             ("Swagger Petstore - OpenAPI 3.0", "swagger-petstore-openapi-3-0"),
             ("GitHub v3 REST API", "github-v3-rest-api"),
             ("!!", "user-created"),
         ] {
-            assert_eq!(bundle_of(title).as_str(), expected, "{title}");
+            assert_eq!(bundle_slug(title).as_str(), expected, "{title}");
         }
     }
 }

@@ -1,66 +1,66 @@
-//! From one operation to one tool.
+//! Converts an operation to a tool.
 
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
 use super::document::{Document, Operation};
 use super::import::{ImportOptions, ImportedOperation};
-use super::schema::{Budget, Converter, Patterns, References};
-use super::security::{self, Proof};
-use super::servers::{self, Bases, ServerError};
+use super::schema::{Budget, Converter, PatternCache, References};
+use super::security::{self, Credentials};
+use super::servers::{self, BaseUrls, ServerError};
 use super::text::{clean, line};
 use super::{body, merge, parameters, response};
-use crate::check::{MAX_ENTRIES, MAX_WORDS};
+use crate::check::{MAX_ENTRIES, MAX_LABEL};
 use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest, Implementation, TextStyle};
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, join};
 use haft_core::schema::Schema;
 use haft_core::spec::{Origin, ToolSpec};
 
-/// The most bytes of a description: a model reads those of all tools.
+/// The maximum size of a description, in bytes: models read the descriptions of all tools.
 const MAX_DESCRIPTION: usize = 4000;
-/// What schemas may come to with every reference put in.
-const PUT_IN: Budget = Budget { nodes: 3000, bytes: 150_000 };
-/// What they may come to at all.
-const AT_ALL: Budget = Budget { nodes: 8000, bytes: 300_000 };
+/// The budget of schemas with all references inlined.
+const INLINE_BUDGET: Budget = Budget { nodes: 3000, bytes: 150_000 };
+/// The budget of schemas with references kept.
+const MAX_BUDGET: Budget = Budget { nodes: 8000, bytes: 300_000 };
 
-/// Why an operation does not become a tool.
+/// Why an operation is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SkipError {
-    #[error("its body cannot be read: {0}")]
+    #[error("invalid request body: {0}")]
     Body(String),
-    #[error("its body is {0}, which an `http` tool cannot send")]
+    #[error("unsupported request body {0}")]
     Media(String),
     #[error(transparent)]
     Server(#[from] ServerError),
 }
 
-/// What all operations of an import share.
+/// The context that all operations of an import share.
 pub(super) struct Context<'d> {
     pub(super) document: &'d Document,
-    pub(super) patterns: &'d Patterns,
+    pub(super) patterns: &'d PatternCache,
     pub(super) options: &'d ImportOptions,
     pub(super) title: &'d str,
     pub(super) bundle: &'d BundleSlug,
 }
 
-/// A tool that is being made.
+/// A tool under construction.
 pub(super) struct Draft<'d> {
     pub(super) converter: Converter<'d>,
     pub(super) arguments: Arguments,
     pub(super) request: HttpRequest,
     pub(super) cookies: Vec<String>,
-    /// What the schemas of the arguments refer to.
+    /// The definitions that the schemas of the arguments refer to.
     definitions: Map<String, Value>,
 }
 
 impl Draft<'_> {
-    /// Notes a doubt about the operation.
-    pub(super) fn doubt(&mut self, code: &str, message: impl Into<String>) {
+    /// Adds a warning about the operation.
+    pub(super) fn warn(&mut self, code: &str, message: impl Into<String>) {
         self.converter.warn("", code, message);
     }
 
-    /// Notes how the lists and maps of the argument with this template are spelled.
+    /// Sets how lists and maps of the argument with this template are serialized.
     pub(super) fn style_text(&mut self, template: &str, style: Option<TextStyle>) {
         let name = template.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         if let (Some(name), Some(style)) = (name, style) {
@@ -72,61 +72,64 @@ impl Draft<'_> {
         self.header("Content-Type", media.to_owned());
     }
 
-    /// Sets a header in place of one of the same name in any spelling.
+    /// Sets a header; replaces one with the same name, ignoring case.
     fn header(&mut self, name: &str, value: String) {
         self.request.headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
         self.request.headers.insert(name.to_owned(), value);
     }
 }
 
-/// Makes the tool of an operation.
+/// Builds the tool of an operation.
 pub(super) fn tool<'d>(
     context: &Context<'d>,
     operation: &Operation<'d>,
     name: ToolName,
 ) -> Result<ImportedOperation, SkipError> {
     let options = context.options;
-    let bases = Bases { given: options.base_url.as_deref(), fetched: options.document_url.as_deref() };
-    let base = servers::base(context.document, operation, bases)?;
-    let mut proof = match &options.auth {
-        Some(auth) => Proof { auth: Some(auth.clone()), secrets: named_in(auth), ..Proof::default() },
-        None => security::proof(context.document, operation, context.bundle.as_str()),
+    let base_urls = BaseUrls { given: options.base_url.as_deref(), fetched: options.document_url.as_deref() };
+    let base = servers::base(context.document, operation, base_urls)?;
+    let mut credentials = match &options.auth {
+        Some(auth) => {
+            Credentials { auth: Some(auth.clone()), secrets: secret_names(auth), ..Credentials::default() }
+        }
+        None => security::credentials(context.document, operation, context.bundle.as_str()),
     };
-    let answer = response::read(context.document, operation);
-    let (mut draft, path) = match attempt(context, operation, &proof, References::PutIn)? {
-        // Putting all references in came to too much.
-        (draft, _) if draft.converter.cut => attempt(context, operation, &proof, References::Keep)?,
+    let response_info = response::read(context.document, operation);
+    let (mut draft, path) = match attempt(context, operation, &credentials, References::Inline)? {
+        // Inlining all references exceeded the budget.
+        (draft, _) if draft.converter.cut => attempt(context, operation, &credentials, References::Keep)?,
         fits => fits,
     };
     draft.request.method = operation.method.to_ascii_uppercase();
     draft.request.url = format!("{base}{path}");
-    if let Some(accept) = answer.accept {
+    if let Some(accept) = response_info.accept {
         draft.header("Accept", accept);
     }
-    let auth = prove(&mut proof, &mut draft);
+    let auth = apply_credentials(&mut credentials, &mut draft);
     let mut warnings = std::mem::take(&mut draft.converter.warnings);
-    warnings.append(&mut proof.warnings);
+    warnings.append(&mut credentials.warnings);
     warnings.append(&mut draft.arguments.renamed);
     if draft.converter.cut {
-        let message = "the schemas are too large or too deep; parts of them accept anything";
+        let message = "the schemas are too large or too deep; some parts accept any value";
         warnings.push(Problem::new("input_schema", "schema_cut", message));
     }
     let http = Http { request: draft.request, auth, ..Http::default() };
     let mut spec = ToolSpec::new(name, Implementation::Http(Box::new(http)));
     spec.input_schema = checked(draft.arguments.schema(draft.definitions), &mut warnings);
-    spec.output_schema =
-        Some(answer.schema).filter(|schema| Schema::compile("", schema).is_ok()).unwrap_or_else(|| json!({}));
+    spec.output_schema = Some(response_info.schema)
+        .filter(|schema| Schema::compile("", schema).is_ok())
+        .unwrap_or_else(|| json!({}));
     describe(context, operation, &mut spec, &mut warnings);
-    Ok(ImportedOperation { spec, warnings, server: base, secrets: proof.secrets })
+    Ok(ImportedOperation { spec, warnings, server: base, secrets: credentials.secrets })
 }
 
 fn attempt<'d>(
     context: &Context<'d>,
     operation: &Operation<'d>,
-    proof: &Proof,
+    credentials: &Credentials,
     references: References,
 ) -> Result<(Draft<'d>, String), SkipError> {
-    let budget = if references == References::PutIn { PUT_IN } else { AT_ALL };
+    let budget = if references == References::Inline { INLINE_BUDGET } else { MAX_BUDGET };
     let mut draft = Draft {
         converter: Converter::new(context.document, context.patterns, references, budget),
         arguments: Arguments::default(),
@@ -134,7 +137,7 @@ fn attempt<'d>(
         cookies: Vec::new(),
         definitions: Map::new(),
     };
-    for secret in &proof.secrets {
+    for secret in &credentials.secrets {
         draft.arguments.reserve(secret);
     }
     let path = parameters::read(context.document, operation, &mut draft);
@@ -143,34 +146,35 @@ fn attempt<'d>(
     Ok((draft, path))
 }
 
-/// Puts the proof into the request; returns what becomes the tool's `auth`.
-fn prove(proof: &mut Proof, draft: &mut Draft<'_>) -> Option<Auth> {
-    for (name, value) in std::mem::take(&mut proof.headers) {
+/// Adds the credentials to the request; returns the `auth` of the tool.
+fn apply_credentials(credentials: &mut Credentials, draft: &mut Draft<'_>) -> Option<Auth> {
+    for (name, value) in std::mem::take(&mut credentials.headers) {
         draft.header(&name, value);
     }
-    for (name, value) in std::mem::take(&mut proof.query) {
+    for (name, value) in std::mem::take(&mut credentials.query) {
         draft.request.query.insert(name, json!(value));
     }
-    let own: Vec<String> = proof.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    if !own.is_empty() && draft.cookies.is_empty() && proof.auth.is_none() {
+    let own: Vec<String> =
+        credentials.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if !own.is_empty() && draft.cookies.is_empty() && credentials.auth.is_none() {
         return Some(Auth::ApiKey {
             name: "Cookie".to_owned(),
             value: own.join("; "),
-            place: ApiKeyLocation::Header,
+            location: ApiKeyLocation::Header,
         });
     }
     let cookies: Vec<String> = own.into_iter().chain(std::mem::take(&mut draft.cookies)).collect();
     if !cookies.is_empty() {
         draft.header("Cookie", cookies.join("; "));
     }
-    proof.auth.take()
+    credentials.auth.take()
 }
 
-/// Returns a schema that compiles: where the document's does not, the arguments stay and their rules go.
+/// Returns a valid schema: if the converted one does not compile, only names and descriptions are kept.
 fn checked(schema: Value, warnings: &mut Vec<Problem>) -> Value {
     let Err(problems) = Schema::compile("input_schema", &schema) else { return schema };
     let first: Vec<Problem> = problems.into_iter().take(1).collect();
-    let message = format!("the schemas cannot be used, so that arguments are not checked: {}", join(&first));
+    let message = format!("arguments are not validated, because the schemas are invalid: {}", join(&first));
     warnings.push(Problem::new("input_schema", "schema_dropped", message));
     let mut loose = Map::new();
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -185,7 +189,7 @@ fn checked(schema: Value, warnings: &mut Vec<Problem>) -> Value {
     out
 }
 
-/// Adds the words: title, description, category, tags, and where the tool came from.
+/// Sets the display name, description, category, tags and origin.
 fn describe(
     context: &Context<'_>,
     operation: &Operation<'_>,
@@ -196,7 +200,7 @@ fn describe(
     let mut words = Vec::new();
     if operation.is_deprecated() {
         words.push("Deprecated.".to_owned());
-        warnings.push(Problem::new("", "deprecated", "the document says that this operation is deprecated"));
+        warnings.push(Problem::new("", "deprecated", "the operation is deprecated"));
     }
     words
         .extend([summary, description].iter().filter(|text| !text.is_empty()).map(|text| (*text).to_owned()));
@@ -207,11 +211,11 @@ fn describe(
         words.push(format!("`{}` of {}", operation.key, context.title));
     }
     spec.description = clean(&words.join("\n\n"), MAX_DESCRIPTION);
-    // A title that is the name is none.
+    // A display name that repeats the name is redundant.
     spec.display_name =
-        Some(line(summary, MAX_WORDS)).filter(|title| title != spec.name.as_str()).unwrap_or_default();
+        Some(line(summary, MAX_LABEL)).filter(|title| title != spec.name.as_str()).unwrap_or_default();
     let mut tags: Vec<String> = Vec::new();
-    for tag in operation.tags().map(|tag| line(tag, MAX_WORDS)).filter(|tag| !tag.is_empty()) {
+    for tag in operation.tags().map(|tag| line(tag, MAX_LABEL)).filter(|tag| !tag.is_empty()) {
         if tags.len() < MAX_ENTRIES && !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -222,12 +226,12 @@ fn describe(
         document: context.title.to_owned(),
         operation: operation.key.clone(),
         operation_id: operation.id().map(|id| clean(id, 200)),
-        said: merge::digests(spec),
+        digests: merge::digests(spec),
     });
 }
 
 /// Returns the names of the secrets in an `auth`.
-fn named_in(auth: &Auth) -> Vec<String> {
+fn secret_names(auth: &Auth) -> Vec<String> {
     let text = serde_json::to_string(auth).unwrap_or_default();
     let names = text.split("${").skip(1).filter_map(|part| part.split_once('}'));
     names.map(|(name, _)| name.trim().to_owned()).collect()

@@ -4,30 +4,30 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::Place;
+use super::arguments::ParamLocation;
 use super::document::{Document, Operation};
 use super::operation::Draft;
-use super::servers::escaped;
+use super::servers::escape_template;
 use haft_core::encode::percent_encode;
 use haft_core::implementation::{ParamStyle, TextStyle};
 use haft_core::problem::excerpt;
 
-/// Headers that other parts of a definition say.
-const SAID_ELSEWHERE: [&str; 3] = ["accept", "content-type", "authorization"];
-/// Headers that the connection sets.
+/// Headers that are set by other parts of a definition.
+const HANDLED_HEADERS: [&str; 3] = ["accept", "content-type", "authorization"];
+/// Headers that the HTTP client sets.
 const OWN_HEADERS: [&str; 7] =
     ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"];
-/// The most parameters of one operation.
-const MAX_COUNT: usize = 300;
+/// The maximum number of parameters of one operation.
+const MAX_PARAMETERS: usize = 300;
 
-/// One parameter as the document describes it.
+/// A parameter of the document.
 struct Parameter<'d> {
     name: &'d str,
-    place: Place,
+    location: ParamLocation,
     map: &'d Map<String, Value>,
 }
 
-/// What kind of value a parameter takes, as far as that changes how it is spelled.
+/// The shape of a parameter's value, which determines how it is serialized.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Scalar,
@@ -36,18 +36,18 @@ enum Shape {
     Unknown,
 }
 
-/// Reads the parameters of an operation into the draft of its tool and returns the path as the end of a URL template.
+/// Adds the parameters of an operation to the draft of its tool, and returns the path as a URL template.
 ///
-/// Those of the path come first, so that theirs are the names that stay.
+/// Path parameters come first, so that they keep their names.
 pub(super) fn read<'d>(document: &'d Document, operation: &Operation<'d>, draft: &mut Draft<'d>) -> String {
     let parameters = collect(document, operation, draft);
     let path = path(document, operation.path, &parameters, draft);
     for parameter in &parameters {
-        match parameter.place {
-            Place::Query => query(document, parameter, draft),
-            Place::Header => header(document, parameter, draft),
-            Place::Cookie => cookie(document, parameter, draft),
-            Place::Path | Place::Body => {}
+        match parameter.location {
+            ParamLocation::Query => query(document, parameter, draft),
+            ParamLocation::Header => header(document, parameter, draft),
+            ParamLocation::Cookie => cookie(document, parameter, draft),
+            ParamLocation::Path | ParamLocation::Body => {}
         }
     }
     path
@@ -64,14 +64,14 @@ fn path<'d>(
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
-        out.push_str(&escaped(before));
-        let parameter = parameters.iter().find(|p| p.place == Place::Path && p.name == name);
+        out.push_str(&escape_template(before));
+        let parameter = parameters.iter().find(|p| p.location == ParamLocation::Path && p.name == name);
         let template = known.entry(name).or_insert_with(|| path_argument(document, parameter, name, draft));
         match parameter.map_or("", |parameter| parameter.text("style")) {
             "label" => out.push('.'),
             "matrix" => {
                 out.push(';');
-                // The entries of a map stand for themselves.
+                // The entries of a map are written without their parent key.
                 if !parameter.is_some_and(|p| p.explodes() && p.shape(document) == Shape::Map) {
                     out.push_str(&percent_encode(name));
                     out.push('=');
@@ -82,7 +82,7 @@ fn path<'d>(
         out.push_str(template);
         rest = after;
     }
-    out.push_str(&escaped(rest));
+    out.push_str(&escape_template(rest));
     out
 }
 
@@ -98,18 +98,18 @@ fn path_argument<'d>(
         parameter.converted(draft)
     } else {
         let shown = excerpt(name, 60);
-        draft.doubt(
+        draft.warn(
             "undescribed_parameter",
-            format!("`{{{shown}}}` of the path is not described; it is taken as a text"),
+            format!("path parameter `{{{shown}}}` is not declared; it is assumed to be a string"),
         );
         json!({"type": "string"})
     };
-    let template = draft.arguments.add(Place::Path, name, not_empty(schema), true);
+    let template = draft.arguments.add(ParamLocation::Path, name, require_non_empty(schema), true);
     draft.style_text(&template, style);
     template
 }
 
-/// Returns how lists and maps are spelled in a path, a header or a cookie; `None` for what is written as it is.
+/// Returns how lists and maps are serialized in a path, header or cookie; `None` for scalars.
 fn text_style<'d>(
     document: &'d Document,
     parameter: &Parameter<'d>,
@@ -118,29 +118,28 @@ fn text_style<'d>(
     if parameter.schema().1 || parameter.shape(document) == Shape::Scalar {
         return None;
     }
-    let style = match (parameter.text("style"), parameter.place, parameter.explodes()) {
-        ("label", Place::Path, true) => TextStyle::Dot,
-        ("matrix", Place::Path, true) => TextStyle::Semicolon,
-        ("label" | "matrix", Place::Path, false) => TextStyle::Comma,
-        ("" | "simple", Place::Path | Place::Header, true) => TextStyle::Pairs,
-        ("" | "simple", Place::Path | Place::Header, false) | ("" | "form", Place::Cookie, _) => {
-            TextStyle::Comma
-        }
-        (odd, ..) => {
+    let style = match (parameter.text("style"), parameter.location, parameter.explodes()) {
+        ("label", ParamLocation::Path, true) => TextStyle::Dot,
+        ("matrix", ParamLocation::Path, true) => TextStyle::Semicolon,
+        ("" | "simple", ParamLocation::Path | ParamLocation::Header, true) => TextStyle::Pairs,
+        ("label" | "matrix", ParamLocation::Path, false)
+        | ("" | "simple", ParamLocation::Path | ParamLocation::Header, false)
+        | ("" | "form", ParamLocation::Cookie, _) => TextStyle::Comma,
+        (style, ..) => {
             let message = format!(
-                "the style `{}` of `{}` is not known in its place; lists are separated by commas",
-                excerpt(odd, 40),
+                "unsupported style `{}` of `{}` in this location; lists are comma-separated",
+                excerpt(style, 40),
                 excerpt(parameter.name, 60)
             );
-            draft.doubt("unsupported_style", message);
+            draft.warn("unsupported_style", message);
             TextStyle::Comma
         }
     };
     Some(style)
 }
 
-/// An empty path parameter would lead to another operation.
-fn not_empty(mut schema: Value) -> Value {
+/// Requires a non-empty value: an empty path parameter would address another operation.
+fn require_non_empty(mut schema: Value) -> Value {
     let Value::Object(map) = &mut schema else { return schema };
     let least = match map.get("type").and_then(Value::as_str) {
         Some("string") => "minLength",
@@ -154,7 +153,7 @@ fn not_empty(mut schema: Value) -> Value {
     schema
 }
 
-/// Joins the parameters of the path with those of the operation, which win.
+/// Collects the parameters of the path and of the operation; the latter take precedence.
 fn collect<'d>(
     document: &'d Document,
     operation: &Operation<'d>,
@@ -164,41 +163,44 @@ fn collect<'d>(
     let lists =
         [operation.item, operation.value].map(|holder| holder.get("parameters").and_then(Value::as_array));
     for value in lists.into_iter().flatten().flatten() {
-        if found.len() == MAX_COUNT {
-            draft.doubt("too_many_parameters", format!("only the first {MAX_COUNT} parameters are taken"));
+        if found.len() == MAX_PARAMETERS {
+            draft.warn(
+                "too_many_parameters",
+                format!("only the first {MAX_PARAMETERS} parameters are imported"),
+            );
             break;
         }
         let map = match document.follow(value) {
             Ok(Value::Object(map)) => map,
             Ok(_) => continue,
             Err(error) => {
-                draft.doubt(error.code(), format!("a parameter is left out: {error}"));
+                draft.warn(error.code(), format!("a parameter is skipped: {error}"));
                 continue;
             }
         };
         let text = |key: &str| map.get(key).and_then(Value::as_str).unwrap_or_default();
-        let place = match text("in") {
-            "path" => Place::Path,
-            "query" => Place::Query,
-            "header" => Place::Header,
-            "cookie" => Place::Cookie,
+        let location = match text("in") {
+            "path" => ParamLocation::Path,
+            "query" => ParamLocation::Query,
+            "header" => ParamLocation::Header,
+            "cookie" => ParamLocation::Cookie,
             other => {
                 let message = format!(
-                    "the parameter `{}` is left out: its place is `{}`",
+                    "the parameter `{}` is skipped: unknown location `{}`",
                     excerpt(text("name"), 60),
                     excerpt(other, 40)
                 );
-                draft.doubt("invalid_parameter", message);
+                draft.warn("invalid_parameter", message);
                 continue;
             }
         };
         let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
         if name.is_empty() {
-            draft.doubt("invalid_parameter", "a parameter without a name is left out".to_owned());
+            draft.warn("invalid_parameter", "a parameter without a name is skipped".to_owned());
             continue;
         }
-        found.retain(|known| !(known.place == place && known.name == name));
-        found.push(Parameter { name, place, map });
+        found.retain(|known| !(known.location == location && known.name == name));
+        found.push(Parameter { name, location, map });
     }
     found
 }
@@ -216,7 +218,7 @@ impl<'d> Parameter<'d> {
         self.map.get("explode") == Some(&Value::Bool(true))
     }
 
-    /// Returns the schema, and whether the value is spelled as JSON.
+    /// Returns the schema, and whether the value is serialized as JSON.
     fn schema(&self) -> (Option<&'d Value>, bool) {
         if let Some(schema) = self.map.get("schema") {
             return (Some(schema), false);
@@ -238,7 +240,7 @@ impl<'d> Parameter<'d> {
         }
     }
 
-    /// Converts the schema, with the words of the parameter.
+    /// Converts the schema, with the annotations of the parameter.
     fn converted(&self, draft: &mut Draft<'d>) -> Value {
         let field = format!("parameters.{}", excerpt(self.name, 60));
         let schema =
@@ -254,7 +256,8 @@ impl<'d> Parameter<'d> {
         if !description.is_empty() {
             map.insert("description".to_owned(), json!(description));
         }
-        if let Some(example) = self.map.get("example").filter(|example| super::data::is_quotable(example))
+        if let Some(example) =
+            self.map.get("example").filter(|example| super::schema::is_small_literal(example))
             && !map.contains_key("examples")
         {
             map.insert("examples".to_owned(), json!([example]));
@@ -269,7 +272,7 @@ impl<'d> Parameter<'d> {
 fn query<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) {
     let style = style(document, parameter, draft);
     let schema = parameter.converted(draft);
-    let template = draft.arguments.add(Place::Query, parameter.name, schema, parameter.is_required());
+    let template = draft.arguments.add(ParamLocation::Query, parameter.name, schema, parameter.is_required());
     draft.request.query.insert(parameter.name.to_owned(), json!(template));
     if let Some(style) = style {
         draft.request.styles.insert(parameter.name.to_owned(), style);
@@ -288,57 +291,58 @@ fn style<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draf
         return None;
     }
     let explode = parameter.map.get("explode").and_then(Value::as_bool);
-    match of_style(parameter.text("style"), explode, shape == Shape::Map) {
-        Some(Spelling::As(style)) => Some(style),
-        Some(Spelling::Repeated) => None,
+    match param_encoding(parameter.text("style"), explode, shape == Shape::Map) {
+        Some(ParamEncoding::As(style)) => Some(style),
+        Some(ParamEncoding::Repeated) => None,
         None => {
             let message = format!(
-                "the style `{}` of `{}` is not known; lists are repeated",
+                "unsupported style `{}` of `{}`; lists are sent as repeated parameters",
                 excerpt(parameter.text("style"), 40),
                 excerpt(parameter.name, 60)
             );
-            draft.doubt("unsupported_style", message);
+            draft.warn("unsupported_style", message);
             None
         }
     }
 }
 
-/// How lists and maps are spelled.
-pub(super) enum Spelling {
-    /// Once per item.
+/// How lists and maps are serialized in a query or form.
+pub(super) enum ParamEncoding {
+    /// The parameter is repeated for each item.
     Repeated,
     As(ParamStyle),
 }
 
-/// Returns how a style of OpenAPI is spelled; `None` for one that is not known in a query or a form.
-pub(super) fn of_style(style: &str, explode: Option<bool>, is_map: bool) -> Option<Spelling> {
+/// Returns the encoding of an OpenAPI style; `None` if it is not supported in a query or form.
+pub(super) fn param_encoding(style: &str, explode: Option<bool>, is_map: bool) -> Option<ParamEncoding> {
     Some(match (style, explode.unwrap_or(matches!(style, "" | "form"))) {
-        ("" | "form", true) if is_map => Spelling::As(ParamStyle::Spread),
-        ("" | "form" | "spaceDelimited" | "pipeDelimited", true) => Spelling::Repeated,
-        ("" | "form", false) => Spelling::As(ParamStyle::Comma),
-        ("spaceDelimited", false) => Spelling::As(ParamStyle::Space),
-        ("pipeDelimited", false) => Spelling::As(ParamStyle::Pipe),
-        ("deepObject", _) => Spelling::As(ParamStyle::DeepObject),
+        ("" | "form", true) if is_map => ParamEncoding::As(ParamStyle::Spread),
+        ("" | "form" | "spaceDelimited" | "pipeDelimited", true) => ParamEncoding::Repeated,
+        ("" | "form", false) => ParamEncoding::As(ParamStyle::Comma),
+        ("spaceDelimited", false) => ParamEncoding::As(ParamStyle::Space),
+        ("pipeDelimited", false) => ParamEncoding::As(ParamStyle::Pipe),
+        ("deepObject", _) => ParamEncoding::As(ParamStyle::DeepObject),
         _ => return None,
     })
 }
 
 fn header<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) {
     let lower = parameter.name.to_ascii_lowercase();
-    if SAID_ELSEWHERE.contains(&lower.as_str()) {
+    if HANDLED_HEADERS.contains(&lower.as_str()) {
         return;
     }
     let plain = parameter.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     if !plain || OWN_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") {
-        let message = format!("the header `{}` cannot be set and is left out", excerpt(parameter.name, 60));
-        return draft.doubt("invalid_parameter", message);
+        let message = format!("the header `{}` cannot be set and is skipped", excerpt(parameter.name, 60));
+        return draft.warn("invalid_parameter", message);
     }
     if draft.request.headers.keys().any(|name| name.eq_ignore_ascii_case(parameter.name)) {
         return;
     }
     let style = text_style(document, parameter, draft);
     let schema = parameter.converted(draft);
-    let template = draft.arguments.add(Place::Header, parameter.name, schema, parameter.is_required());
+    let template =
+        draft.arguments.add(ParamLocation::Header, parameter.name, schema, parameter.is_required());
     draft.style_text(&template, style);
     draft.request.headers.insert(parameter.name.to_owned(), template);
 }
@@ -346,10 +350,10 @@ fn header<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Dra
 fn cookie<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Draft<'d>) {
     let plain = parameter.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
     if !plain {
-        let message = format!("the cookie `{}` cannot be set and is left out", excerpt(parameter.name, 60));
-        return draft.doubt("invalid_parameter", message);
+        let message = format!("the cookie `{}` cannot be set and is skipped", excerpt(parameter.name, 60));
+        return draft.warn("invalid_parameter", message);
     }
-    // A `;` in a value would begin another cookie.
+    // A `;` in a value would start another cookie.
     let style = text_style(document, parameter, draft);
     let mut schema = parameter.converted(draft);
     if let Value::Object(map) = &mut schema
@@ -357,7 +361,8 @@ fn cookie<'d>(document: &'d Document, parameter: &Parameter<'d>, draft: &mut Dra
     {
         map.entry("pattern").or_insert_with(|| json!("^[^;]*$"));
     }
-    let template = draft.arguments.add(Place::Cookie, parameter.name, schema, parameter.is_required());
+    let template =
+        draft.arguments.add(ParamLocation::Cookie, parameter.name, schema, parameter.is_required());
     draft.style_text(&template, style);
     draft.cookies.push(format!("{}={template}", parameter.name));
 }

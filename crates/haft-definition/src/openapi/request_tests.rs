@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::test_support::{document, doubts, http, import, only, post};
+use super::test_support::{document, http, import, only, post, warnings_text};
 use super::{ImportOptions, OperationFilter};
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
@@ -15,7 +15,7 @@ fn shown(tool: &super::ImportedOperation) -> Value {
 }
 
 #[test]
-fn parameters_of_all_places_become_arguments() {
+fn parameters_of_all_locations_become_arguments() {
     let string = json!({"type": "string"});
     let parameters = json!([
         {"name": "id", "in": "path", "required": true, "schema": string, "description": "Whose"},
@@ -34,11 +34,11 @@ fn parameters_of_all_places_become_arguments() {
     }});
     let tool = only(&document("3.0.3", &paths, &json!({})));
     insta::assert_json_snapshot!(shown(&tool));
-    insta::assert_snapshot!(doubts(&tool));
+    insta::assert_snapshot!(warnings_text(&tool));
 }
 
 #[test]
-fn styles_say_how_lists_are_spelled() {
+fn styles_determine_how_lists_are_serialized() {
     let array = json!({"type": "array", "items": {"type": "string"}});
     let object = json!({"type": "object"});
     for (parameter, expected) in [
@@ -61,7 +61,11 @@ fn styles_say_how_lists_are_spelled() {
         let tool = post("3.0.3", &json!({"parameters": [parameter]}), &json!({}));
         let styles = serde_json::to_value(&http(&tool).request.styles).unwrap();
         assert_eq!(styles.get("q").cloned().unwrap_or_default(), expected, "{parameter}");
-        assert_eq!(doubts(&tool).contains("unsupported_style"), parameter["style"] == "odd", "{parameter}");
+        assert_eq!(
+            warnings_text(&tool).contains("unsupported_style"),
+            parameter["style"] == "odd",
+            "{parameter}"
+        );
     }
 }
 
@@ -91,7 +95,11 @@ fn styles_of_paths_headers_and_cookies() {
         let request = serde_json::to_value(&http(&tool).request).unwrap();
         assert_eq!(request["url"], format!("https://pets.example/v1{expected}"), "{parameter}");
         assert_eq!(request["text_styles"]["p"], spelled, "{parameter}");
-        assert_eq!(doubts(&tool).contains("unsupported_style"), parameter["style"] == "form", "{parameter}");
+        assert_eq!(
+            warnings_text(&tool).contains("unsupported_style"),
+            parameter["style"] == "form",
+            "{parameter}"
+        );
         let least = &tool.spec.input_schema["properties"]["p"];
         assert_eq!(least["minItems"] == 1 || least["minProperties"] == 1, spelled != Value::Null, "{least}");
     }
@@ -104,7 +112,7 @@ fn styles_of_paths_headers_and_cookies() {
     let tool = post("3.1.0", &json!({"parameters": parameters}), &json!({}));
     let request = serde_json::to_value(&http(&tool).request).unwrap();
     assert_eq!(
-        json!([request["text_styles"], request["allow_reserved"], request["headers"], doubts(&tool)]),
+        json!([request["text_styles"], request["allow_reserved"], request["headers"], warnings_text(&tool)]),
         json!([
             {"X-Ids": "comma", "X-Map": "pairs", "c": "comma"}, ["q"],
             {"X-Ids": "${X-Ids}", "X-Map": "${X-Map}", "Cookie": "c=${c}"}, "",
@@ -162,12 +170,12 @@ fn bodies_become_arguments_or_one_argument() {
     for (name, content, required) in cases {
         let tool = body(&content, required);
         insta::assert_json_snapshot!(format!("body_{name}"), shown(&tool));
-        assert_eq!(doubts(&tool), "", "{name}");
+        assert_eq!(warnings_text(&tool), "", "{name}");
     }
 }
 
 #[test]
-fn what_cannot_be_sent_leaves_its_operation_out() {
+fn operations_with_unsupported_bodies_are_skipped() {
     let operation =
         |media: &str, required: bool| json!({"requestBody": {"required": required, "content": {media: {}}}});
     let paths = json!({
@@ -181,27 +189,27 @@ fn what_cannot_be_sent_leaves_its_operation_out() {
     let skipped: Vec<String> =
         import.skipped.iter().map(|s| format!("{}: {}", s.operation, s.reason)).collect();
     insta::assert_snapshot!(skipped.join("\n"), @"
-    POST /a: its body is `multipart/form-data`, which an `http` tool cannot send
-    PUT /b: its body is `application/octet-stream`, which an `http` tool cannot send
-    POST /b: its body is `application/xml`, which an `http` tool cannot send
-    PUT /c: its body cannot be read: the reference `bodies.yaml#/Pet` leads to another document, which is never fetched; put all parts into one file
-    POST /d: its body is `application/x-www-form-urlencoded`, which an `http` tool cannot send
-    POST /i: its body is `multipart/form-data`, which an `http` tool cannot send
+    POST /a: unsupported request body `multipart/form-data`
+    PUT /b: unsupported request body `application/octet-stream`
+    POST /b: unsupported request body `application/xml`
+    PUT /c: invalid request body: the reference `bodies.yaml#/Pet` points to another document, which is not supported; merge all parts into one file
+    POST /d: unsupported request body `application/x-www-form-urlencoded`
+    POST /i: unsupported request body `multipart/form-data`
     ");
     let tools: Vec<String> =
-        import.tools.iter().map(|tool| format!("{} {}", tool.spec.name, doubts(tool))).collect();
+        import.tools.iter().map(|tool| format!("{} {}", tool.spec.name, warnings_text(tool))).collect();
     insta::assert_snapshot!(tools.join("\n"), @"
     get-a 
-    post-c unsupported_body: the optional body is left out: `image/png` cannot be sent
+    post-c unsupported_body: the optional request body is omitted: `image/png` is not supported
     get-i
     ");
     let warnings: Vec<String> = import.warnings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(warnings.join("\n"), @"
-    `paths./c`: `TRACE` is never sent; it is left out
-    `paths.e`: a path starts with `/`; it is left out
-    `paths./f`: expected a map of methods; it is left out
-    `paths./g`: `get` is not a map; it is left out
-    `paths./h`: the reference `#/paths/~1h` leads back to itself
+    `paths./c`: skipped: the method `TRACE` is not supported
+    `paths.e`: skipped: a path must start with `/`
+    `paths./f`: skipped: expected a map of methods
+    `paths./g`: skipped: `get` is not a map
+    `paths./h`: the reference `#/paths/~1h` refers to itself
     ");
 }
 
@@ -246,7 +254,7 @@ fn security_schemes_become_auth_with_names_of_secrets() {
         let http = http(&tool);
         all.push(json!({
             "security": security, "auth": http.auth, "headers": http.request.headers, "query": http.request.query,
-            "secrets": tool.secrets, "doubts": doubts(&tool),
+            "secrets": tool.secrets, "warnings": warnings_text(&tool),
         }));
     }
     insta::assert_json_snapshot!(all);

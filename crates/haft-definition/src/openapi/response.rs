@@ -1,31 +1,31 @@
-//! What an operation answers, as far as that can be said safely.
+//! Reads the response schema of an operation, as far as it is reliable.
 
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Operation};
-use super::keywords::types;
+use super::schema::types;
 
-/// The most schemas of an outline: what is larger helps no model.
+/// The maximum number of schemas of an outline; a larger one does not help a model.
 const MAX_COUNT: usize = 150;
-/// The deepest nesting of an outline.
+/// The maximum nesting of an outline.
 const MAX_DEPTH: usize = 8;
 
-/// What is known of the answer.
+/// Information about the success response.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ResponseInfo {
     /// The outline of the value, or `{}`.
     pub(super) schema: Value,
-    /// The JSON type that the server offers.
+    /// The JSON media type of the response.
     pub(super) accept: Option<String>,
 }
 
 /// Reads what an operation answers when all goes well.
 ///
-/// Servers answer more and less than their descriptions say, and an answer that does not fit fails the call. So only
-/// an outline is taken: names and types, nothing required, `null` everywhere; and only where there is one success,
-/// in JSON, of a moderate size. Everything else is `{}`.
-pub(super) fn read(document: &Document, operation: &Operation<'_>) -> Answer {
-    let mut answer = Answer { schema: json!({}), accept: None };
+/// Responses often differ from their descriptions, and a response that does not match the schema fails the call. The
+/// schema is therefore only an outline: names and types, nothing required, `null` everywhere; and only if there is one
+/// success response, in JSON, of moderate size. Otherwise it is `{}`.
+pub(super) fn read(document: &Document, operation: &Operation<'_>) -> ResponseInfo {
+    let mut info = ResponseInfo { schema: json!({}), accept: None };
     let responses = operation.value.get("responses").and_then(Value::as_object);
     let success: Vec<_> = responses.into_iter().flatten().filter(|(code, _)| code.starts_with('2')).collect();
     let contents = success.iter().filter_map(|(_, response)| {
@@ -33,17 +33,16 @@ pub(super) fn read(document: &Document, operation: &Operation<'_>) -> Answer {
     });
     let json: Vec<_> =
         contents.filter_map(|content| content.iter().find(|(media, _)| is_json(media))).collect();
-    let Some((media, value)) = json.first() else { return answer };
-    answer.accept =
-        Some((*media).clone()).filter(|media| super::body::is_media(media) && !media.contains('*'));
+    let Some((media, value)) = json.first() else { return info };
+    info.accept = Some((*media).clone()).filter(|media| super::body::is_media(media) && !media.contains('*'));
     if success.len() == 1
         && json.len() == 1
         && let Some(schema) = value.get("schema")
     {
         let mut left = MAX_COUNT;
-        answer.schema = outline(document, schema, 0, &mut left).unwrap_or_else(|| json!({}));
+        info.schema = outline(document, schema, 0, &mut left).unwrap_or_else(|| json!({}));
     }
-    answer
+    info
 }
 
 fn is_json(media: &str) -> bool {
@@ -51,7 +50,7 @@ fn is_json(media: &str) -> bool {
     media == "application/json" || media.ends_with("+json")
 }
 
-/// Returns the outline of a schema; `None` where it is too large, too deep, recursive or a choice.
+/// Returns the outline of a schema; `None` if it is too large, too deep, recursive or has alternatives.
 fn outline(document: &Document, schema: &Value, depth: usize, left: &mut usize) -> Option<Value> {
     *left = left.checked_sub(1)?;
     if depth > MAX_DEPTH {
@@ -84,7 +83,7 @@ fn outline(document: &Document, schema: &Value, depth: usize, left: &mut usize) 
     Some(Value::Object(out))
 }
 
-/// Numbers and texts are mixed up often; `null` stands for what is missing.
+/// Adds `null` below the root, because servers often return it for missing values.
 fn with_null(kind: Value, depth: usize) -> Value {
     let mut kinds = match kind {
         Value::Array(kinds) => kinds,

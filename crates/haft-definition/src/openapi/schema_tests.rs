@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::test_support::{doubts, http, post};
+use super::test_support::{http, post, warnings_text};
 
 /// The schema of the one field `x` of a body.
 fn field(version: &str, schema: &Value, schemas: &Value) -> (Value, Value, String) {
@@ -10,11 +10,11 @@ fn field(version: &str, schema: &Value, schemas: &Value) -> (Value, Value, Strin
     let tool = post(version, &json!({"requestBody": body}), &json!({"schemas": schemas}));
     let input = &tool.spec.input_schema;
     let defs = input.get("$defs").cloned().unwrap_or_default();
-    (input["properties"]["x"].clone(), defs, doubts(&tool))
+    (input["properties"]["x"].clone(), defs, warnings_text(&tool))
 }
 
 #[test]
-fn what_only_openapi_knows_is_translated() {
+fn openapi_keywords_are_converted() {
     for (schema, expected) in [
         (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
         (
@@ -82,45 +82,41 @@ fn what_only_openapi_knows_is_translated() {
 }
 
 #[test]
-fn doubtful_schemas_are_told() {
+fn invalid_schemas_are_warned_about() {
     for (schema, expected, doubt) in [
-        (
-            json!({"type": "file"}),
-            json!({}),
-            "unknown_type: `body.x`: the type \"file\" is not known and left out",
-        ),
+        (json!({"type": "file"}), json!({}), "unknown_type: `body.x`: unknown type \"file\", ignored"),
         (
             json!({"type": "string", "pattern": "^(?!a)b"}),
             json!({"type": "string"}),
-            "unsupported_pattern: `body.x`: the pattern `^(?!a)b` cannot be checked here and is left out",
+            "unsupported_pattern: `body.x`: unsupported pattern `^(?!a)b`, ignored",
         ),
-        (json!("x"), json!({}), "invalid_schema: `body.x`: is not a schema, and so accepts anything"),
+        (json!("x"), json!({}), "invalid_schema: `body.x`: invalid schema; any value is accepted"),
         (
             json!({"$ref": "other.yaml#/Pet"}),
             json!({}),
             "remote_reference: `body.x`: the reference `other.yaml#/Pet` leads to another document, which is never \
-             fetched; put all parts into one file; anything is accepted there",
+             fetched; put all parts into one file; any value is accepted",
         ),
         (
             json!({"$ref": "#/components/schemas/Gone"}),
             json!({}),
-            "missing_reference: `body.x`: the reference `#/components/schemas/Gone` leads nowhere; anything is accepted there",
+            "missing_reference: `body.x`: the reference `#/components/schemas/Gone` was not found; any value is accepted",
         ),
         (
             json!({"$ref": "#/components/schemas/A"}),
             json!({}),
-            "reference_loop: `body.x`: the reference `#/components/schemas/A` leads back to itself; anything is accepted there",
+            "reference_loop: `body.x`: the reference `#/components/schemas/A` refers to itself; any value is accepted",
         ),
     ] {
         let schemas =
             json!({"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}});
-        let (converted, _, doubts) = field("3.0.3", &schema, &schemas);
-        assert_eq!((converted, doubts.as_str()), (expected, doubt), "{schema}");
+        let (converted, _, warnings_text) = field("3.0.3", &schema, &schemas);
+        assert_eq!((converted, warnings_text.as_str()), (expected, doubt), "{schema}");
     }
 }
 
 #[test]
-fn references_are_put_in_and_cycles_stay() {
+fn references_are_inlined_and_cycles_are_kept() {
     let schemas = json!({
         "Name": {"type": "string", "description": "A name"},
         "Alias": {"$ref": "#/components/schemas/Name"},
@@ -141,39 +137,39 @@ fn references_are_put_in_and_cycles_stay() {
         field("3.1.0", &beside, &schemas).0,
         json!({"maxLength": 3, "allOf": [{"type": "string", "description": "A name"}], "description": "Mine"})
     );
-    let (node, defs, doubts) = field("3.0.3", &reference("Node"), &schemas);
+    let (node, defs, warnings_text) = field("3.0.3", &reference("Node"), &schemas);
     let inner = json!({"type": "object", "properties": {
         "name": {"type": "string", "description": "A name"}, "next": {"$ref": "#/$defs/Node"},
     }});
-    assert_eq!((node, defs, doubts.as_str()), (inner.clone(), json!({"Node": inner}), ""));
+    assert_eq!((node, defs, warnings_text.as_str()), (inner.clone(), json!({"Node": inner}), ""));
 }
 
 /// Each schema names the next one twice: put in, they would double with every level.
 #[test]
-fn what_doubles_stays_a_reference() {
+fn exponential_references_are_kept() {
     let mut schemas = serde_json::Map::new();
     for level in 0..40 {
         let next = json!({"$ref": format!("#/components/schemas/L{}", level + 1)});
         schemas.insert(format!("L{level}"), json!({"type": "object", "properties": {"a": next, "b": next}}));
     }
     schemas.insert("L40".to_owned(), json!({"type": "string"}));
-    let (converted, defs, doubts) =
+    let (converted, defs, warnings_text) =
         field("3.1.0", &json!({"$ref": "#/components/schemas/L0"}), &Value::Object(schemas));
     assert_eq!(converted, json!({"$ref": "#/$defs/L0"}));
-    assert_eq!((defs.as_object().unwrap().len(), doubts.as_str()), (41, ""));
+    assert_eq!((defs.as_object().unwrap().len(), warnings_text.as_str()), (41, ""));
 }
 
 #[test]
-fn a_loop_that_no_value_ends_is_dropped() {
+fn a_reference_loop_is_dropped() {
     let schemas = json!({"A": {"allOf": [{"$ref": "#/components/schemas/A"}]}});
-    let (converted, _, doubts) =
+    let (converted, _, warnings_text) =
         field("3.0.3", &json!({"$ref": "#/components/schemas/A", "description": "x"}), &schemas);
     assert_eq!(converted, json!({}));
-    insta::assert_snapshot!(doubts, @"schema_dropped: `input_schema`: the schemas cannot be used, so that arguments are not checked: `input_schema`: a `$ref` leads back to itself without going into the value");
+    insta::assert_snapshot!(warnings_text, @"schema_dropped: `input_schema`: the schemas cannot be used, so that arguments are not checked: `input_schema`: a `$ref` refers to itself without going into the value");
 }
 
 #[test]
-fn only_an_outline_of_the_answer_is_taken() {
+fn only_an_outline_of_the_response_is_used() {
     let answer = |responses: Value| {
         let tool = post(
             "3.0.3",

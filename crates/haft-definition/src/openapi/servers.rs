@@ -1,4 +1,4 @@
-//! Where the operations of a document are found.
+//! Determines the base URL of operations.
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -6,64 +6,64 @@ use url::Url;
 use super::document::{Document, Operation};
 use haft_core::problem::{Problem, excerpt};
 
-/// Why an operation has no address.
+/// Why an operation has no base URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ServerError {
-    #[error("the document names no server; give the base URL (`base_url`, `--base-url`)")]
+    #[error("the document has no server; set the base URL (`base_url`, `--base-url`)")]
     None,
     #[error(
-        "the server `{0}` is relative to where the document came from; give the base URL (`base_url`, `--base-url`)"
+        "the server `{0}` is relative, and the URL of the document is unknown; set the base URL (`base_url`, `--base-url`)"
     )]
     Relative(String),
     #[error(
-        "the server `{0}` is not an `http` or `https` URL without user name; give the base URL (`base_url`, `--base-url`)"
+        "the server `{0}` is not an `http` or `https` URL without user name; set the base URL (`base_url`, `--base-url`)"
     )]
     Invalid(String),
     #[error(
-        "the server `{url}` has the variable `{name}` without a default; give the base URL (`base_url`, `--base-url`)"
+        "the server `{url}` has the variable `{name}` without a default; set the base URL (`base_url`, `--base-url`)"
     )]
     Variable { url: String, name: String },
 }
 
-/// What is known of the address besides the document.
+/// Base URLs from outside the document.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Bases<'a> {
-    /// What a person gave: it stands above all servers.
+pub(super) struct BaseUrls<'a> {
+    /// The base URL of the import options, which takes precedence over all servers.
     pub(super) given: Option<&'a str>,
-    /// Where the document was fetched from, which relative servers are relative to.
+    /// The URL of the document, to resolve relative server URLs.
     pub(super) fetched: Option<&'a str>,
 }
 
-/// Returns the base URL of an operation, without a slash at its end.
+/// Returns the base URL of an operation, without a trailing slash.
 pub(super) fn base(
     document: &Document,
     operation: &Operation<'_>,
-    bases: Bases<'_>,
+    base_urls: BaseUrls<'_>,
 ) -> Result<String, ServerError> {
-    if let Some(given) = bases.given {
+    if let Some(given) = base_urls.given {
         return finish(given, given);
     }
     let server = first(operation.value)
         .or_else(|| first(operation.item))
         .or_else(|| document.root.as_object().and_then(first));
     let Some(server) = server else {
-        return match bases.fetched {
+        return match base_urls.fetched {
             Some(fetched) => relative(fetched, "/"),
             None => Err(ServerError::None),
         };
     };
-    let url = with_variables(server)?;
+    let url = substitute_variables(server)?;
     let lower = url.get(..8).unwrap_or(&url).to_ascii_lowercase();
     if lower.starts_with("http://") || lower.starts_with("https://") {
         return finish(&url, &url);
     }
-    match bases.fetched {
+    match base_urls.fetched {
         Some(fetched) => relative(fetched, &url),
         None => Err(ServerError::Relative(excerpt(&url, 80))),
     }
 }
 
-/// Refuses a base URL that is none, which is the fault of who gave it and not of any operation.
+/// Validates the base URL of the import options, so that an error is not reported for each operation.
 pub(super) fn check_given(given: &str) -> Result<(), Problem> {
     finish(given, given).map(drop).map_err(|_| {
         let message = format!("`{}` is not an `http` or `https` URL without user name", excerpt(given, 80));
@@ -76,8 +76,8 @@ fn first(holder: &Map<String, Value>) -> Option<&Map<String, Value>> {
     servers.iter().filter_map(Value::as_object).find(|server| server.get("url").is_some_and(Value::is_string))
 }
 
-/// Puts the defaults of a server's variables in.
-fn with_variables(server: &Map<String, Value>) -> Result<String, ServerError> {
+/// Replaces the variables of a server URL by their defaults.
+fn substitute_variables(server: &Map<String, Value>) -> Result<String, ServerError> {
     let url = server.get("url").and_then(Value::as_str).unwrap_or_default().trim();
     let variables = server.get("variables").and_then(Value::as_object);
     let mut out = String::with_capacity(url.len());
@@ -114,11 +114,11 @@ fn finish(url: &str, shown: &str) -> Result<String, ServerError> {
     }
     url.set_query(None);
     url.set_fragment(None);
-    Ok(escaped(url.as_str().trim_end_matches('/')))
+    Ok(escape_template(url.as_str().trim_end_matches('/')))
 }
 
-/// Makes a text of the document safe to stand in a URL template: it never starts a reference.
-pub(super) fn escaped(text: &str) -> String {
+/// Escapes a text for a URL template, so that it never contains a reference.
+pub(super) fn escape_template(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         let odd = c.is_control()

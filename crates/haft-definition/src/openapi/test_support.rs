@@ -1,4 +1,4 @@
-//! Small documents, and what they are read to.
+//! Helpers for tests with small documents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{ImportOptions, ImportedOperation, OpenApiImport, read};
 use crate::check;
 use haft_core::implementation::{Http, Implementation};
 
-/// A document of that version with these paths and components.
+/// Returns a document of a version with paths and components.
 pub(super) fn document(version: &str, paths: &Value, components: &Value) -> Value {
     json!({
         "openapi": version,
@@ -26,14 +26,14 @@ pub(super) fn import(document: &Value, options: &ImportOptions) -> OpenApiImport
     import
 }
 
-/// The only tool of a document.
+/// Returns the only tool of a document.
 pub(super) fn only(document: &Value) -> ImportedOperation {
     let mut import = import(document, &ImportOptions::default());
     assert_eq!((import.tools.len(), import.skipped.len()), (1, 0), "{:?}", import.skipped);
     import.tools.remove(0)
 }
 
-/// The tool of `POST /things` with this content.
+/// Returns the tool of `POST /things` with a request body.
 pub(super) fn post(version: &str, operation: &Value, components: &Value) -> ImportedOperation {
     only(&document(version, &json!({"/things": {"post": operation}}), components))
 }
@@ -43,8 +43,8 @@ pub(super) fn http(imported: &ImportedOperation) -> &Http {
     http
 }
 
-/// The warnings, one per line.
-pub(super) fn doubts(imported: &ImportedOperation) -> String {
+/// Returns the warnings, one per line.
+pub(super) fn warnings_text(imported: &ImportedOperation) -> String {
     let lines = imported.warnings.iter().map(|warning| format!("{}: {warning}", warning.code));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,14 +1,14 @@
-//! Texts of a document, made fit for a definition.
+//! Sanitizes texts of a document.
 
-/// Returns a text without control characters (line breaks and tabs stay), cut after so many bytes.
-pub(super) fn clean(text: &str, most: usize) -> String {
+/// Removes control characters except line breaks and tabs, and truncates the text to `max_bytes`.
+pub(super) fn clean(text: &str, max_bytes: usize) -> String {
     let text = text.trim();
-    let mut out = String::with_capacity(text.len().min(most));
+    let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {
         if c == '\r' || (c.is_control() && !matches!(c, '\n' | '\t')) {
             continue;
         }
-        if out.len() + c.len_utf8() > most {
+        if out.len() + c.len_utf8() > max_bytes {
             out.truncate(out.trim_end().len());
             out.push('…');
             break;
@@ -18,14 +18,14 @@ pub(super) fn clean(text: &str, most: usize) -> String {
     out
 }
 
-/// Returns the first line of a text, cut after so many characters.
-pub(super) fn line(text: &str, most: usize) -> String {
+/// Returns the first line of a text, truncated to `max_chars`.
+pub(super) fn line(text: &str, max_chars: usize) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
-    let plain: Vec<char> = first.chars().filter(|c| !c.is_control()).take(most + 1).collect();
-    if plain.len() <= most {
+    let plain: Vec<char> = first.chars().filter(|c| !c.is_control()).take(max_chars + 1).collect();
+    if plain.len() <= max_chars {
         return plain.into_iter().collect::<String>().trim().to_owned();
     }
-    let mut out: String = plain.into_iter().take(most.saturating_sub(1)).collect();
+    let mut out: String = plain.into_iter().take(max_chars.saturating_sub(1)).collect();
     out.truncate(out.trim_end().len());
     out.push('…');
     out

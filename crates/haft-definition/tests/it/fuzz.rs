@@ -71,7 +71,7 @@ fn document(input: &[u8]) -> String {
 }
 
 /// Reads anything; what is read must be written and read again as the same.
-fn read_or_refuse(text: &str, form: FileForm) {
+fn parse_or_reject(text: &str, form: FileForm) {
     match read(text, form, &Defaults::default()) {
         Err(problems) => {
             assert!(problems.iter().all(|problem| !problem.message.is_empty()) && !problems.is_empty());
@@ -88,28 +88,28 @@ fn read_or_refuse(text: &str, form: FileForm) {
 
 fn fuzz(form: FileForm) {
     check!().for_each(|input: &[u8]| {
-        read_or_refuse(&String::from_utf8_lossy(input), form);
-        read_or_refuse(&document(input), form);
+        parse_or_reject(&String::from_utf8_lossy(input), form);
+        parse_or_reject(&document(input), form);
     });
 }
 
 #[test]
-fn json_is_read_or_refused() {
+fn json_is_parsed_or_rejected() {
     fuzz(FileForm::Json);
 }
 
 #[test]
-fn yaml_is_read_or_refused() {
+fn yaml_is_parsed_or_rejected() {
     fuzz(FileForm::Yaml);
 }
 
 #[test]
-fn skills_are_read_or_refused() {
+fn skills_are_parsed_or_rejected() {
     fuzz(FileForm::Skill);
 }
 
 #[test]
-fn page_tokens_are_read_or_refused() {
+fn page_tokens_are_decoded_or_rejected() {
     check!().for_each(|input: &[u8]| {
         let text = String::from_utf8_lossy(input);
         if let Ok(position) = page::decode("tools", &text) {
@@ -150,10 +150,10 @@ const TEMPLATE_PIECES: [&str; 24] = [
 ];
 
 #[test]
-fn templates_are_parsed_or_refused_and_values_stay_values() {
+fn templates_are_parsed_or_rejected_and_values_stay_values() {
     let scope = {
         let schema = serde_json::json!({"properties": {"x": {"type": "string"}}});
-        let mut scope = Scope::of(&schema);
+        let mut scope = Scope::from_schema(&schema);
         scope.add_step("one");
         scope
     };

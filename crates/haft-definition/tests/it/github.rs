@@ -50,7 +50,7 @@ fn all_of_github_is_imported() {
 
 /// What a model is told of every operation is a schema, and most of them can be told strictly.
 #[test]
-fn all_of_github_is_told_to_every_model() {
+fn all_of_github_is_exported_to_every_model() {
     let Some(text) = document() else { return };
     let import = read(&text, &ImportOptions::default()).unwrap();
     let (mut strictly, mut tokens) = (0, 0);

@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_api_returns_may_be_sent_back(spec in strategy::spec()) {
+    fn api_responses_can_be_sent_back(spec in strategy::spec()) {
         let reading = read_value(serde_json::to_value(&spec).unwrap(), &Defaults::default());
         prop_assert_eq!(reading.map(|reading| reading.spec), Ok(spec));
     }

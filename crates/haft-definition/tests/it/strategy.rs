@@ -209,11 +209,11 @@ fn request() -> BoxedStrategy<HttpRequest> {
 }
 
 fn auth() -> BoxedStrategy<Auth> {
-    let place = prop::sample::select(vec![ApiKeyLocation::Header, ApiKeyLocation::Query]);
+    let location = prop::sample::select(vec![ApiKeyLocation::Header, ApiKeyLocation::Query]);
     prop_oneof![
         text().prop_map(|token| Auth::Bearer { token }),
         (text(), text()).prop_map(|(username, password)| Auth::Basic { username, password }),
-        (text(), text(), place).prop_map(|(name, value, place)| Auth::ApiKey { name, value, place }),
+        (text(), text(), location).prop_map(|(name, value, location)| Auth::ApiKey { name, value, location }),
         (text(), text(), text(), text(), text(), of(text())).prop_map(
             |(key, header, prefix, encoding, sign, timestamp_header)| Auth::Hmac(HmacAuth {
                 key,
@@ -250,6 +250,10 @@ fn http() -> BoxedStrategy<Implementation> {
         .boxed()
 }
 
+fn exec_program() -> BoxedStrategy<ExecProgram> {
+    prop_oneof![text().prop_map(ExecProgram::Command), vec(text(), 0..4).prop_map(ExecProgram::Argv)].boxed()
+}
+
 fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
@@ -265,7 +269,8 @@ fn implementation() -> BoxedStrategy<Implementation> {
                 Implementation::Wasm(Wasm { file, base64, function, env, files })
             }
         ),
-        1 => (text(), texts()).prop_map(|(command, env)| Implementation::Exec(Exec { command, env })),
+        2 => (exec_program(), texts(), of(text()))
+            .prop_map(|(program, env, stdin)| Implementation::Exec(Exec { program, env, stdin })),
         1 => (text(), encoding(), of(text()))
             .prop_map(|(path, encoding, root)| Implementation::FileRead(FileRead { path, encoding, root })),
         1 => (text(), text(), encoding(), of(any::<u32>()), any::<bool>(), of(text())).prop_map(
@@ -354,8 +359,8 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
         0..3,
     );
     let origin =
-        of((text(), text(), of(text()), texts()).prop_map(|(document, operation, operation_id, said)| {
-            Origin { document, operation, operation_id, said }
+        of((text(), text(), of(text()), texts()).prop_map(|(document, operation, operation_id, digests)| {
+            Origin { document, operation, operation_id, digests }
         }));
     let words = (name, version, text(), text(), text(), vec(text(), 0..3), origin);
     let rules = (implementation(), schema(), schema(), execution(), policy, any::<[bool; 3]>(), renderers);

@@ -1,4 +1,4 @@
-//! All servers that are configured.
+//! The configured servers: their connections, and logging in to them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -13,16 +13,17 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::secret::SecretSource;
 use haft_runtime::egress::Egress;
 use haft_sandbox::Sandbox;
+use url::Url;
 
-use super::addresses::Addresses;
+use super::ad_hoc::AdHocConnections;
 use super::connection::Connection;
-use super::oauth::Pending;
+use super::oauth::{self, Callback, LoginResult, LoginStore, OAuthError, PendingLogins};
 
-/// Where servers are configured, and what they list is kept.
+/// Stores the configuration of servers and the tools that they list.
 pub trait McpServerStore: Send + Sync {
-    /// Returns every server that is configured.
+    /// Returns all configured servers.
     fn servers(&self) -> BoxFuture<'_, Result<Vec<McpServer>, StoreError>>;
-    /// Takes the whole list of a server, each time that it was read; returns which tools it did not take, and why.
+    /// Stores the complete list of a server after each read; returns the rejected tools with reasons.
     fn listed<'a>(
         &'a self,
         server: &'a McpServer,
@@ -30,51 +31,51 @@ pub trait McpServerStore: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 }
 
-/// What clients are made of.
+/// The dependencies of [`McpClients`].
 pub struct ClientParts {
-    /// Where programs run.
+    /// Runs the programs of stdio servers.
     pub sandbox: Sandbox,
-    /// Where requests pass.
+    /// Sends requests to HTTP servers.
     pub egress: Egress,
-    /// Where `${NAME}` finds its value.
+    /// Resolves `${NAME}` in configurations.
     pub secrets: Arc<dyn SecretSource>,
-    /// Where servers are configured.
-    pub home: Arc<dyn McpServerStore>,
+    /// Stores the configuration of servers.
+    pub store: Arc<dyn McpServerStore>,
 }
 
 type Key = (TenantId, BundleSlug);
 
-/// All servers that are configured, each kept connected. Dropping it ends them all.
+/// The connections to the configured servers. Dropping it closes them all.
 pub struct McpClients {
-    pub(super) parts: Arc<ClientParts>,
-    pub(super) addresses: Addresses,
-    pub(super) pending: Pending,
+    parts: Arc<ClientParts>,
+    pub(super) ad_hoc: AdHocConnections,
+    pending_logins: PendingLogins,
     connections: RwLock<HashMap<Key, Arc<Connection>>>,
-    /// Held from the reading of the configuration to its being followed: an older one never comes last.
-    reloading: tokio::sync::Mutex<()>,
-    /// Whether every server is connected to, and not only one that is called.
-    follows: AtomicBool,
+    /// Held while a configuration is read and applied, so that an older one is never applied last.
+    reload_lock: tokio::sync::Mutex<()>,
+    /// Whether all servers are connected, not only those with calls.
+    connects_all: AtomicBool,
 }
 
 impl McpClients {
-    /// Starts without any.
+    /// Creates the clients, without any connection.
     pub fn new(parts: ClientParts) -> Self {
         Self {
-            addresses: Addresses::new(&parts),
+            ad_hoc: AdHocConnections::new(&parts),
             parts: Arc::new(parts),
-            pending: Pending::default(),
+            pending_logins: PendingLogins::default(),
             connections: RwLock::default(),
-            reloading: tokio::sync::Mutex::default(),
-            follows: AtomicBool::new(false),
+            reload_lock: tokio::sync::Mutex::default(),
+            connects_all: AtomicBool::new(false),
         }
     }
 
-    /// Takes a server as it is configured now: connects to it, anew where that changed, or lets it go.
+    /// Applies the configuration of a server: connects, reconnects where its transport changed, or disconnects.
     pub fn set(&self, server: McpServer) {
         let key = (server.tenant.clone(), server.id.clone());
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
         let known = connections.get(&key).filter(|_| server.enabled);
-        if known.is_some_and(|connection| connection.follow(&server)) {
+        if known.is_some_and(|connection| connection.update(&server)) {
             return;
         }
         if server.enabled {
@@ -84,14 +85,14 @@ impl McpClients {
         }
     }
 
-    /// Lets a server go.
+    /// Disconnects a server.
     pub fn remove(&self, tenant: &TenantId, id: &BundleSlug) {
         let key = (tenant.clone(), id.clone());
         self.connections.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
 
-    /// Connects to a server anew, where it is connected to.
-    pub(super) fn restart(&self, tenant: &TenantId, id: &BundleSlug) {
+    /// Reconnects a connected server.
+    fn reconnect(&self, tenant: &TenantId, id: &BundleSlug) {
         let key = (tenant.clone(), id.clone());
         let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(connection) = connections.get_mut(&key) {
@@ -99,39 +100,41 @@ impl McpClients {
         }
     }
 
-    /// Returns how a server is doing; nothing where it is not connected to.
+    /// Returns the state of a server; `None` where there is no connection.
     pub fn state(&self, tenant: &TenantId, id: &BundleSlug) -> Option<ServerState> {
         self.connection(tenant, id).map(|connection| connection.state())
     }
 
-    /// Reads the list of a server again, or tries again to connect, and waits for it.
+    /// Reads the tools of a server again, reconnecting if needed, and waits for the result.
     pub async fn refresh(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), CallError> {
-        let connection = self.for_call(tenant, id).await?;
+        let connection = self.connect(tenant, id).await?;
         connection.refresh().await.map_err(|why| not_connected(id, &why))
     }
 
-    /// Says that every server is to be connected to, as a program does that goes on to serve.
-    pub fn follow(&self) {
-        self.follows.store(true, Ordering::Release);
+    /// Connects all servers on the next reload, for programs that keep serving.
+    pub fn connect_all(&self) {
+        self.connects_all.store(true, Ordering::Release);
     }
 
-    /// Takes all servers as they are configured now.
+    /// Applies the current configuration of all servers.
     pub async fn reload(&self) -> Result<(), StoreError> {
-        let _turn = self.reloading.lock().await;
-        let servers = self.parts.home.servers().await?;
+        let _guard = self.reload_lock.lock().await;
+        let servers = self.parts.store.servers().await?;
         let keys: HashSet<Key> =
             servers.iter().map(|server| (server.tenant.clone(), server.id.clone())).collect();
         self.connections.write().unwrap_or_else(PoisonError::into_inner).retain(|key, _| keys.contains(key));
         for server in servers {
-            if self.follows.load(Ordering::Acquire) || self.connection(&server.tenant, &server.id).is_some() {
+            if self.connects_all.load(Ordering::Acquire)
+                || self.connection(&server.tenant, &server.id).is_some()
+            {
                 self.set(server);
             }
         }
         Ok(())
     }
 
-    /// Returns a server for a call; one that nobody has connected to yet is connected to now.
-    pub(super) async fn for_call(
+    /// Returns the connection of a server, connecting it on the first call.
+    pub(super) async fn connect(
         &self,
         tenant: &TenantId,
         id: &BundleSlug,
@@ -139,21 +142,64 @@ impl McpClients {
         if let Some(connection) = self.connection(tenant, id) {
             return Ok(connection);
         }
-        let _turn = self.reloading.lock().await;
-        let all = self.parts.home.servers().await;
+        let _guard = self.reload_lock.lock().await;
+        let all = self.parts.store.servers().await;
         let all = all.map_err(|error| CallError::internal(error.to_string()))?;
         let found = all.into_iter().find(|server| server.tenant == *tenant && server.id == *id);
-        self.set(found.ok_or_else(|| not_connected(id, "it is not configured"))?);
-        self.connection(tenant, id).ok_or_else(|| not_connected(id, "it is switched off"))
+        self.set(found.ok_or_else(|| not_connected(id, "not configured"))?);
+        self.connection(tenant, id).ok_or_else(|| not_connected(id, "disabled"))
     }
 
-    pub(super) fn connection(&self, tenant: &TenantId, id: &BundleSlug) -> Option<Arc<Connection>> {
+    /// Begins a login and returns the URL that a person has to open. The callback has to reach
+    /// [`McpClients::finish_login`] of the same process within ten minutes.
+    pub async fn begin_login(
+        &self,
+        tenant: &TenantId,
+        id: &BundleSlug,
+        by: &str,
+        redirect: &str,
+    ) -> Result<Url, OAuthError> {
+        let redirect = Url::parse(redirect)
+            .map_err(|error| OAuthError::Configuration(format!("invalid redirect URL: {error}")))?;
+        let connection = self.connect(tenant, id).await;
+        let connection = connection.map_err(|error| OAuthError::Configuration(error.message))?;
+        let Some(auth) = connection.auth().await else {
+            let message = "no login needed: the server is a program, or its headers contain a token";
+            return Err(OAuthError::Configuration(message.to_owned()));
+        };
+        let store = self.login_store(&connection.server());
+        let login_for = (tenant.clone(), id.clone(), by.to_owned());
+        oauth::begin(&self.pending_logins, login_for, auth, store, redirect).await
+    }
+
+    /// Completes a login with the callback and reconnects the server.
+    pub async fn finish_login(&self, callback: Callback) -> Result<LoginResult, OAuthError> {
+        let pending = self.pending_logins.take(&callback.state)?;
+        let result =
+            LoginResult { tenant: pending.tenant.clone(), id: pending.id.clone(), by: pending.by.clone() };
+        oauth::finish(pending, callback).await?;
+        self.reconnect(&result.tenant, &result.id);
+        Ok(result)
+    }
+
+    /// Deletes the login to a server and the client registered for it; returns whether there was one.
+    pub async fn logout(&self, server: &McpServer) -> Result<bool, OAuthError> {
+        let existed = self.login_store(server).delete().await?;
+        self.reconnect(&server.tenant, &server.id);
+        Ok(existed)
+    }
+
+    fn login_store(&self, server: &McpServer) -> LoginStore {
+        LoginStore::new(server, self.parts.secrets.refresh_tokens())
+    }
+
+    fn connection(&self, tenant: &TenantId, id: &BundleSlug) -> Option<Arc<Connection>> {
         let key = (tenant.clone(), id.clone());
         self.connections.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 }
 
 pub(super) fn not_connected(id: &dyn Display, why: &str) -> CallError {
-    CallError::new(ErrorCode::Network, format!("the MCP server `{id}` is not connected: {why}"))
-        .for_model("the server of this tool cannot be reached at present")
+    CallError::new(ErrorCode::Network, format!("MCP server `{id}` is not connected: {why}"))
+        .for_model("the server of this tool is unavailable")
 }

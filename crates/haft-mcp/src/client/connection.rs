@@ -1,4 +1,4 @@
-//! One server, kept connected.
+//! The connection to one server: connects, reads the list of tools, and reconnects after a failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,58 +20,58 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::clients::ClientParts;
-use super::direct::Direct;
-use super::filled::{Filler, Scrubber};
-use super::handler::Listener;
+use super::config::{ConfigRenderer, Scrubber};
+use super::endpoint::{self, HttpEndpoint};
+use super::errors;
+use super::handler::NotificationHandler;
 use super::listing::{self, Listing};
 use super::oauth::Auth;
-use super::opening::{self, Opened};
-use super::stderr::Tail;
+use super::stateless::StatelessCaller;
+use super::stderr::StderrTail;
 use super::stdio;
-use super::words;
 
-/// How long a server may take to be ready: many are fetched by a package manager first.
-const READY_WITHIN: Duration = Duration::from_mins(2);
-/// How long one answer that is no call may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// How often a server that says nothing is asked whether it is there.
-const ASK_EVERY: Duration = Duration::from_secs(30);
-/// The longest wait between attempts.
-const MAX_WAIT: Duration = Duration::from_mins(1);
-/// Lists are not read more often than this, however often a server says that they changed.
-const LIST_EVERY: Duration = Duration::from_secs(1);
-/// How many reasons are shown why tools were not taken.
-const SHOWN_REFUSED: usize = 20;
-/// So many failures in a row, and calls are refused at once until it is there again.
-const BREAKS_AFTER: u32 = 3;
+/// The timeout of a connection attempt. Long, because many servers are downloaded by a package manager first.
+const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
+/// The timeout of a request other than a call.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often an idle connection is checked.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The longest wait between connection attempts.
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
+/// The shortest time between two reads of the list, however often a server announces a change.
+const MIN_LIST_INTERVAL: Duration = Duration::from_secs(1);
+/// How many rejected tools are shown.
+const MAX_REJECTED_SHOWN: usize = 20;
+/// After this many consecutive failures calls fail immediately until the server is connected again.
+const CIRCUIT_BREAKER_FAILURES: u32 = 3;
 
-/// What a call needs of a server that answers.
+/// An open connection, as calls use it.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) peer: Peer<RoleClient>,
-    /// The shorter way for calls, where there is one.
-    pub(super) direct: Option<Arc<Direct>>,
-    pub(super) listener: Listener,
+    /// Sends calls directly, for stateless HTTP servers.
+    pub(super) stateless: Option<Arc<StatelessCaller>>,
+    pub(super) handler: NotificationHandler,
     pub(super) scrubber: Scrubber,
 }
 
-/// One server. Dropping it ends the connection, and the program where there is one.
+/// The connection to one server. Dropping it closes the connection and kills a program.
 pub(super) struct Connection {
     shared: Arc<Shared>,
     _task: AbortOnDropHandle<()>,
 }
 
 struct Shared {
-    /// As it is configured now; how it is reached stays the same.
+    /// The current configuration; its transport never changes.
     server: Mutex<McpServer>,
     state: Mutex<ServerState>,
-    tail: Tail,
+    tail: StderrTail,
     link: watch::Sender<Option<Link>>,
-    /// Counts the lists that were read.
-    lists: watch::Sender<u64>,
-    /// Asks to try again, or to read the list again, now.
+    /// Counts the reads of the list.
+    list_reads: watch::Sender<u64>,
+    /// Requests a new connection attempt or another read of the list.
     wake: Notify,
-    /// Who gets its tokens.
+    /// Provides access tokens.
     auth: Mutex<Option<Arc<Auth>>>,
 }
 
@@ -84,39 +84,39 @@ impl Shared {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Takes who gets the tokens from here on; what the server wants is still what it wanted.
-    fn follow(&self, auth: Option<Arc<Auth>>) {
-        let mut place = self.auth.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(before), Some(auth)) = (&*place, &auth) {
-            auth.wants(before.challenge());
+    /// Replaces the token provider; the challenge of the server is kept.
+    fn set_auth(&self, auth: Option<Arc<Auth>>) {
+        let mut current = self.auth.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(before), Some(auth)) = (&*current, &auth) {
+            auth.set_challenge(before.challenge());
         }
-        *place = auth;
+        *current = auth;
     }
 }
 
-/// Why a server is not there.
-struct Gone {
-    why: String,
+/// Why a connection ended.
+struct Disconnect {
+    message: String,
     needs_auth: bool,
 }
 
-impl Gone {
-    fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), needs_auth: false }
+impl Disconnect {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), needs_auth: false }
     }
 }
 
-/// A server that answers.
+/// An initialized connection.
 struct Session {
-    service: RunningService<RoleClient, Listener>,
+    service: RunningService<RoleClient, NotificationHandler>,
     link: Link,
     auth: Option<Arc<Auth>>,
-    /// The program, which ends when this is dropped.
+    /// The program, killed on drop.
     _program: Option<Running>,
 }
 
 impl Connection {
-    /// Starts to connect, and goes on until dropped.
+    /// Opens a connection and keeps it open until dropped.
     pub(super) fn open(server: McpServer, parts: &Arc<ClientParts>) -> Self {
         let state = ServerState {
             phase: Phase::Connecting,
@@ -131,38 +131,39 @@ impl Connection {
         let shared = Arc::new(Shared {
             server: Mutex::new(server.clone()),
             state: Mutex::new(state),
-            tail: Tail::default(),
+            tail: StderrTail::default(),
             link: watch::Sender::new(None),
-            lists: watch::Sender::new(0),
+            list_reads: watch::Sender::new(0),
             wake: Notify::new(),
             auth: Mutex::default(),
         });
-        let keeper = Keeper { server, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
-        let task = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
+        let task = ConnectionTask { server, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
+        let task = AbortOnDropHandle::new(tokio::spawn(task.run()));
         Self { shared, _task: task }
     }
 
-    /// Returns its configuration.
+    /// Returns the configuration of the server.
     pub(super) fn server(&self) -> McpServer {
         self.shared.server()
     }
 
-    /// Takes a configuration that does not change how it is reached; tells whether it is one. What it says of tools
-    /// holds as soon as the list was read again.
-    pub(super) fn follow(&self, server: &McpServer) -> bool {
+    /// Applies a configuration with the same transport; returns `false` where the transport differs. Settings of tools
+    /// take effect with the next read of the list.
+    pub(super) fn update(&self, server: &McpServer) -> bool {
         let mut known = self.shared.server.lock().unwrap_or_else(PoisonError::into_inner);
         if known.transport != server.transport {
             return false;
         }
-        let of_tools = |server: &McpServer| (server.accept_changes, server.policy, server.prefix.clone());
-        if of_tools(&known) != of_tools(server) {
+        let tool_settings =
+            |server: &McpServer| (server.accept_changes, server.policy, server.prefix.clone());
+        if tool_settings(&known) != tool_settings(server) {
             self.shared.wake.notify_one();
         }
         known.clone_from(server);
         true
     }
 
-    /// Returns who gets its tokens, once it was spoken to; nobody where it takes none of them.
+    /// Returns the token provider after the first connection attempt; `None` where the server needs none.
     pub(super) async fn auth(&self) -> Option<Arc<Auth>> {
         let mut link = self.shared.link.subscribe();
         loop {
@@ -174,14 +175,14 @@ impl Connection {
         }
     }
 
-    /// Returns how it is doing.
+    /// Returns the state of the connection.
     pub(super) fn state(&self) -> ServerState {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
         state.stderr = self.shared.tail.lines();
         state
     }
 
-    /// Returns what a call needs; waits while it is being connected, but not while it fails again and again.
+    /// Returns the open connection; waits while it is being opened, unless it keeps failing.
     pub(super) async fn link(&self) -> Result<Link, String> {
         let mut link = self.shared.link.subscribe();
         loop {
@@ -189,27 +190,27 @@ impl Connection {
                 return Ok(link);
             }
             let state = self.state();
-            if state.phase == Phase::NeedsAuth || state.failures >= BREAKS_AFTER {
-                return Err(state.error.unwrap_or_else(|| "it is not connected".to_owned()));
+            if state.phase == Phase::NeedsAuth || state.failures >= CIRCUIT_BREAKER_FAILURES {
+                return Err(state.error.unwrap_or_else(|| "not connected".to_owned()));
             }
             if link.changed().await.is_err() {
-                return Err("it was removed".to_owned());
+                return Err("the server was removed".to_owned());
             }
         }
     }
 
-    /// Reads the list again, or tries again to connect; waits for the list, or for the failure.
+    /// Reads the list again, reconnecting if needed; waits for the list or the failure.
     pub(super) async fn refresh(&self) -> Result<(), String> {
-        let (mut lists, mut link) = (self.shared.lists.subscribe(), self.shared.link.subscribe());
+        let (mut list_reads, mut link) = (self.shared.list_reads.subscribe(), self.shared.link.subscribe());
         let before = self.state();
         if before.phase != Phase::Connecting {
             self.shared.wake.notify_one();
         }
-        let told = async {
+        let result = async {
             loop {
                 tokio::select! {
                     biased;
-                    listed = lists.changed() => return listed.map_err(|_| "it was removed".to_owned()),
+                    listed = list_reads.changed() => return listed.map_err(|_| "the server was removed".to_owned()),
                     _ = link.changed() => {
                         let state = self.state();
                         if state.failures > before.failures {
@@ -219,116 +220,126 @@ impl Connection {
                 }
             }
         };
-        timeout(READY_WITHIN, told)
+        timeout(CONNECT_TIMEOUT, result)
             .await
-            .unwrap_or_else(|_| Err("the server did not answer in time".to_owned()))
+            .unwrap_or_else(|_| Err(format!("timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs())))
     }
 }
 
-/// Connects, holds, and connects again.
-struct Keeper {
+/// Keeps a connection open.
+struct ConnectionTask {
     server: McpServer,
     parts: Arc<ClientParts>,
     shared: Arc<Shared>,
 }
 
-impl Keeper {
-    async fn keep(self) {
+impl ConnectionTask {
+    async fn run(self) {
         let mut failures: u32 = 0;
         loop {
             self.shared.set(|state| state.phase = Phase::Connecting);
-            self.shared.tail.begin();
-            let gone = match timeout(READY_WITHIN, self.connect()).await {
-                Ok(Ok(session)) => self.hold(session, &mut failures).await,
-                Ok(Err(gone)) => gone,
-                Err(_) => Gone::new(format!("it was not ready within {} seconds", READY_WITHIN.as_secs())),
+            self.shared.tail.start_program();
+            let disconnect = match timeout(CONNECT_TIMEOUT, self.connect()).await {
+                Ok(Ok(session)) => self.serve(session, &mut failures).await,
+                Ok(Err(disconnect)) => disconnect,
+                Err(_) => {
+                    Disconnect::new(format!("connection timeout ({} s) exceeded", CONNECT_TIMEOUT.as_secs()))
+                }
             };
             self.shared.link.send_replace(None);
             failures = failures.saturating_add(1);
-            let why = self.with_last_words(gone.why).await;
-            tracing::info!(server = %self.server.id, tenant = %self.server.tenant, error = why, "an MCP server is gone");
+            let message = self.with_stderr(disconnect.message).await;
+            tracing::info!(server = %self.server.id, tenant = %self.server.tenant, error = message, "an MCP server is not connected");
             self.shared.set(|state| {
-                state.phase = if gone.needs_auth { Phase::NeedsAuth } else { Phase::Error };
-                state.error = Some(why);
+                state.phase = if disconnect.needs_auth { Phase::NeedsAuth } else { Phase::Error };
+                state.error = Some(message);
                 state.failures = failures;
             });
-            // Whoever waits for a connection looks at the state again.
+            // Wakes those who wait for a connection.
             self.shared.link.send_replace(None);
             tokio::select! {
-                () = tokio::time::sleep(wait(failures)) => {}
+                () = tokio::time::sleep(backoff(failures)) => {}
                 () = self.shared.wake.notified() => {}
             }
         }
     }
 
-    /// What a program wrote before it ended often says why.
-    async fn with_last_words(&self, why: String) -> String {
+    /// Adds the last lines of standard error, which often name the cause.
+    async fn with_stderr(&self, message: String) -> String {
         if matches!(self.server.transport, Transport::Http(_)) {
-            return why;
+            return message;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         let last = self.shared.tail.last(3);
-        if last.is_empty() { why } else { format!("{why}; it wrote: {}", last.join(" / ")) }
+        if last.is_empty() { message } else { format!("{message}; stderr: {}", last.join(" / ")) }
     }
 
-    async fn connect(&self) -> Result<Session, Gone> {
-        let listener = Listener::default();
+    async fn connect(&self) -> Result<Session, Disconnect> {
+        let handler = NotificationHandler::default();
         let mode = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            // The newest version that begins in the older way.
+            // The newest version with `initialize`.
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         match &self.server.transport {
             Transport::Stdio(stdio) => {
-                let mut filler = Filler::new(&self.server.tenant, &self.parts.secrets);
-                filler.hide_literals(&self.server.transport);
-                let started = stdio::start(&self.parts.sandbox, stdio, filler, &self.shared.tail).await;
-                let (program, scrubber) = started.map_err(Gone::new)?;
-                let served = serve_client_with_lifecycle(listener.clone(), program.transport, mode).await;
-                let service = served.map_err(|error| self.not_begun(&error, &scrubber))?;
-                Ok(session(service, listener, scrubber, Some(program.running)))
+                let mut renderer = ConfigRenderer::new(&self.server.tenant, &self.parts.secrets);
+                renderer.hide_literals(&self.server.transport);
+                let started = stdio::start(&self.parts.sandbox, stdio, renderer, &self.shared.tail).await;
+                let (program, scrubber) = started.map_err(Disconnect::new)?;
+                let served = serve_client_with_lifecycle(handler.clone(), program.transport, mode).await;
+                let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
+                Ok(session(service, handler, scrubber, Some(program.running)))
             }
             Transport::Http(http) => {
-                let Opened { client, url, scrubber } =
-                    opening::open(&self.parts, &self.server, http, &listener).await.map_err(Gone::new)?;
+                let HttpEndpoint { client, url, scrubber } =
+                    endpoint::resolve(&self.parts, &self.server, http, &handler)
+                        .await
+                        .map_err(Disconnect::new)?;
                 let auth = client.auth.clone();
-                self.shared.follow(auth.clone());
+                self.shared.set_auth(auth.clone());
                 let config = StreamableHttpClientTransportConfig::with_uri(url.clone());
                 let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-                let served = serve_client_with_lifecycle(listener.clone(), transport, mode).await;
-                let service = served.map_err(|error| self.not_begun(&error, &scrubber))?;
-                let mut session = session(service, listener.clone(), scrubber, None);
+                let served = serve_client_with_lifecycle(handler.clone(), transport, mode).await;
+                let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
+                let mut session = session(service, handler.clone(), scrubber, None);
                 if let Some(info) =
-                    session.link.peer.peer_info().filter(|info| is_newer(&info.protocol_version))
+                    session.link.peer.peer_info().filter(|info| is_stateless(&info.protocol_version))
                 {
-                    session.link.direct =
-                        Direct::new(client, &url, &info.protocol_version, listener).ok().map(Arc::new);
+                    session.link.stateless =
+                        StatelessCaller::new(client, &url, &info.protocol_version, handler)
+                            .ok()
+                            .map(Arc::new);
                 }
                 Ok(Session { auth, ..session })
             }
         }
     }
 
-    /// Reads the list and stays until the server is gone.
-    async fn hold(&self, session: Session, failures: &mut u32) -> Gone {
+    /// Reads the list and keeps the connection until it ends.
+    async fn serve(&self, session: Session, failures: &mut u32) -> Disconnect {
         let Session { service, link, auth, _program } = session;
         let info = link.peer.peer_info();
-        if let Some(why) = info.as_ref().and_then(|info| words::of_version(&info.protocol_version)) {
-            return Gone::new(why);
+        let version = info.as_ref().map(|info| &info.protocol_version);
+        if let Some(message) = version.and_then(errors::unsupported_version) {
+            return Disconnect::new(message);
         }
-        let refused = async || match &auth {
-            Some(auth) => auth.refused.notified().await,
+        let rejected = async || match &auth {
+            Some(auth) => auth.rejected.notified().await,
             None => std::future::pending().await,
         };
-        let clean = |error: ServiceError| {
-            // Some servers want a login only once they are asked for something.
-            let needs_auth = auth.is_some() && refused().now_or_never().is_some();
-            let why =
-                if needs_auth { self.wants_login() } else { link.scrubber.clean(words::of_request(&error)) };
-            Gone { why, needs_auth }
+        let disconnect = |error: ServiceError| {
+            // Some servers require a login only for requests after the first.
+            let needs_auth = auth.is_some() && rejected().now_or_never().is_some();
+            let message = if needs_auth {
+                self.login_message()
+            } else {
+                link.scrubber.clean(errors::request_message(&error))
+            };
+            Disconnect { message, needs_auth }
         };
         if let Err(error) = self.list(&link).await {
-            return clean(error);
+            return disconnect(error);
         }
         *failures = 0;
         self.shared.set(|state| {
@@ -342,147 +353,146 @@ impl Keeper {
                 .map(|info| excerpt(&format!("{} {}", info.name, info.version), 200));
         });
         self.shared.link.send_replace(Some(link.clone()));
-        self.shared.lists.send_modify(|count| *count += 1);
-        let newer = info.is_some_and(|info| is_newer(&info.protocol_version));
-        let _told = newer.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
-        let mut over = std::pin::pin!(service.waiting());
-        let mut ask = tokio::time::interval_at(tokio::time::Instant::now() + ASK_EVERY, ASK_EVERY);
+        self.shared.list_reads.send_modify(|count| *count += 1);
+        let stateless = info.is_some_and(|info| is_stateless(&info.protocol_version));
+        let _subscription = stateless.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
+        let mut ended = std::pin::pin!(service.waiting());
+        let mut pings = tokio::time::interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
         loop {
             tokio::select! {
                 biased;
-                () = refused() => return Gone { why: self.wants_login(), needs_auth: true },
-                _ = &mut over => return Gone::new("the connection ended"),
-                () = link.listener.list_changed.notified() => {}
+                () = rejected() => return Disconnect { message: self.login_message(), needs_auth: true },
+                _ = &mut ended => return Disconnect::new("the connection was closed"),
+                () = link.handler.list_changed.notified() => {}
                 () = self.shared.wake.notified() => {}
-                _ = ask.tick() => {
-                    if let Err(error) = answers(&link.peer, newer).await {
-                        return clean(error);
+                _ = pings.tick() => {
+                    if let Err(error) = ping(&link.peer, stateless).await {
+                        return disconnect(error);
                     }
                     continue;
                 }
             }
             if let Err(error) = self.list(&link).await {
-                return clean(error);
+                return disconnect(error);
             }
-            self.shared.lists.send_modify(|count| *count += 1);
-            tokio::time::sleep(LIST_EVERY).await;
+            self.shared.list_reads.send_modify(|count| *count += 1);
+            tokio::time::sleep(MIN_LIST_INTERVAL).await;
         }
     }
 
-    fn not_begun(&self, error: &ClientInitializeError, scrubber: &Scrubber) -> Gone {
+    fn connect_failure(&self, error: &ClientInitializeError, scrubber: &Scrubber) -> Disconnect {
         let needs_auth = error.is_authorization_required();
-        let why = if needs_auth {
-            self.wants_login()
+        let message = if needs_auth {
+            self.login_message()
         } else {
-            excerpt(&scrubber.clean(words::of_opening(error)), 500)
+            excerpt(&scrubber.clean(errors::connect_message(error)), 500)
         };
-        Gone { why, needs_auth }
+        Disconnect { message, needs_auth }
     }
 
-    fn wants_login(&self) -> String {
+    fn login_message(&self) -> String {
         let id = &self.server.id;
         if self.shared.auth.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
-            format!(
-                "the server wants a login: run `haft mcp-server login {id}`, or put a token into its headers"
-            )
+            format!("login required: run `haft mcp-server login {id}`, or add a token to its headers")
         } else {
-            "the server does not take the `Authorization` header that is configured".to_owned()
+            "the server rejected the configured `Authorization` header".to_owned()
         }
     }
 
-    /// Reads the whole list and hands it on.
+    /// Reads the list and stores it.
     async fn list(&self, link: &Link) -> Result<(), ServiceError> {
-        let Listing { tools, mut refused } = listing::read(&link.peer, ANSWERS_WITHIN).await?;
+        let Listing { tools, mut rejected } = listing::read(&link.peer, REQUEST_TIMEOUT).await?;
         let listed = tools.len();
-        if let Some(direct) = &link.direct {
-            direct.learn(&tools);
+        if let Some(stateless) = &link.stateless {
+            stateless.set_tools(&tools);
         }
-        let mut taken = 0;
-        match self.parts.home.listed(&self.shared.server(), tools).await {
+        let mut accepted = 0;
+        match self.parts.store.listed(&self.shared.server(), tools).await {
             Ok(more) => {
-                taken = listed.saturating_sub(more.len());
-                refused.extend(more);
+                accepted = listed.saturating_sub(more.len());
+                rejected.extend(more);
             }
             Err(error) => {
-                tracing::error!(server = %self.server.id, %error, "the tools of an MCP server could not be stored");
+                tracing::error!(server = %self.server.id, %error, "failed to store the tools of an MCP server");
             }
         }
-        let more = refused.len().saturating_sub(SHOWN_REFUSED);
-        refused.truncate(SHOWN_REFUSED);
-        // The words are the server's, which knows the secrets that it was given.
-        let mut refused: Vec<String> = refused.into_iter().map(|why| link.scrubber.clean(why)).collect();
+        let more = rejected.len().saturating_sub(MAX_REJECTED_SHOWN);
+        rejected.truncate(MAX_REJECTED_SHOWN);
+        // The reasons quote the server, which knows its secrets.
+        let mut rejected: Vec<String> =
+            rejected.into_iter().map(|reason| link.scrubber.clean(reason)).collect();
         if more > 0 {
-            refused.push(format!("and {more} more"));
+            rejected.push(format!("and {more} more"));
         }
-        for why in &refused {
-            tracing::warn!(server = %self.server.id, why, "a tool of an MCP server was not taken");
+        for reason in &rejected {
+            tracing::warn!(server = %self.server.id, reason, "rejected a tool of an MCP server");
         }
         self.shared.set(|state| {
-            state.tools = taken;
-            state.refused = refused;
+            state.tools = accepted;
+            state.refused = rejected;
         });
         Ok(())
     }
 }
 
 fn session(
-    service: RunningService<RoleClient, Listener>,
-    listener: Listener,
+    service: RunningService<RoleClient, NotificationHandler>,
+    handler: NotificationHandler,
     scrubber: Scrubber,
     program: Option<Running>,
 ) -> Session {
-    let link = Link { peer: service.peer().clone(), direct: None, listener, scrubber };
+    let link = Link { peer: service.peer().clone(), stateless: None, handler, scrubber };
     Session { service, link, auth: None, _program: program }
 }
 
-/// Tells whether a server keeps no session.
-fn is_newer(version: &ProtocolVersion) -> bool {
+/// Returns whether servers of a version have no sessions.
+fn is_stateless(version: &ProtocolVersion) -> bool {
     *version >= ProtocolVersion::V_2026_07_28
 }
 
-/// Hears of changes as servers of the newer kind tell them. Where that ends, as when the server was started anew, the
-/// list is looked at again.
+/// Subscribes to list changes of a stateless server. When the subscription ends, as after a restart of the server, the
+/// list is read again.
 async fn subscribe(link: Link) {
     let mut failures = 0;
     loop {
-        let begun = tokio::time::Instant::now();
+        let start = tokio::time::Instant::now();
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match link.peer.listen(filter).await {
             Ok(mut subscription) => {
                 while let Ok(Some(_)) = subscription.next().await {
-                    link.listener.list_changed.notify_one();
+                    link.handler.list_changed.notify_one();
                 }
             }
-            // It tells nothing.
+            // The server does not support subscriptions.
             Err(ServiceError::McpError(_)) => return,
             Err(_) => {}
         }
-        // One that ends it again and again is asked less and less often.
-        failures = if begun.elapsed() > MAX_WAIT { 1 } else { failures + 1 };
-        tokio::time::sleep(wait(failures)).await;
-        link.listener.list_changed.notify_one();
+        // The interval grows for a server that keeps ending the subscription.
+        failures = if start.elapsed() > MAX_BACKOFF { 1 } else { failures + 1 };
+        tokio::time::sleep(backoff(failures)).await;
+        link.handler.list_changed.notify_one();
     }
 }
 
-async fn answers(peer: &Peer<RoleClient>, newer: bool) -> Result<(), ServiceError> {
-    // The newer kind knows no ping.
-    let ping = if newer {
+async fn ping(peer: &Peer<RoleClient>, stateless: bool) -> Result<(), ServiceError> {
+    // Version 2026-07-28 has no `ping`.
+    let request = if stateless {
         ClientRequest::DiscoverRequest(DiscoverRequest::default())
     } else {
         ClientRequest::PingRequest(PingRequest::default())
     };
-    match timeout(ANSWERS_WITHIN, peer.send_request(ping)).await {
-        // That it does not know the question is an answer.
+    match timeout(REQUEST_TIMEOUT, peer.send_request(request)).await {
+        // Any response shows that the server is alive.
         Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
         Ok(Err(error)) => Err(error),
-        Err(_) => Err(ServiceError::Timeout { timeout: ANSWERS_WITHIN }),
+        Err(_) => Err(ServiceError::Timeout { timeout: REQUEST_TIMEOUT }),
     }
 }
 
-/// A second after the first failure, then twice as long each time; spread, so that many do not come at once.
-fn wait(failures: u32) -> Duration {
-    let longest =
-        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_WAIT);
-    let spread = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
-    longest.mul_f64(0.75 + spread / 4.0)
+/// Returns an exponential backoff with jitter, starting at one second.
+fn backoff(failures: u32) -> Duration {
+    let base =
+        Duration::from_secs(1).saturating_mul(1 << failures.saturating_sub(1).min(10)).min(MAX_BACKOFF);
+    let jitter = f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX);
+    base.mul_f64(0.75 + jitter / 4.0)
 }

@@ -1,4 +1,4 @@
-//! The `mcp` executor: tools of servers that are configured.
+//! The `mcp` executor: calls tools of MCP servers.
 
 use std::fmt::{self, Display};
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,23 +18,23 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 
-use super::addresses::Address;
+use super::ad_hoc::ServerAddress;
 use super::clients::{McpClients, not_connected};
+use super::config::Scrubber;
 use super::connection::{Connection, Link};
-use super::filled::Scrubber;
-use super::{value, words};
+use super::{errors, value};
 
-/// Runs tools of MCP servers. It is made before the store from which the servers are known, which is told later.
+/// Runs tools of MCP servers. It exists before the store does, so it gets its clients later.
 #[derive(Default)]
 pub struct McpExecutor {
-    clients: Told,
+    clients: ClientsHandle,
 }
 
-/// Not the clients themselves: they hold the store, which tells the registry, which holds what runs tools.
-type Told = Arc<OnceLock<Weak<McpClients>>>;
+/// Weak, because the clients own the store, which refers to the registry, which owns the executor.
+type ClientsHandle = Arc<OnceLock<Weak<McpClients>>>;
 
 impl McpExecutor {
-    /// Says which servers there are; what was said first holds.
+    /// Sets the clients, once.
     pub fn connect(&self, clients: &Arc<McpClients>) {
         let _ = self.clients.set(Arc::downgrade(clients));
     }
@@ -54,38 +54,40 @@ impl Executor for McpExecutor {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `mcp`")]);
         };
         let server = match (&mcp.server, &mcp.server_url) {
-            (Some(id), _) => Server::Configured(BundleSlug::new(id).map_err(|error| {
+            (Some(id), _) => Server::OAuthConfig(BundleSlug::new(id).map_err(|error| {
                 vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
             })?),
-            (None, Some(url)) => Server::At(Address { url: url.clone(), headers: mcp.headers.clone() }),
+            (None, Some(url)) => {
+                Server::Address(ServerAddress { url: url.clone(), headers: mcp.headers.clone() })
+            }
             (None, None) => {
-                let message = "name a configured server in `server`, or say its address in `server_url`";
+                let message = "set `server` to a configured server, or `server_url` to a URL";
                 return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
             }
         };
         let (clients, tool) = (Arc::clone(&self.clients), mcp.tool_name.clone());
-        Ok(Arc::new(Ready { clients, server, tool }))
+        Ok(Arc::new(McpTool { clients, server, tool }))
     }
 }
 
-struct Ready {
-    clients: Told,
+struct McpTool {
+    clients: ClientsHandle,
     server: Server,
     tool: String,
 }
 
-/// Which server a tool is of.
+/// The server of a tool.
 enum Server {
-    Configured(BundleSlug),
-    At(Address),
+    OAuthConfig(BundleSlug),
+    Address(ServerAddress),
 }
 
 impl Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Server::Configured(id) => id.fmt(f),
-            // The rest of an address may hold what nobody else is to read.
-            Server::At(address) => {
+            Server::OAuthConfig(id) => id.fmt(f),
+            // Only the host: the rest of a URL may contain secrets.
+            Server::Address(address) => {
                 let rest = address.url.split_once("://").map_or(address.url.as_str(), |(_, rest)| rest);
                 let host = rest.split(['/', '?', '#']).next().and_then(|host| host.rsplit('@').next());
                 f.write_str(host.unwrap_or_default())
@@ -101,39 +103,39 @@ impl Server {
         call: &CallContext,
     ) -> Result<Arc<Connection>, CallError> {
         match self {
-            Server::Configured(id) => clients.for_call(call.tenant(), id).await,
-            Server::At(address) => {
-                let made = clients.addresses.connection(call.tenant(), address);
-                made.map_err(|error| CallError::internal(error.to_string()))
+            Server::OAuthConfig(id) => clients.connect(call.tenant(), id).await,
+            Server::Address(address) => {
+                let connection = clients.ad_hoc.connection(call.tenant(), address);
+                connection.map_err(|error| CallError::internal(error.to_string()))
             }
         }
     }
 }
 
-impl Prepared for Ready {
+impl Prepared for McpTool {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let clients = self
                 .clients
                 .get()
                 .and_then(Weak::upgrade)
-                .ok_or_else(|| not_connected(&self.server, "the program is not serving"))?;
+                .ok_or_else(|| not_connected(&self.server, "the MCP clients are not running"))?;
             let connection = self.server.connection(&clients, call).await?;
             let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
             let hide = || link.scrubber.secrets().into_iter().for_each(|secret| call.hide(secret));
             hide();
-            let answer = ask(&link, &self.tool, call, args).await;
-            // A token may have been renewed meanwhile.
+            let response = call_tool(&link, &self.tool, call, args).await;
+            // The access token may have been renewed during the call.
             hide();
-            let answer = answer.map_err(|error| words::of_call(&self.server, &error))?;
-            let (outcome, beside) = value::outcome(answer);
-            call.report_content(beside);
+            let response = response.map_err(|error| errors::call_error(&self.server, &error))?;
+            let (outcome, attachments) = value::outcome(response);
+            call.report_content(attachments);
             outcome
         })
     }
 }
 
-async fn ask(
+async fn call_tool(
     link: &Link,
     tool: &str,
     call: &CallContext,
@@ -142,22 +144,22 @@ async fn ask(
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
     let request = CallToolRequest::new(params);
     let events = call.events.clone().map(|sink| {
-        let clean: Arc<dyn EventSink> = Arc::new(Clean { sink, scrubber: link.scrubber.clone() });
-        clean
+        let scrubbing: Arc<dyn EventSink> = Arc::new(ScrubbingSink { sink, scrubber: link.scrubber.clone() });
+        scrubbing
     });
-    if let Some(direct) = link.direct.as_ref().filter(|direct| direct.takes(tool)) {
-        return response(direct.call(request, events.as_ref()).await?);
+    if let Some(stateless) = link.stateless.as_ref().filter(|stateless| stateless.supports(tool)) {
+        return call_response(stateless.call(request, events.as_ref()).await?);
     }
     let request = ClientRequest::CallToolRequest(request);
     let handle = link.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-    let _watched = events.map(|sink| link.listener.watch(handle.progress_token.clone(), sink));
-    let mut abandoned = Abandoned { peer: link.peer.clone(), id: Some(handle.id.clone()) };
-    let answer = handle.await_response().await;
-    abandoned.id = None;
-    response(answer?)
+    let _progress = events.map(|sink| link.handler.subscribe(handle.progress_token.clone(), sink));
+    let mut guard = CancelOnDrop { peer: link.peer.clone(), id: Some(handle.id.clone()) };
+    let result = handle.await_response().await;
+    guard.id = None;
+    call_response(result?)
 }
 
-fn response(result: ServerResult) -> Result<CallToolResponse, ServiceError> {
+fn call_response(result: ServerResult) -> Result<CallToolResponse, ServiceError> {
     match result {
         ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
@@ -166,13 +168,13 @@ fn response(result: ServerResult) -> Result<CallToolResponse, ServiceError> {
     }
 }
 
-/// Takes the secrets of a server out of what it tells while a call runs.
-struct Clean {
+/// Removes the secrets of a server from its progress messages.
+struct ScrubbingSink {
     sink: Arc<dyn EventSink>,
     scrubber: Scrubber,
 }
 
-impl EventSink for Clean {
+impl EventSink for ScrubbingSink {
     fn emit(&self, event: CallEvent) {
         self.sink.emit(match event {
             CallEvent::Progress(done, text) => CallEvent::Progress(done, self.scrubber.clean(text)),
@@ -181,20 +183,20 @@ impl EventSink for Clean {
     }
 }
 
-/// Tells the server that nobody waits any more, where a call is dropped.
-struct Abandoned {
+/// Sends `notifications/cancelled` when a call is dropped.
+struct CancelOnDrop {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Abandoned {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let peer = self.peer.clone();
         runtime.spawn(async move {
-            let told = CancelledNotificationParam::new(Some(id), Some("the call was cancelled".to_owned()));
-            // A server that is gone has nothing to cancel.
-            drop(peer.notify_cancelled(told).await);
+            let params = CancelledNotificationParam::new(Some(id), Some("the call was cancelled".to_owned()));
+            // An error means that the server is gone.
+            drop(peer.notify_cancelled(params).await);
         });
     }
 }

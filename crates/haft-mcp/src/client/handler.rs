@@ -1,4 +1,4 @@
-//! What a server may tell by itself.
+//! Handles the notifications of a server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,37 +11,37 @@ use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
 
-/// Listens to one server. It offers nothing in return: no sampling, no roots, no questions to people.
+/// Handles the notifications of one server. It offers no sampling, roots or elicitation.
 #[derive(Clone, Default)]
-pub(super) struct Listener {
-    /// Told when the list of tools is another one.
+pub(super) struct NotificationHandler {
+    /// Notified when the list of tools has changed.
     pub(super) list_changed: Arc<Notify>,
-    watched: Arc<Mutex<HashMap<ProgressToken, Arc<dyn EventSink>>>>,
+    progress_sinks: Arc<Mutex<HashMap<ProgressToken, Arc<dyn EventSink>>>>,
 }
 
-impl Listener {
-    /// Tells the progress of a request to someone, until what is returned is dropped.
-    pub(super) fn watch(&self, token: ProgressToken, sink: Arc<dyn EventSink>) -> Watched {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), sink);
-        Watched { listener: self.clone(), token }
+impl NotificationHandler {
+    /// Forwards the progress of a request to `sink` until the subscription is dropped.
+    pub(super) fn subscribe(&self, token: ProgressToken, sink: Arc<dyn EventSink>) -> ProgressSubscription {
+        self.progress_sinks.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), sink);
+        ProgressSubscription { handler: self.clone(), token }
     }
 }
 
-/// One request that is watched.
-pub(super) struct Watched {
-    listener: Listener,
+/// A subscription to the progress of one request.
+pub(super) struct ProgressSubscription {
+    handler: NotificationHandler,
     token: ProgressToken,
 }
 
-impl Drop for Watched {
+impl Drop for ProgressSubscription {
     fn drop(&mut self) {
-        self.listener.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
+        self.handler.progress_sinks.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.token);
     }
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for NotificationHandler {
     fn get_info(&self) -> ClientConfig {
-        described()
+        client_config()
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -53,24 +53,24 @@ impl ClientHandler for Listener {
         progress: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sink) = watched.get(&progress.progress_token) {
-            sink.emit(event(progress));
+        let sinks = self.progress_sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sink) = sinks.get(&progress.progress_token) {
+            sink.emit(progress_event(progress));
         }
     }
 }
 
-/// What every server is told of this client.
-pub(super) fn described() -> ClientConfig {
+/// Describes this client to servers.
+pub(super) fn client_config() -> ClientConfig {
     let implementation = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
     ClientConfig::new(ClientCapabilities::default(), implementation)
 }
 
-/// Progress, as whoever watches a call hears it.
-pub(super) fn event(progress: ProgressNotificationParam) -> CallEvent {
+/// Converts progress to a call event.
+pub(super) fn progress_event(progress: ProgressNotificationParam) -> CallEvent {
     let done = match progress.total {
         Some(total) if total > 0.0 => (progress.progress / total).clamp(0.0, 1.0),
-        // Without an end it only goes on, ever slower.
+        // Without a total, progress approaches 1 ever more slowly.
         _ => (progress.progress / (progress.progress + 10.0)).clamp(0.0, 1.0),
     };
     CallEvent::Progress(done, progress.message.unwrap_or_default())

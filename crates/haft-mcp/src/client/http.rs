@@ -1,4 +1,4 @@
-//! Servers that are addresses: every request passes the egress guard, and every answer is bounded.
+//! The HTTP client of a server: every request passes the egress guard, and the size of every response is limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,131 +24,142 @@ use sse_stream::{Sse, SseStream};
 use tokio::sync::Notify;
 use url::Url;
 
-use super::filled::Scrubber;
+use super::config::Scrubber;
 use super::oauth::{Auth, Challenge};
-use super::pace::Pace;
-use super::stdio::MAX_MESSAGE;
+use super::rate_limit::RateLimiter;
+use super::stdio::MAX_MESSAGE_BYTES;
 
-/// The longest text that is shown of an answer that is no message.
-const SHOWN: usize = 200;
+/// How many characters of an invalid response are shown.
+const MAX_EXCERPT: usize = 200;
 
-/// Says why a request came to nothing.
+/// The key of the missing scope in the data of an error.
+pub(super) const REQUIRED_SCOPE: &str = "required_scope";
+
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{why}")]
-pub(super) struct Failed {
-    why: String,
-    /// Whether the server may have got the request.
-    pub(super) sent: bool,
+pub(super) enum HttpError {
+    /// The request did not reach the server.
+    #[error("{0}")]
+    NotSent(String),
+    /// The server may have received the request.
+    #[error("{0}")]
+    Failed(String),
+    /// The response is not a message of the protocol.
+    #[error("HTTP status {status} without an MCP message{}{excerpt}", if excerpt.is_empty() { "" } else { ": " })]
+    Response {
+        /// The status of the response.
+        status: StatusCode,
+        /// The beginning of its body.
+        excerpt: String,
+    },
 }
 
-type Error = StreamableHttpError<Failed>;
+type Error = StreamableHttpError<HttpError>;
 
-fn failed(why: impl Into<String>) -> Error {
-    StreamableHttpError::Client(Failed { why: why.into(), sent: true })
+fn failed(message: impl Into<String>) -> Error {
+    StreamableHttpError::Client(HttpError::Failed(message.into()))
 }
 
-/// Sends the messages of one server through the guard.
+/// Sends messages to one server through the egress guard.
 #[derive(Clone)]
-pub(super) struct Guarded {
+pub(super) struct EgressClient {
     pub(super) egress: Egress,
-    /// Where the server is. rmcp says it anew with every request.
+    /// The URL of the server; the one that rmcp passes with every request is ignored.
     pub(super) url: Url,
-    /// What the configuration adds to every request.
+    /// Headers from the configuration.
     pub(super) headers: HeaderMap,
-    /// Who gets the tokens; nobody where the configuration says a token itself.
+    /// Provides access tokens; `None` where the configuration has an `Authorization` header.
     pub(super) auth: Option<Arc<Auth>>,
     pub(super) scrubber: Scrubber,
-    /// Says that the list may be another one.
-    pub(super) news: Arc<Notify>,
+    /// Notified when the list of tools may have changed.
+    pub(super) list_changed: Arc<Notify>,
 }
 
-/// What every kind of request has.
+/// The session, token and further headers of a request.
 #[derive(Clone)]
-struct Asked {
+struct RequestHeaders {
     session: Option<Arc<str>>,
     auth: Option<String>,
     headers: HashMap<HeaderName, HeaderValue>,
 }
 
-impl Guarded {
-    /// Sends a request with a good token, and once more with another one where the server does not take it.
+impl EgressClient {
+    /// Sends a request with a valid token; if the server rejects it, retries once with a renewed one.
     async fn send(
         &self,
         method: Method,
-        asked: Asked,
+        parts: RequestHeaders,
         more: &[(HeaderName, String)],
         body: Option<Bytes>,
     ) -> Result<reqwest::Response, Error> {
-        let Some(auth) = &self.auth else { return self.once(method, asked, more, body).await };
-        let no_token = |error: super::oauth::OAuthError| failed(format!("no token: {error}"));
+        let Some(auth) = &self.auth else { return self.send_once(method, parts, more, body).await };
+        let no_token = |error: super::oauth::OAuthError| failed(format!("no access token: {error}"));
         let used = auth.token().await.map_err(no_token)?;
         let with = |token: Option<&Secret>| {
             if let Some(token) = token {
                 self.scrubber.add(token);
             }
-            Asked { auth: token.map(|token| token.expose().to_owned()), ..asked.clone() }
+            RequestHeaders { auth: token.map(|token| token.expose().to_owned()), ..parts.clone() }
         };
-        let response = self.once(method.clone(), with(used.as_ref()), more, body.clone()).await?;
+        let response = self.send_once(method.clone(), with(used.as_ref()), more, body.clone()).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        auth.wants(challenge(&response));
+        auth.set_challenge(challenge(&response));
         let Some(fresh) = auth.renew(used.as_ref()).await.map_err(no_token)? else {
-            auth.refused.notify_one();
+            auth.rejected.notify_one();
             return Ok(response);
         };
-        let response = self.once(method, with(Some(&fresh)), more, body).await?;
+        let response = self.send_once(method, with(Some(&fresh)), more, body).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            auth.wants(challenge(&response));
-            auth.refused.notify_one();
+            auth.set_challenge(challenge(&response));
+            auth.rejected.notify_one();
         }
         Ok(response)
     }
 
-    async fn once(
+    async fn send_once(
         &self,
         method: Method,
-        asked: Asked,
+        parts: RequestHeaders,
         more: &[(HeaderName, String)],
         body: Option<Bytes>,
     ) -> Result<reqwest::Response, Error> {
         let mut headers = self.headers.clone();
-        headers.extend(asked.headers);
+        headers.extend(parts.headers);
         let mut put = |name: HeaderName, value: &str| {
-            let mut value = HeaderValue::from_str(value)
-                .map_err(|_| failed("a header has characters that HTTP does not allow"))?;
+            let mut value =
+                HeaderValue::from_str(value).map_err(|_| failed("invalid characters in a header"))?;
             value.set_sensitive(name == AUTHORIZATION);
             headers.insert(name, value);
             Ok::<_, Error>(())
         };
-        if let Some(session) = &asked.session {
+        if let Some(session) = &parts.session {
             put(
                 HeaderName::from_bytes(HEADER_SESSION_ID.as_bytes()).map_err(|e| failed(e.to_string()))?,
                 session,
             )?;
         }
-        if let Some(auth) = &asked.auth {
+        if let Some(auth) = &parts.auth {
             put(AUTHORIZATION, &format!("Bearer {auth}"))?;
         }
         for (name, value) in more {
             put(name.clone(), value)?;
         }
-        let request = OutgoingRequest { method, url: self.url.clone(), headers, body, wanted: Vec::new() };
+        let request =
+            OutgoingRequest { method, url: self.url.clone(), headers, body, accepted_statuses: Vec::new() };
         self.egress.send(request).await.map_err(|error| {
-            let sent = !matches!(error, SendError::Refused(_) | SendError::Connect(_));
-            let why = match error {
-                SendError::Refused(refused) => refused.to_string(),
-                SendError::Connect(why) => format!("no connection: {why}"),
-                SendError::Broken(why) => format!("the connection broke: {why}"),
-                SendError::Redirect(why) => why,
-            };
-            StreamableHttpError::Client(Failed { why, sent })
+            let message = send_error(&error);
+            StreamableHttpError::Client(match error {
+                SendError::Denied(_) | SendError::Connect(_) => HttpError::NotSent(message),
+                SendError::Disconnected(_) | SendError::Redirect(_) => HttpError::Failed(message),
+            })
         })
     }
 }
 
-impl StreamableHttpClient for Guarded {
-    type Error = Failed;
+impl StreamableHttpClient for EgressClient {
+    type Error = HttpError;
 
     async fn post_message(
         &self,
@@ -159,54 +170,54 @@ impl StreamableHttpClient for Guarded {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let in_session = session_id.is_some();
-        let asked = Asked { session: session_id, auth: auth_header, headers: custom_headers };
+        let parts = RequestHeaders { session: session_id, auth: auth_header, headers: custom_headers };
         let more = [
             (ACCEPT, "application/json, text/event-stream".to_owned()),
             (CONTENT_TYPE, "application/json".to_owned()),
         ];
         let body = serde_json::to_vec(&message)?;
-        let response = self.send(Method::POST, asked, &more, Some(body.into())).await?;
+        let response = self.send(Method::POST, parts, &more, Some(body.into())).await?;
         let status = response.status();
-        unauthorised(&response)?;
-        if let Some(answer) = self.wants_more(&message, &response) {
-            return Ok(answer);
+        unauthorized(&response)?;
+        if let Some(response) = self.insufficient_scope(&message, &response) {
+            return Ok(response);
         }
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if status == StatusCode::NOT_FOUND && in_session {
-            // rmcp opens another one, with what may be another list.
-            self.news.notify_one();
+            // rmcp opens another session, and the list of tools may have changed.
+            self.list_changed.notify_one();
             return Err(StreamableHttpError::SessionExpired);
         }
         let session = header(&response, HEADER_SESSION_ID);
         if is_type(&response, "text/event-stream") && status.is_success() {
             return Ok(StreamableHttpPostResponse::Sse(events(response), session));
         }
-        let body = whole(response).await?;
-        let expects_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-        if status.is_success() && body.is_empty() && !expects_answer {
+        let body = read_body(response).await?;
+        let expects_response = matches!(message, ClientJsonRpcMessage::Request(_));
+        if status.is_success() && body.is_empty() && !expects_response {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let parsed = match called(&message, &body) {
-            Some(answer) => Ok(answer),
+        let parsed = match parse_call_result(&message, &body) {
+            Some(response) => Ok(response),
             None => serde_json::from_slice(&body),
         };
         match (status.is_success(), parsed) {
-            // Some servers of the older kind answer everything that they do not know with an empty result.
-            (true, Ok(answer)) if discovers(&message) && !describes(&answer) => {
-                refused(&message, None, status, &body)
+            // Some older servers respond to unknown methods with an empty result.
+            (true, Ok(response)) if is_discover(&message) && !is_discover_result(&response) => {
+                rejected(&message, None, status, &body)
             }
-            (true, Ok(answer)) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+            (true, Ok(response)) => Ok(StreamableHttpPostResponse::Json(response, session)),
             (false, parsed) if !in_session && status.is_client_error() => {
                 let error = match parsed {
                     Ok(JsonRpcMessage::Error(error)) => Some(error.error),
                     _ => None,
                 };
-                refused(&message, error, status, &body)
+                rejected(&message, error, status, &body)
             }
-            (false, Ok(answer @ JsonRpcMessage::Error(_))) => {
-                Ok(StreamableHttpPostResponse::Json(answer, session))
+            (false, Ok(response @ JsonRpcMessage::Error(_))) => {
+                Ok(StreamableHttpPostResponse::Json(response, session))
             }
             _ => Err(unexpected(status, &body)),
         }
@@ -219,8 +230,8 @@ impl StreamableHttpClient for Guarded {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
-        let asked = Asked { session: Some(session_id), auth: auth_header, headers: custom_headers };
-        self.send(Method::DELETE, asked, &[], None).await.map(drop)
+        let parts = RequestHeaders { session: Some(session_id), auth: auth_header, headers: custom_headers };
+        self.send(Method::DELETE, parts, &[], None).await.map(drop)
     }
 
     async fn get_stream(
@@ -231,14 +242,14 @@ impl StreamableHttpClient for Guarded {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
-        let asked = Asked { session: session_id, auth: auth_header, headers: custom_headers };
+        let parts = RequestHeaders { session: session_id, auth: auth_header, headers: custom_headers };
         let mut more = vec![(ACCEPT, "text/event-stream".to_owned())];
         if let Some(id) = last_event_id {
             let name = HeaderName::from_bytes(HEADER_LAST_EVENT_ID.as_bytes());
             more.push((name.map_err(|error| failed(error.to_string()))?, id));
         }
-        let response = self.send(Method::GET, asked, &more, None).await?;
-        unauthorised(&response)?;
+        let response = self.send(Method::GET, parts, &more, None).await?;
+        unauthorized(&response)?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if status.is_success() && is_type(&response, "text/event-stream") => Ok(events(response)),
@@ -247,25 +258,25 @@ impl StreamableHttpClient for Guarded {
     }
 }
 
-/// An answer to a call, as nearly all of them are.
+/// The usual response to a call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called {
+struct CallResponse {
     jsonrpc: String,
     id: RequestId,
     result: CallToolResult,
 }
 
-/// Reads the result of a call as that alone: tried as each kind of message in turn, it would be read many times over.
-fn called(message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
+/// Parses the response to a call directly: rmcp would try each kind of message in turn.
+fn parse_call_result(message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
     let is_call = matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::CallToolRequest(_)));
-    let Called { jsonrpc, id, result } = serde_json::from_slice(body).ok().filter(|_| is_call)?;
+    let CallResponse { jsonrpc, id, result } = serde_json::from_slice(body).ok().filter(|_| is_call)?;
     (jsonrpc == "2.0").then(|| ServerJsonRpcMessage::response(ServerResult::CallToolResult(result), id))
 }
 
-/// A server of the older kind does not know how the newer kind begins, and says so in its own way: whoever asks
-/// then begins in the older way.
-fn refused(
+/// Handles a client error outside of a session. An older server rejects `server/discover` in its own way; rmcp needs a
+/// JSON-RPC error to fall back to `initialize`.
+fn rejected(
     message: &ClientJsonRpcMessage,
     error: Option<ErrorData>,
     status: StatusCode,
@@ -274,28 +285,28 @@ fn refused(
     let ClientJsonRpcMessage::Request(request) = message else { return Err(unexpected(status, body)) };
     let error = match error {
         Some(error) => error,
-        None if discovers(message) => ErrorData::invalid_request(format!("HTTP status {status}"), None),
+        None if is_discover(message) => ErrorData::invalid_request(format!("HTTP status {status}"), None),
         None => return Err(unexpected(status, body)),
     };
-    let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
-    Ok(StreamableHttpPostResponse::Json(answer, None))
+    let response = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+    Ok(StreamableHttpPostResponse::Json(response, None))
 }
 
-fn discovers(message: &ClientJsonRpcMessage) -> bool {
+fn is_discover(message: &ClientJsonRpcMessage) -> bool {
     matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::DiscoverRequest(_)))
 }
 
-/// Tells whether an answer is what a server of the newer kind says of itself, or why it does not.
-fn describes(answer: &ServerJsonRpcMessage) -> bool {
-    match answer {
+/// Returns whether a message is a valid response to `server/discover`.
+fn is_discover_result(message: &ServerJsonRpcMessage) -> bool {
+    match message {
         JsonRpcMessage::Response(response) => matches!(response.result, ServerResult::DiscoverResult(_)),
         _ => true,
     }
 }
 
-impl Guarded {
-    /// A server that takes the token, but wants another one for this, fails the call alone.
-    fn wants_more(
+impl EgressClient {
+    /// Returns the error for a request that needs a token with more scopes.
+    fn insufficient_scope(
         &self,
         message: &ClientJsonRpcMessage,
         response: &reqwest::Response,
@@ -304,15 +315,26 @@ impl Guarded {
             return None;
         };
         let challenge = challenge(response);
-        if response.status() != StatusCode::FORBIDDEN || !challenge.wants_more() {
+        if response.status() != StatusCode::FORBIDDEN || !challenge.is_insufficient_scope() {
             return None;
         }
-        let scope = haft_core::problem::excerpt(challenge.scope.as_deref().unwrap_or("more"), SHOWN);
-        auth.wants(challenge);
-        let why = format!("the server wants a login that covers `{scope}`: log in to it again");
-        let answer =
-            ServerJsonRpcMessage::error(ErrorData::invalid_request(why, None), Some(request.id.clone()));
-        Some(StreamableHttpPostResponse::Json(answer, None))
+        let scope = haft_core::problem::excerpt(challenge.scope.as_deref().unwrap_or("more"), MAX_EXCERPT);
+        auth.set_challenge(challenge);
+        let message = format!("insufficient scope: log in to the server again with the scope `{scope}`");
+        let data = serde_json::json!({REQUIRED_SCOPE: scope});
+        let error = ErrorData::invalid_request(message, Some(data));
+        let response = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+        Some(StreamableHttpPostResponse::Json(response, None))
+    }
+}
+
+/// Describes a request that failed.
+pub(super) fn send_error(error: &SendError) -> String {
+    match error {
+        SendError::Denied(refused) => refused.to_string(),
+        SendError::Connect(why) => format!("cannot connect: {why}"),
+        SendError::Disconnected(why) => format!("lost the connection: {why}"),
+        SendError::Redirect(why) => why.clone(),
     }
 }
 
@@ -322,7 +344,7 @@ fn challenge(response: &reqwest::Response) -> Challenge {
     Challenge::parse(&texts.join(", "))
 }
 
-fn unauthorised(response: &reqwest::Response) -> Result<(), Error> {
+fn unauthorized(response: &reqwest::Response) -> Result<(), Error> {
     if response.status() != StatusCode::UNAUTHORIZED {
         return Ok(());
     }
@@ -334,33 +356,27 @@ fn header(response: &reqwest::Response, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-fn is_type(response: &reqwest::Response, wanted: &str) -> bool {
+fn is_type(response: &reqwest::Response, media_type: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(wanted))
+    value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with(media_type))
 }
 
 fn unexpected(status: StatusCode, body: &[u8]) -> Error {
-    let shown = haft_core::problem::excerpt(&String::from_utf8_lossy(body), SHOWN);
-    let message = if shown.is_empty() {
-        format!("HTTP status {status}, and no message of the protocol")
-    } else {
-        format!("HTTP status {status}, and no message of the protocol: {shown}")
-    };
-    StreamableHttpError::UnexpectedServerResponse(message.into())
+    let excerpt = haft_core::problem::excerpt(&String::from_utf8_lossy(body), MAX_EXCERPT);
+    StreamableHttpError::Client(HttpError::Response { status, excerpt })
 }
 
 fn too_large() -> std::io::Error {
-    std::io::Error::other(format!("the server sent a message of more than {MAX_MESSAGE} bytes"))
+    std::io::Error::other(format!("message size limit ({MAX_MESSAGE_BYTES} bytes) exceeded"))
 }
 
-/// Reads a body, as far as one message may go.
-async fn whole(response: reqwest::Response) -> Result<Vec<u8>, Error> {
+/// Reads a body up to the size limit of a message.
+async fn read_body(response: reqwest::Response) -> Result<Vec<u8>, Error> {
     let mut stream = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = stream.next().await {
-        let chunk =
-            chunk.map_err(|error| failed(format!("the answer broke off: {}", error.without_url())))?;
-        if body.len() + chunk.len() > MAX_MESSAGE {
+        let chunk = chunk.map_err(|error| failed(format!("incomplete response: {}", error.without_url())))?;
+        if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
             return Err(too_large().into());
         }
         body.extend_from_slice(&chunk);
@@ -370,50 +386,49 @@ async fn whole(response: reqwest::Response) -> Result<Vec<u8>, Error> {
 
 fn events(response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseError>> {
     let bytes = response.bytes_stream().map_err(std::io::Error::other);
-    SseStream::from_bytes_stream(bounded(bytes)).boxed()
+    SseStream::from_bytes_stream(limited(bytes)).boxed()
 }
 
-/// Ends a stream with an error where one event has no end: events are told apart by an empty line. Those that come
-/// without end are read slowly.
-fn bounded(
+/// Limits the size of each event, which ends with an empty line, and the rate of events.
+fn limited(
     stream: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
-    let begin = (Box::pin(stream), Pace::default(), Events::default());
-    futures_util::stream::unfold(begin, async |(mut stream, mut pace, mut events)| {
+    let state = (Box::pin(stream), RateLimiter::default(), EventCounter::default());
+    futures_util::stream::unfold(state, async |(mut stream, mut limiter, mut events)| {
         let chunk = match stream.next().await? {
             Ok(chunk) => chunk,
-            Err(error) => return Some((Err(error), (stream, pace, events))),
+            Err(error) => return Some((Err(error), (stream, limiter, events))),
         };
         let ended = events.count(&chunk);
-        // The last event of a stream is mostly the answer: only what comes behind it has to wait.
-        pace.spend(ended, chunk.len() as u64).await;
-        let chunk = if events.since > MAX_MESSAGE { Err(too_large()) } else { Ok(chunk) };
-        Some((chunk, (stream, pace, events)))
+        // The last event of a stream is usually the response: only what follows has to wait.
+        limiter.acquire(ended, chunk.len() as u64).await;
+        let chunk = if events.event_bytes > MAX_MESSAGE_BYTES { Err(too_large()) } else { Ok(chunk) };
+        Some((chunk, (stream, limiter, events)))
     })
 }
 
-/// Where in a stream of events its end is.
+/// Counts the events of a stream and the bytes of the current one.
 #[derive(Default)]
-struct Events {
-    since: usize,
+struct EventCounter {
+    event_bytes: usize,
     after_line: bool,
 }
 
-impl Events {
-    /// Returns how many events end in a piece.
+impl EventCounter {
+    /// Returns how many events end in a chunk.
     fn count(&mut self, chunk: &[u8]) -> u64 {
         let mut ended = 0;
         for byte in chunk {
             match byte {
                 b'\n' if self.after_line => {
-                    self.since = 0;
+                    self.event_bytes = 0;
                     ended += 1;
                 }
                 b'\n' => self.after_line = true,
                 b'\r' => {}
                 _ => self.after_line = false,
             }
-            self.since += 1;
+            self.event_bytes += 1;
         }
         ended
     }

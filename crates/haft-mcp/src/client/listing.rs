@@ -1,4 +1,4 @@
-//! The tools that a server lists.
+//! Reads the list of tools of a server.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 use tokio::time::timeout;
 
-/// How long the whole list may take.
-const LISTS_WITHIN: Duration = Duration::from_mins(2);
-/// The most pages that are read: a server may say for ever that there is another one.
+/// The timeout of the complete list.
+const LIST_TIMEOUT: Duration = Duration::from_mins(2);
+/// How many pages are read, for servers that never stop to announce another one.
 const MAX_PAGES: usize = 1000;
 
-/// What a server lists.
+/// The tools of a server.
 #[derive(Default)]
 pub(super) struct Listing {
     pub(super) tools: Vec<ListedTool>,
-    /// What is no tool, and why.
-    pub(super) refused: Vec<String>,
+    /// Entries that are not valid tools, with reasons.
+    pub(super) rejected: Vec<String>,
 }
 
-/// Reads the whole list, as far as it is bounded. One page may take so long.
-pub(super) async fn read(peer: &Peer<RoleClient>, page_within: Duration) -> Result<Listing, ServiceError> {
-    let late = |timeout| move |_| ServiceError::Timeout { timeout };
+/// Reads the list, up to the limits.
+pub(super) async fn read(peer: &Peer<RoleClient>, page_timeout: Duration) -> Result<Listing, ServiceError> {
+    let timed_out = |timeout| move |_| ServiceError::Timeout { timeout };
     let pages = async {
         let mut listing = Listing::default();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
             let request = ListToolsRequest { params: Some(params), ..ListToolsRequest::default() };
-            // Not the peer's own list, which may be an old one.
+            // Not `Peer::list_tools`, which may return a cached list.
             let sent = peer.send_request(ClientRequest::ListToolsRequest(request));
-            let answer = timeout(page_within, sent).await.map_err(late(page_within))??;
-            let next = listing.take(answer)?;
-            // The same page again would be so for ever.
-            let seen = listing.tools.len() + listing.refused.len();
+            let result = timeout(page_timeout, sent).await.map_err(timed_out(page_timeout))??;
+            let next = listing.add_page(result)?;
+            // A server that repeats a cursor would repeat it forever.
+            let seen = listing.tools.len() + listing.rejected.len();
             if next.is_none() || next == cursor || seen > MAX_TOOLS {
                 break;
             }
@@ -45,31 +45,31 @@ pub(super) async fn read(peer: &Peer<RoleClient>, page_within: Duration) -> Resu
         }
         Ok(listing)
     };
-    timeout(LISTS_WITHIN, pages).await.unwrap_or_else(|error| Err(late(LISTS_WITHIN)(error)))
+    timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|error| Err(timed_out(LIST_TIMEOUT)(error)))
 }
 
 impl Listing {
-    /// Takes one page; returns where the next one begins.
-    fn take(&mut self, answer: ServerResult) -> Result<Option<String>, ServiceError> {
-        match answer {
+    /// Adds a page; returns the cursor of the next one.
+    fn add_page(&mut self, result: ServerResult) -> Result<Option<String>, ServiceError> {
+        match result {
             ServerResult::ListToolsResult(page) => {
                 self.tools.extend(page.tools.into_iter().map(listed));
                 Ok(page.next_cursor)
             }
-            // Some entry is no tool, which makes the page something else to rmcp.
-            ServerResult::CustomResult(page) => self.one_by_one(&page.0),
+            // rmcp does not recognize a page with an invalid tool.
+            ServerResult::CustomResult(page) => self.add_entries(&page.0),
             _ => Err(ServiceError::UnexpectedResponse),
         }
     }
 
-    fn one_by_one(&mut self, page: &Value) -> Result<Option<String>, ServiceError> {
+    fn add_entries(&mut self, page: &Value) -> Result<Option<String>, ServiceError> {
         let entries = page.get("tools").and_then(Value::as_array).ok_or(ServiceError::UnexpectedResponse)?;
         for entry in entries {
             match serde_json::from_value::<Tool>(entry.clone()) {
                 Ok(tool) => self.tools.push(listed(tool)),
                 Err(error) => {
-                    let name = entry.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
-                    self.refused.push(format!(
+                    let name = entry.get("name").and_then(Value::as_str).unwrap_or("(unnamed)");
+                    self.rejected.push(format!(
                         "{}: {}",
                         excerpt(name, 100),
                         excerpt(&error.to_string(), 200)

@@ -1,28 +1,27 @@
-//! haft as an MCP client: the servers that are configured, kept connected, and called as tools.
+//! haft as an MCP client: connects to MCP servers, keeps the connections alive, and calls their tools.
 
-mod addresses;
+mod ad_hoc;
 mod clients;
+mod config;
 mod connection;
-mod direct;
+mod endpoint;
+mod errors;
 mod executor;
-mod filled;
 mod handler;
 mod http;
+mod line_limit;
 mod listing;
-mod logins;
 mod oauth;
-mod opening;
-mod overlong;
-mod pace;
-mod patient;
+mod rate_limit;
+mod stale_response;
+mod stateless;
 mod stderr;
 mod stdio;
 mod value;
-mod words;
 
 pub use clients::{ClientParts, McpClients, McpServerStore};
 pub use executor::McpExecutor;
 pub use oauth::{Callback, LoginResult, OAuthError};
 
-/// The newest version of the protocol that is spoken.
+/// The newest supported protocol version.
 const NEWEST_PROTOCOL: &str = "2026-07-28";

@@ -1,4 +1,4 @@
-//! The last lines that a program wrote to its standard error.
+//! The last lines that a program wrote to standard error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,27 +6,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haft_core::problem::excerpt;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::filled::Scrubber;
+use super::config::Scrubber;
 
-/// How many lines are kept, and how much of each.
-const LINES: usize = 30;
-const LENGTH: usize = 500;
+/// How many lines are kept.
+const MAX_LINES: usize = 30;
+/// How many characters of each line are kept.
+const MAX_LINE_CHARS: usize = 500;
 
 /// The last lines of a stream. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Tail {
-    kept: Arc<Mutex<Kept>>,
+pub(super) struct StderrTail {
+    tail: Arc<Mutex<TailLines>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct TailLines {
     lines: VecDeque<String>,
-    /// How many of them are of the program that runs now.
+    /// How many of them belong to the current program.
     recent: usize,
 }
 
-impl Tail {
-    /// Reads a stream to its end, whatever comes.
+impl StderrTail {
+    /// Reads a stream to its end.
     pub(super) async fn follow(self, mut stream: impl AsyncRead + Unpin, scrubber: Scrubber) {
         let mut buffer = vec![0; 4096];
         let mut line = Vec::new();
@@ -34,8 +35,8 @@ impl Tail {
             for byte in buffer.iter().take(count) {
                 match byte {
                     b'\n' => self.push(&std::mem::take(&mut line), &scrubber),
-                    // The rest of a long line is not kept.
-                    byte if line.len() < LENGTH * 4 => line.push(*byte),
+                    // The rest of a long line is dropped.
+                    byte if line.len() < MAX_LINE_CHARS * 4 => line.push(*byte),
                     _ => {}
                 }
             }
@@ -45,38 +46,38 @@ impl Tail {
         }
     }
 
-    /// Keeps one line.
+    /// Adds a line.
     pub(super) fn push(&self, line: &[u8], scrubber: &Scrubber) {
-        let text = excerpt(&scrubber.clean(String::from_utf8_lossy(line).into_owned()), LENGTH);
+        let text = excerpt(&scrubber.clean(String::from_utf8_lossy(line).into_owned()), MAX_LINE_CHARS);
         if text.trim().is_empty() {
             return;
         }
-        let mut kept = self.kept();
-        if kept.lines.len() == LINES {
-            kept.lines.pop_front();
+        let mut tail = self.lock();
+        if tail.lines.len() == MAX_LINES {
+            tail.lines.pop_front();
         }
-        kept.lines.push_back(text);
-        kept.recent = (kept.recent + 1).min(LINES);
+        tail.lines.push_back(text);
+        tail.recent = (tail.recent + 1).min(MAX_LINES);
     }
 
-    /// Says that another program begins.
-    pub(super) fn begin(&self) {
-        self.kept().recent = 0;
+    /// Marks the start of another program.
+    pub(super) fn start_program(&self) {
+        self.lock().recent = 0;
     }
 
     /// Returns the lines.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.kept().lines.iter().cloned().collect()
+        self.lock().lines.iter().cloned().collect()
     }
 
-    /// Returns the last lines of the program that runs now, or ended last: at most so many.
-    pub(super) fn last(&self, most: usize) -> Vec<String> {
-        let kept = self.kept();
-        let skipped = kept.lines.len() - kept.recent.min(most);
-        kept.lines.iter().skip(skipped).cloned().collect()
+    /// Returns at most `count` of the last lines of the current program.
+    pub(super) fn last(&self, count: usize) -> Vec<String> {
+        let tail = self.lock();
+        let skipped = tail.lines.len() - tail.recent.min(count);
+        tail.lines.iter().skip(skipped).cloned().collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TailLines> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

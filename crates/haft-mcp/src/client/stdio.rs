@@ -1,4 +1,4 @@
-//! Servers that are programs: started confined, spoken to by their standard input and output.
+//! Stdio servers: programs that run in the sandbox and exchange messages over standard input and output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use haft_core::mcp::Stdio;
 use haft_sandbox::{Bind, Command, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle};
-use haft_template::EscapeContext as TextPlace;
+use haft_template::EscapeContext;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::filled::{Filler, Scrubber};
-use super::overlong::{Overlong, Strange};
-use super::pace::Paced;
-use super::patient::Patient;
-use super::stderr::Tail;
+use super::config::{ConfigRenderer, Scrubber};
+use super::line_limit::{LineLimiter, UnexpectedLineHandler};
+use super::rate_limit::RateLimited;
+use super::stale_response::StaleResponseFilter;
+use super::stderr::StderrTail;
 
-/// The longest message that is taken from a server.
-pub(super) const MAX_MESSAGE: usize = 16 << 20;
+/// The size limit of a message from a server, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// Where programs are found.
+/// The search path of programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a server may use. It lives long, so its time on processors is not bounded; its memory is.
+/// Resource limits of a server. CPU time is unlimited, because a server runs for long.
 fn limits() -> Limits {
     Limits {
         cpu: Duration::from_hours(24 * 365),
@@ -35,9 +35,10 @@ fn limits() -> Limits {
     }
 }
 
-/// A server that runs. Dropping it ends it, with all that it started.
+/// A running server. Dropping it kills the program and its children.
 pub(super) struct Program {
-    pub(super) transport: Paced<Patient<AsyncRwTransport<RoleClient, Overlong<ChildStdout>, ChildStdin>>>,
+    pub(super) transport:
+        RateLimited<StaleResponseFilter<AsyncRwTransport<RoleClient, LineLimiter<ChildStdout>, ChildStdin>>>,
     pub(super) running: Running,
 }
 
@@ -45,24 +46,24 @@ pub(super) struct Program {
 pub(super) async fn start(
     sandbox: &Sandbox,
     program: &Stdio,
-    mut filler: Filler<'_>,
-    tail: &Tail,
+    mut renderer: ConfigRenderer<'_>,
+    tail: &StderrTail,
 ) -> Result<(Program, Scrubber), String> {
-    let mut argv = vec![filler.fill("command", &program.command, TextPlace::Text).await?];
+    let mut argv = vec![renderer.render("command", &program.command, EscapeContext::Text).await?];
     for (number, text) in program.args.iter().enumerate() {
-        argv.push(filler.fill(&format!("args[{number}]"), text, TextPlace::Text).await?);
+        argv.push(renderer.render(&format!("args[{number}]"), text, EscapeContext::Text).await?);
     }
     let level = if program.sandbox { Level::Isolated } else { Level::Host };
-    let place = sandbox.place(level, None).map_err(|error| told(&error))?;
-    let home = place.work().to_owned();
-    let mut command = Command::new(place, argv).env("PATH", PATH).env("LANG", "C.UTF-8").env("HOME", home);
+    let root = sandbox.place(level, None).map_err(|error| sandbox_message(&error))?;
+    let home = root.work().to_owned();
+    let mut command = Command::new(root, argv).env("PATH", PATH).env("LANG", "C.UTF-8").env("HOME", home);
     for (name, text) in &program.env {
-        let value = filler.fill(&format!("env.{name}"), text, TextPlace::Text).await?;
+        let value = renderer.render(&format!("env.{name}"), text, EscapeContext::Text).await?;
         command.env.retain(|(known, _)| known != name.as_str());
         command = command.env(name, value);
     }
     if let Some(cwd) = &program.cwd {
-        let cwd = filler.fill("cwd", cwd, TextPlace::Text).await?;
+        let cwd = renderer.render("cwd", cwd, EscapeContext::Text).await?;
         if program.sandbox {
             command.binds.push(Bind::writable(&cwd, &cwd));
         }
@@ -71,33 +72,35 @@ pub(super) async fn start(
     command.network = program.network;
     command.limits = limits();
     command.input = Input::Pipe;
-    let scrubber = filler.scrubber();
-    let mut running = sandbox.start(command).await.map_err(|error| scrubber.clean(told(&error)))?;
+    let scrubber = renderer.scrubber();
+    let mut running =
+        sandbox.start(command).await.map_err(|error| scrubber.clean(sandbox_message(&error)))?;
     let (Some(StdinHandle::Pipe(stdin)), Some(stdout), Some(stderr)) =
         (running.stdin.take(), running.stdout.take(), running.stderr.take())
     else {
-        return Err("the sandbox gave no pipes".to_owned());
+        return Err("the sandbox returned no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
-    let stdout = Overlong::new(stdout, MAX_MESSAGE).telling(strange(tail.clone(), scrubber.clone()));
+    let stdout = LineLimiter::new(stdout, MAX_MESSAGE_BYTES)
+        .with_handler(unexpected_lines(tail.clone(), scrubber.clone()));
     let bytes = Arc::clone(&stdout.bytes);
-    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE);
-    let transport = Paced::new(Patient::new(transport), bytes);
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+    let transport = RateLimited::new(StaleResponseFilter::new(transport), bytes);
     Ok((Program { transport, running }, scrubber))
 }
 
-/// Keeps lines of the standard output that are no messages with those of the standard error: there people look.
-fn strange(tail: Tail, scrubber: Scrubber) -> Strange {
-    let is_told = AtomicBool::new(false);
+/// Collects lines of standard output that are not messages with those of standard error.
+fn unexpected_lines(tail: StderrTail, scrubber: Scrubber) -> UnexpectedLineHandler {
+    let is_logged = AtomicBool::new(false);
     Box::new(move |line| {
-        if !is_told.swap(true, Ordering::Relaxed) {
-            tracing::warn!("an MCP server writes to its standard output what is no message; it is left out");
+        if !is_logged.swap(true, Ordering::Relaxed) {
+            tracing::warn!("an MCP server writes lines to stdout that are not messages; they are ignored");
         }
-        tail.push(&[b"(no message) ", line.trim_ascii()].concat(), &scrubber);
+        tail.push(&[b"(stdout) ", line.trim_ascii()].concat(), &scrubber);
     })
 }
 
-fn told(error: &SandboxError) -> String {
+fn sandbox_message(error: &SandboxError) -> String {
     use std::error::Error as _;
     error.source().map_or(error.to_string(), |source| format!("{error}: {source}"))
 }

@@ -1,4 +1,4 @@
-//! Batches over HTTP: each message goes its own way, and the answers come in one stream, as they are ready.
+//! Batches: parsing them, and collecting the responses of a batch over HTTP into one event stream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,23 +10,58 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
-use rmcp::model::{ErrorData, RequestId};
+use rmcp::model::{ErrorData, ProtocolVersion, RequestId};
 use serde_json::Value;
 
-use super::peek;
+use super::envelope;
 
-type Events = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + Sync>>;
+type EventStream = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + Sync>>;
 
-const EVENTS: &str = "text/event-stream";
+const EVENT_STREAM: &str = "text/event-stream";
+/// How many messages a batch can have.
+const MAX_MESSAGES: usize = 100;
 
-/// Collects the answers to the messages of a batch.
-#[derive(Default)]
-pub(super) struct Answers {
-    streams: Vec<Events>,
+/// Returns whether a message is a batch.
+pub(super) fn is_batch(message: &[u8]) -> bool {
+    message.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-impl Answers {
-    /// Adds the answer to one message.
+/// Parses a batch in a session of `version`; without a session there are no batches.
+///
+/// Version 2025-06-18 removed batches.
+pub(super) fn parse(message: &[u8], version: Option<&str>) -> Result<Vec<Value>, ErrorData> {
+    let last = ProtocolVersion::V_2025_03_26;
+    if version.is_none_or(|version| version > last.as_str()) {
+        let reason = version.map_or_else(
+            || "no session is open".to_owned(),
+            |version| format!("this session uses {version}; send the messages one by one"),
+        );
+        let message = format!("batches require a session of protocol version {last} or older: {reason}");
+        return Err(ErrorData::invalid_request(message, None));
+    }
+    let messages: Vec<Value> = serde_json::from_slice(message)
+        .map_err(|error| ErrorData::parse_error(format!("batch is not valid JSON: {error}"), None))?;
+    if messages.is_empty() {
+        return Err(ErrorData::invalid_request("empty batch", None));
+    }
+    if messages.len() > MAX_MESSAGES {
+        let message = format!("batch limit ({MAX_MESSAGES} messages) exceeded: got {}", messages.len());
+        return Err(ErrorData::invalid_request(message, None));
+    }
+    if messages.iter().any(|message| message.get("method").is_some_and(|method| method == "initialize")) {
+        return Err(ErrorData::invalid_request("`initialize` cannot be part of a batch", None));
+    }
+    Ok(messages)
+}
+
+/// The responses to the messages of a batch, sent as they become ready.
+#[derive(Default)]
+pub(super) struct BatchResponses {
+    streams: Vec<EventStream>,
+}
+
+impl BatchResponses {
+    /// Adds the response to one message.
     pub(super) async fn add(
         &mut self,
         id: Option<RequestId>,
@@ -36,7 +71,7 @@ impl Answers {
             return;
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENTS));
+        let is_stream = kind.is_some_and(|kind| kind.starts_with(EVENT_STREAM));
         let status = response.status();
         let body = response.into_body();
         if is_stream {
@@ -45,20 +80,19 @@ impl Answers {
         let Ok(body) = body.collect().await;
         let body = body.to_bytes();
         let message = serde_json::from_slice(&body).unwrap_or_else(|_| {
-            let why = format!("{status}: {}", String::from_utf8_lossy(&body));
-            peek::error(id.as_ref(), &ErrorData::invalid_request(why, None))
+            let message = format!("{status}: {}", String::from_utf8_lossy(&body));
+            envelope::error(id.as_ref(), &ErrorData::invalid_request(message, None))
         });
         self.add_message(&message);
     }
 
-    /// Adds an answer that is ready.
-    pub(super) fn add_message(&mut self, message: &Value) {
+    fn add_message(&mut self, message: &Value) {
         let event = Frame::data(Bytes::from(format!("data: {message}\n\n")));
         self.streams.push(Box::pin(stream::iter([Ok(event)])));
     }
 
-    /// Returns all of them; only notifications have none.
-    pub(super) fn response(self) -> Response<BoxBody<Bytes, Infallible>> {
+    /// Returns the HTTP response; a batch of notifications has no body.
+    pub(super) fn into_response(self) -> Response<BoxBody<Bytes, Infallible>> {
         if self.streams.is_empty() {
             let mut response = Response::new(Full::default().boxed());
             *response.status_mut() = StatusCode::ACCEPTED;
@@ -66,8 +100,34 @@ impl Answers {
         }
         let body = StreamBody::new(stream::select_all(self.streams).fuse());
         let mut response = Response::new(BoxBody::new(body));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_need_an_older_version_and_are_limited() {
+        let check = |text: &str, version: Option<&str>, expected: Result<usize, &str>| {
+            let read = parse(text.as_bytes(), version);
+            let read = read.as_ref().map(Vec::len).map_err(|error| &*error.message);
+            assert_eq!(read, expected, "{text} {version:?}");
+        };
+        let rule = "batches require a session of protocol version 2025-03-26 or older: ";
+        check("[1, {}]", Some("2025-03-26"), Ok(2));
+        check("[1]", Some("2024-11-05"), Ok(1));
+        let later = format!("{rule}this session uses 2025-06-18; send the messages one by one");
+        check("[1]", Some("2025-06-18"), Err(&later));
+        check("[1]", None, Err(&format!("{rule}no session is open")));
+        check("[]", Some("2025-03-26"), Err("empty batch"));
+        let many = format!("[{}1]", "1,".repeat(100));
+        check(&many, Some("2025-03-26"), Err("batch limit (100 messages) exceeded: got 101"));
+        let initialize = r#"[{"method": "initialize"}]"#;
+        check(initialize, Some("2025-03-26"), Err("`initialize` cannot be part of a batch"));
+        assert!(is_batch(b" \n[") && !is_batch(b"{\"a\": []}") && !is_batch(b""));
     }
 }

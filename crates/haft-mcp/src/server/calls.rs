@@ -1,5 +1,5 @@
-//! A tool call: from the name that a client says to the outcome that it reads.
-#![expect(deprecated, reason = "older clients still ask for log lines")]
+//! A tool call: resolving the name that a client sends, running it through the pipeline, and writing its result.
+#![expect(deprecated, reason = "clients of older versions request log messages with `logging/setLevel`")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,40 +10,38 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::reference::ToolRef;
 use haft_runtime::pipeline::{CallTarget, Labels, Request};
 use haft_runtime::registry::{Entry, Snapshot};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, LoggingLevel};
+use rmcp::model::{
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
+    LoggingLevel,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value};
 
+use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
-use super::seat::{ClientContext, View};
-use super::watcher::Watcher;
-use super::{content, listing};
+use super::notifier::CallNotifier;
+use super::{content, extension, listing};
 
 impl McpServer {
-    /// Answers a call of a client.
-    pub(super) async fn answer_call(
+    /// Handles `tools/call`.
+    pub(super) async fn handle_call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(fixtures) = &self.shared.fixtures {
-            if let Some(answered) = Box::pin(fixtures.call(&request, &context)).await {
-                return answered;
-            }
-            if request.name.starts_with("test_trigger_") {
-                // Nobody may be listening.
-                let _ = self.shared.grown.send(self.seat(&context.extensions)?.owner());
-            }
+        if let Some(result) = extension::handle(self, CallToolRequestMethod::VALUE, &request, &context).await
+        {
+            return extension::response::<CallToolResult, _>(result?);
         }
         let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
-        if name != compact::CALL || !self.means_ours(&context)? {
-            return self.run(&name, arguments, &context).await.map(CallToolResponse::Complete);
+        if name != compact::CALL || !self.is_call_tool(&context)? {
+            return self.call_by_name(&name, arguments, &context).await.map(CallToolResponse::Complete);
         }
-        // A model reads what went wrong in the result; errors of the protocol are not shown to it.
-        let called = match compact::meant(arguments) {
-            Ok((meant, inner)) => self.run(&meant, inner, &context).await,
+        // An error is a result here, because clients do not show protocol errors to the model.
+        let called = match compact::parse_call(arguments) {
+            Ok((name, arguments)) => self.call_by_name(&name, arguments, &context).await,
             Err(error) => Err(error),
         };
         let result = called.unwrap_or_else(|error| {
@@ -52,101 +50,104 @@ impl McpServer {
         Ok(CallToolResponse::Complete(result))
     }
 
-    /// Calls the tool that a client names.
-    async fn run(
+    /// Resolves a name and calls its tool.
+    async fn call_by_name(
         &self,
         name: &str,
         mut arguments: Map<String, Value>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let seat = self.seat(&context.extensions)?;
-        let entry = self.meant(seat, name, &mut arguments)?;
-        let called = self.called(seat, &entry, arguments, Some(context)).await;
+        let client = self.client(&context.extensions)?;
+        let entry = self.resolve(client, name, &mut arguments)?;
+        let called = self.call_entry(client, &entry, arguments, Some(context)).await;
         let result = called.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
         Ok(content::for_version(result, context.protocol_version().as_ref()))
     }
 
-    /// Calls a tool that was found; `None` where the call was cancelled. Without a context nothing is told meanwhile,
-    /// and dropping the future is the only way to cancel it.
-    pub(super) async fn called(
+    /// Calls a resolved tool; `None` where the call was cancelled. Without a context the client gets no notifications,
+    /// and only dropping the future cancels the call.
+    pub(super) async fn call_entry(
         &self,
-        seat: &ClientContext,
+        client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
     ) -> Option<CallToolResult> {
-        if !seat.may_call {
+        if !client.may_call {
             let error = CallError::new(
                 ErrorCode::Forbidden,
-                "this token may see tools, but not call them; use one with the role `caller`",
+                "this token can list tools, but not call them; use a token with the role `caller`",
             );
             return Some(content::failure(&error));
         }
-        let (outcome, beside) = self.outcome(seat, entry, arguments, context).await?;
+        let (outcome, attachments) = self.outcome(client, entry, arguments, context).await?;
         if entry.tool.spec.name.as_str() == compact::SEARCH
             && let Ok(value) = &outcome
-            && self.shared.found.keep(seat, value)
+            && self.shared.found.remember(client, value)
         {
-            // Nobody may be listening.
-            let _ = self.shared.grown.send(seat.owner());
+            // An error means that no client is listening.
+            let _ = self.shared.list_changed.send(client.owner());
         }
-        let definition = entry.definition(seat.mode.into());
-        let declared = definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
-        let is_passed_on = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
-        let details = outcome.as_ref().err().filter(|_| is_passed_on).and_then(said_by_server);
-        let mut result = content::result(outcome, &beside, declared);
+        let definition = entry.definition(client.mode.into());
+        let declares_object =
+            definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
+        let is_forwarded = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
+        let details = outcome.as_ref().err().filter(|_| is_forwarded).and_then(upstream_details);
+        let mut result = content::result(outcome, &attachments, declares_object);
         if details.is_some() {
             result.structured_content = details;
         }
         Some(result)
     }
 
-    /// Finds the tool that a client means. The search of a view finds only what is in it.
-    pub(super) fn meant(
+    /// Resolves the name that a client sends. The search tool of a bundle view searches that bundle only.
+    pub(super) fn resolve(
         &self,
-        seat: &ClientContext,
+        client: &ClientContext,
         name: &str,
         arguments: &mut Map<String, Value>,
     ) -> Result<Arc<Entry>, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
-        let found = find(&snapshot, seat, name);
-        let (View::Bundle(slug), Err(_), true) = (&seat.view, &found, name == compact::SEARCH) else {
+        let found = find(&snapshot, client, name);
+        let (View::Bundle(slug), Err(_), true) = (&client.view, &found, name == compact::SEARCH) else {
             return found;
         };
-        let Some(search) = self.search_of(&snapshot, seat) else { return found };
+        let Some(search) = self.compact_search(&snapshot, client) else { return found };
         arguments.insert("bundle".to_owned(), slug.as_str().into());
         Ok(search)
     }
 
-    /// Runs the call; `None` where the client cancelled it or went away. Dropping it makes its record say so.
+    /// Runs the call; `None` where the client cancelled it or disconnected. Dropping the future records the call as
+    /// cancelled.
     async fn outcome(
         &self,
-        seat: &ClientContext,
+        client: &ClientContext,
         entry: &Arc<Entry>,
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
     ) -> Option<(Outcome, Vec<Value>)> {
-        let watching = context.and_then(|context| {
-            let asked = context.meta.log_level().is_some_and(wants_lines);
-            let lines = asked || self.lines.load(Ordering::Relaxed);
-            Watcher::of(context, lines, entry.tool.spec.name.as_str(), &self.gone)
+        let notifier = context.and_then(|context| {
+            let by_request = context.meta.log_level().is_some_and(includes_output);
+            let sends_logs = by_request || self.sends_logs.load(Ordering::Relaxed);
+            CallNotifier::new(context, sends_logs, entry.tool.spec.name.as_str(), &self.input_closed)
         });
-        let (watcher, events) = watching.map_or((None, None), |(watcher, sink)| (Some(watcher), Some(sink)));
+        let (notifier, events) =
+            notifier.map_or((None, None), |(notifier, sink)| (Some(notifier), Some(sink)));
         let request = Request {
-            principal: self.shared.pipeline.principal(seat.tenant.clone(), seat.caller.clone()),
+            principal: self.shared.pipeline.principal(client.tenant.clone(), client.caller.clone()),
             args: arguments,
-            mode: seat.mode,
+            mode: client.mode,
             surface: "mcp",
             timeout: None,
             events,
-            labels: Labels::of_request(seat.request_id.clone()),
+            labels: Labels::of_request(client.request_id.clone()),
         };
-        let tool = CallTarget::Found(self.shared.registry.current().found(entry));
-        // Boxed, as it is moved on to where it is awaited.
+        let tool = CallTarget::Resolved(self.shared.registry.current().resolved(entry));
+        // Boxed, because the large future is moved to where it is awaited.
         let call = Box::pin(self.shared.pipeline.call(tool, request));
         let call = async {
-            match watcher {
-                Some(watcher) => watcher.during(call).await,
+            match notifier {
+                Some(notifier) => notifier.during(call).await,
                 None => call.await,
             }
         };
@@ -163,43 +164,43 @@ impl McpServer {
                 let record = Arc::unwrap_or_clone(answer.record);
                 (record.error.map_or_else(|| Ok(record.value.unwrap_or_default()), Err), record.content)
             }
-            Err(error) => (Err(unapproved(error, &entry.tool.spec.name)), Vec::new()),
+            Err(error) => (Err(approval_hint(error, &entry.tool.spec.name)), Vec::new()),
         })
     }
 }
 
-/// Returns what a server of tools said of a failure, which is said again. Other details are haft's own, for operators.
-fn said_by_server(error: &CallError) -> Option<Value> {
+/// Returns the details of a failure that an MCP server reported itself. Other details are haft's own, for operators.
+fn upstream_details(error: &CallError) -> Option<Value> {
     error.details.as_deref().filter(|_| error.code == ErrorCode::ExecutionFailed).cloned()
 }
 
-/// Says what to do about a call that needs an approval: nobody can be asked for one yet.
-fn unapproved(error: CallError, name: &ToolName) -> CallError {
+/// Explains to the model how a call that needs approval can be made.
+fn approval_hint(error: CallError, name: &ToolName) -> CallError {
     if error.code != ErrorCode::ApprovalRequired {
         return error;
     }
     error.for_model(format!(
-        "`{name}` needs an approval, which cannot be given here yet: a person has to call it, or an elevated token"
+        "`{name}` needs approval, which MCP clients cannot request yet: use an elevated token, or ask a person to call it"
     ))
 }
 
-/// The output of a tool is worth no more than the level of information.
-pub(super) fn wants_lines(level: LoggingLevel) -> bool {
+/// Returns whether a log level includes the output of tools, which has the level `info`.
+pub(super) fn includes_output(level: LoggingLevel) -> bool {
     matches!(level, LoggingLevel::Debug | LoggingLevel::Info)
 }
 
-/// Finds the tool that a client means. What is not in view is not there.
-pub(super) fn find(snapshot: &Snapshot, seat: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
+/// Finds a tool by the name that a client sends, among the tools in its view.
+pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
-    let reference: ToolRef = name.parse().map_err(|_| unknown(format!("there is no tool `{name}`")))?;
-    let entry = match snapshot.called(&seat.tenant, name, &reference, seat.mode) {
-        Ok(entry) if seat.sees(&entry.tool.bundle) => entry,
+    let reference: ToolRef = name.parse().map_err(|_| unknown(format!("tool `{name}` not found")))?;
+    let entry = match snapshot.resolve_called(&client.tenant, name, &reference, client.mode) {
+        Ok(entry) if client.sees(&entry.tool.bundle) => entry,
         resolved => {
-            let within = in_view(snapshot, seat, name);
-            within.filter(|entry| seat.sees(&entry.tool.bundle)).ok_or_else(|| {
+            let in_bundle = find_in_bundle(snapshot, client, name);
+            in_bundle.filter(|entry| client.sees(&entry.tool.bundle)).ok_or_else(|| {
                 unknown(resolved.map_or_else(
                     |error| error.to_string(),
-                    |_| format!("there is no tool `{name}` in this view"),
+                    |_| format!("tool `{name}` not found in this bundle"),
                 ))
             })?
         }
@@ -207,21 +208,25 @@ pub(super) fn find(snapshot: &Snapshot, seat: &ClientContext, name: &str) -> Res
     Ok(Arc::clone(entry))
 }
 
-/// Finds what searches for a client: a tool in view or, for the view of a bundle, the one that comes with haft.
-pub(super) fn search(snapshot: &Snapshot, seat: &ClientContext) -> Option<Arc<Entry>> {
-    let own = find(snapshot, seat, compact::SEARCH).ok();
+/// Finds the search tool of a client: one in its view or, for the view of a bundle, the built-in one.
+pub(super) fn search(snapshot: &Snapshot, client: &ClientContext) -> Option<Arc<Entry>> {
+    let own = find(snapshot, client, compact::SEARCH).ok();
     own.or_else(|| {
         let reference: ToolRef = format!("{}:{}", BundleSlug::built_in(), compact::SEARCH).parse().ok()?;
-        let entry = snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()?;
-        snapshot.is_runnable(entry, seat.mode).then(|| Arc::clone(entry))
+        let entry = snapshot.resolve_in(&client.tenant, &reference, client.mode).ok()?;
+        snapshot.is_runnable(entry, client.mode).then(|| Arc::clone(entry))
     })
 }
 
-/// Finds a tool by its bare name in the view of one bundle, where that name means another one elsewhere.
-fn in_view<'a>(snapshot: &'a Snapshot, seat: &'a ClientContext, name: &str) -> Option<&'a Arc<Entry>> {
-    let View::Bundle(slug) = &seat.view else { return None };
+/// Finds a tool by its bare name in the bundle of the view, for names that resolve to another bundle otherwise.
+fn find_in_bundle<'a>(
+    snapshot: &'a Snapshot,
+    client: &'a ClientContext,
+    name: &str,
+) -> Option<&'a Arc<Entry>> {
+    let View::Bundle(slug) = &client.view else { return None };
     let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
-    snapshot.resolve_in(&seat.tenant, &reference, seat.mode).ok()
+    snapshot.resolve_in(&client.tenant, &reference, client.mode).ok()
 }
 
 #[cfg(test)]
@@ -231,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_server_said_itself_is_passed_on() {
+    fn only_details_of_the_upstream_server_are_forwarded() {
         let details = json!({"n": 1});
         for (code, expected) in [
             (ErrorCode::ExecutionFailed, Some(details.clone())),
@@ -239,7 +244,7 @@ mod tests {
             (ErrorCode::InvalidArguments, None),
         ] {
             let error = CallError::new(code, "no").with_details(details.clone());
-            assert_eq!(said_by_server(&error), expected, "{code:?}");
+            assert_eq!(upstream_details(&error), expected, "{code:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tells clients that their list of tools is another one.
+//! Notifies clients that their list of tools has changed.
 
 use std::time::Duration;
 
@@ -8,51 +8,51 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::client_context::Owner;
 use super::handler::Shared;
-use super::seat::Owner;
 
-/// How long changes are gathered before a client is told: several in a moment are one.
-const GATHER: Duration = Duration::from_millis(200);
-/// How often it is looked whether a silent client is still there.
-const LOOK: Duration = Duration::from_mins(1);
+/// How long changes are collected into one notification.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// How often a session without changes is checked for a closed transport.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// What may change the list of a client.
-pub(super) struct Changes {
+/// The changes of one client's list of tools.
+pub(super) struct ListChanges {
     registry: watch::Receiver<()>,
-    grown: broadcast::Receiver<Owner>,
+    list_changed: broadcast::Receiver<Owner>,
     owner: Owner,
 }
 
-impl Changes {
-    /// Begins to watch.
-    pub(super) fn of(shared: &Shared, owner: Owner) -> Self {
-        Self { registry: shared.registry.changes(), grown: shared.grown.subscribe(), owner }
+impl ListChanges {
+    /// Starts to watch the list of `owner`.
+    pub(super) fn new(shared: &Shared, owner: Owner) -> Self {
+        Self { registry: shared.registry.changes(), list_changed: shared.list_changed.subscribe(), owner }
     }
 
-    /// Waits for a change, and those that come with it; `false` where there will be none any more.
+    /// Waits for the next change and those that follow shortly; `false` where there will be none.
     async fn next(&mut self) -> bool {
         let more = loop {
             tokio::select! {
-                moved = self.registry.changed() => break moved.is_ok(),
-                grown = self.grown.recv() => match grown {
+                changed = self.registry.changed() => break changed.is_ok(),
+                changed = self.list_changed.recv() => match changed {
                     Ok(owner) if owner != self.owner => {}
-                    // What was missed may have been about this one.
+                    // A missed message may have been for this owner.
                     Ok(_) | Err(RecvError::Lagged(_)) => break true,
                     Err(RecvError::Closed) => break false,
                 },
             }
         };
         if more {
-            tokio::time::sleep(GATHER).await;
+            tokio::time::sleep(DEBOUNCE).await;
             self.registry.mark_unchanged();
         }
         more
     }
 
-    /// Tells the client of a session, until that is over.
-    pub(super) async fn tell_session(mut self, peer: Peer<RoleServer>) {
+    /// Notifies the client of a session until the session ends.
+    pub(super) async fn notify_session(mut self, peer: Peer<RoleServer>) {
         while !peer.is_transport_closed() {
-            match tokio::time::timeout(LOOK, self.next()).await {
+            match tokio::time::timeout(POLL_INTERVAL, self.next()).await {
                 Ok(true) if peer.notify_tool_list_changed().await.is_ok() => {}
                 Ok(_) => return,
                 Err(_) => {}
@@ -60,18 +60,18 @@ impl Changes {
         }
     }
 
-    /// Tells whoever subscribed, until that is over or the server stops.
-    pub(super) async fn tell_subscriber(
+    /// Notifies a subscriber until the subscription ends or the server stops.
+    pub(super) async fn notify_subscriber(
         mut self,
         stopping: &CancellationToken,
         subscription: &SubscriptionContext,
     ) {
-        let wanted = subscription.accepted().tools_list_changed == Some(true);
+        let is_subscribed = subscription.accepted().tools_list_changed == Some(true);
         loop {
             tokio::select! {
                 () = subscription.cancelled() => return,
                 () = stopping.cancelled() => return,
-                more = self.next(), if wanted => if !more { return },
+                more = self.next(), if is_subscribed => if !more { return },
             }
             if subscription.sink().notify_tool_list_changed().await.is_err() {
                 return;

@@ -1,4 +1,4 @@
-//! An outcome as MCP content.
+//! Writes the outcome of a call as an MCP result.
 
 use haft_core::outcome::{CallError, Outcome};
 use rmcp::model::{CallToolResult, ContentBlock, ProtocolVersion};
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use crate::blocks::blocks;
 
-/// Writes the outcome of a call: the value as structured content where the tool declares an object, and always as
-/// something to read.
-pub(super) fn result(outcome: Outcome, beside: &[Value], declared: bool) -> CallToolResult {
+/// Writes the outcome of a call: always as text, and as structured content where the tool declares an object.
+/// `attachments` are further content blocks.
+pub(super) fn result(outcome: Outcome, attachments: &[Value], declares_object: bool) -> CallToolResult {
     let mut result = match outcome {
-        Ok(value) => success(value, declared),
+        Ok(value) => success(value, declares_object),
         Err(error) => failure(&error),
     };
-    result.content.extend(beside.iter().filter_map(|block| serde_json::from_value(block.clone()).ok()));
+    result.content.extend(attachments.iter().filter_map(|block| serde_json::from_value(block.clone()).ok()));
     result
 }
 
-/// Writes a failure as the model reads it. That a call failed is a result in MCP, so that the model can do better.
+/// Writes a failed call. It is a result, not a protocol error, so that the model can read it and correct the call.
 pub(super) fn failure(error: &CallError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.model_text())])
 }
 
-fn success(value: Value, declared: bool) -> CallToolResult {
+fn success(value: Value, declares_object: bool) -> CallToolResult {
     if let Some(blocks) = blocks(&value) {
         return CallToolResult::success(blocks);
     }
@@ -32,26 +32,27 @@ fn success(value: Value, declared: bool) -> CallToolResult {
         other => other.to_string(),
     };
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    if declared || value.is_object() {
+    if declares_object || value.is_object() {
         result.structured_content = Some(value);
     }
     result
 }
 
-/// Says with words what a client of an older version cannot read: links came with 2025-06-18, sounds with 2025-03-26.
+/// Replaces content blocks that the version of the client lacks with text: links exist since 2025-06-18, audio since
+/// 2025-03-26.
 pub(super) fn for_version(mut result: CallToolResult, version: Option<&ProtocolVersion>) -> CallToolResult {
     let is_before = |other: &ProtocolVersion| version.is_some_and(|own| own.as_str() < other.as_str());
     for block in &mut result.content {
-        let words = match block {
+        let text = match block {
             ContentBlock::ResourceLink(link) if is_before(&ProtocolVersion::V_2025_06_18) => {
                 format!("[{}]({})", link.name, link.uri)
             }
             ContentBlock::Audio(audio) if is_before(&ProtocolVersion::V_2025_03_26) => {
-                format!("[a sound of type {}]", audio.mime_type)
+                format!("[audio of type {}]", audio.mime_type)
             }
             _ => continue,
         };
-        *block = ContentBlock::text(words);
+        *block = ContentBlock::text(text);
     }
     result
 }
@@ -102,17 +103,18 @@ mod tests {
     }
 
     #[test]
-    fn what_came_beside_is_content_too() {
+    fn attachments_are_content() {
         let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
-        let beside = [image.clone(), json!({"type": "unknown"})];
-        let shown = |outcome: Outcome| serde_json::to_value(result(outcome, &beside, true).content).unwrap();
+        let attachments = [image.clone(), json!({"type": "unknown"})];
+        let shown =
+            |outcome: Outcome| serde_json::to_value(result(outcome, &attachments, true).content).unwrap();
         assert_eq!(shown(Ok(json!({"n": 1}))), json!([{"type": "text", "text": "{\"n\":1}"}, image]));
         let failed = CallError::new(ErrorCode::ExecutionFailed, "no");
         assert_eq!(shown(Err(failed)), json!([{"type": "text", "text": "Tool call failed: no"}, image]));
     }
 
     #[test]
-    fn failures_are_results_that_a_model_reads() {
+    fn failures_are_results_for_the_model() {
         check(
             Err(CallError::new(ErrorCode::Network, "host db-7 refused").for_model("the service is down")),
             true,

@@ -1,5 +1,5 @@
-//! What the server answers to each message.
-#![expect(deprecated, reason = "older clients still ask for log lines")]
+//! The MCP server: its settings, its list of tools, and a response to each request.
+#![expect(deprecated, reason = "clients of older versions request log messages with `logging/setLevel`")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,28 +9,32 @@ use haft_runtime::registry::{Entry, Registry, Snapshot, ToolOffer};
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    PromptsCapability, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+    ToolsCapability, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Map, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{find, search, wants_lines};
-use super::changes::Changes;
-use super::compact::{self, Found};
-use super::fixtures::{self, Asking};
+use super::calls::{find, includes_output, search};
+use super::changes::ListChanges;
+use super::client_context::{self, ClientContext, Owner};
+use super::compact::{self, FoundTools};
+use super::envelope::LEVELS;
+use super::extension::{self, ProtocolExtension};
 use super::listing;
-use super::peek::LEVELS;
-use super::seat::{self, ClientContext, Owner};
 
-/// Other methods that are known and cannot do without parameters.
-const NEED_PARAMS: [&str; 6] = [
+/// Known methods, other than those of tools and logging, that require parameters.
+const METHODS_WITH_PARAMS: [&str; 6] = [
     "prompts/get",
     "resources/read",
     "resources/subscribe",
@@ -39,19 +43,21 @@ const NEED_PARAMS: [&str; 6] = [
     "initialize",
 ];
 
-/// Methods that version 2026-07-28 has no more.
-const REMOVED: [&str; 4] = ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+/// Methods that version 2026-07-28 removed.
+const REMOVED_METHODS: [&str; 4] =
+    ["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// How a server behaves.
-#[derive(Debug, Clone)]
+/// The settings of an MCP server.
+#[derive(Clone)]
 pub struct Settings {
-    /// With more tools than this in view, a list holds only what finds and calls them, and what was found.
+    /// The number of tools above which the list is compact: `search_tools`, `call_tool`, and the tools that the client
+    /// has found.
     pub compact_above: usize,
-    /// So does one with tools of more tokens than this, as far as that can be estimated.
+    /// The estimated number of tokens of all tools above which the list is compact.
     pub compact_above_tokens: usize,
-    /// Whether to offer what the conformance suite calls, besides.
-    pub fixtures: bool,
-    /// Cancelled when the server begins to stop: whoever waits for news is sent home.
+    /// Handles requests that haft does not.
+    pub extension: Option<Arc<dyn ProtocolExtension>>,
+    /// Cancelled when the server begins to shut down; streams that wait for notifications end then.
     pub stopping: CancellationToken,
 }
 
@@ -60,135 +66,152 @@ impl Default for Settings {
         Self {
             compact_above: 100,
             compact_above_tokens: 32_000,
-            fixtures: false,
+            extension: None,
             stopping: CancellationToken::new(),
         }
     }
 }
 
-/// Serves the tools of a registry. One per connection; clones share everything but the log level.
+/// Serves the tools of a registry over MCP.
+///
+/// There is one per connection; all of them share the registry, the pipeline and the settings.
 #[derive(Clone)]
 pub struct McpServer {
     pub(super) shared: Arc<Shared>,
-    /// Who is at the other end, where the transport does not say so with every message.
-    seat: Option<ClientContext>,
-    /// Whether the client asked for log lines.
-    pub(super) lines: Arc<AtomicBool>,
-    /// Cancelled where nothing more comes from the client, as far as the transport can tell: its calls are still
-    /// answered, and nothing else is told any more.
-    pub(super) gone: CancellationToken,
+    /// The client, for transports that do not identify it with every message.
+    client: Option<ClientContext>,
+    /// Whether the client requested log messages.
+    pub(super) sends_logs: Arc<AtomicBool>,
+    /// Cancelled when the transport reports the end of input: running calls still get their response, but no
+    /// notifications.
+    pub(super) input_closed: CancellationToken,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) settings: Settings,
-    pub(super) found: Found,
-    /// Tools of the conformance suite that ask the client back, where it is served.
-    pub(super) fixtures: Option<Asking>,
-    /// Tells whose list holds more than before.
-    pub(super) grown: broadcast::Sender<Owner>,
+    pub(super) found: FoundTools,
+    /// Announces owners whose compact list has grown.
+    pub(super) list_changed: broadcast::Sender<Owner>,
 }
 
 impl McpServer {
-    /// Makes a server of these tools.
+    /// Creates a server of the tools in `registry`.
     pub fn new(registry: Arc<Registry>, pipeline: Arc<Pipeline>, settings: Settings) -> Self {
-        let grown = broadcast::Sender::new(16);
-        let fixtures = settings.fixtures.then(Asking::default);
-        let shared = Shared { registry, pipeline, settings, found: Found::default(), fixtures, grown };
-        Self { shared: Arc::new(shared), seat: None, lines: Arc::default(), gone: CancellationToken::new() }
+        let list_changed = broadcast::Sender::new(16);
+        let shared = Shared { registry, pipeline, settings, found: FoundTools::default(), list_changed };
+        Self {
+            shared: Arc::new(shared),
+            client: None,
+            sends_logs: Arc::default(),
+            input_closed: CancellationToken::new(),
+        }
     }
 
     /// Returns the server for one connection.
     pub(super) fn connection(&self) -> Self {
-        Self { lines: Arc::default(), gone: CancellationToken::new(), ..self.clone() }
+        Self { sends_logs: Arc::default(), input_closed: CancellationToken::new(), ..self.clone() }
     }
 
-    /// Returns the server for one connection of a client that is known.
+    /// Returns the server for one connection of a known client.
     #[must_use]
-    pub(super) fn seated(&self, seat: ClientContext) -> Self {
-        Self { seat: Some(seat), ..self.connection() }
+    pub(super) fn for_client(&self, client: ClientContext) -> Self {
+        Self { client: Some(client), ..self.connection() }
     }
 
     pub(super) fn stopping(&self) -> &CancellationToken {
         &self.shared.settings.stopping
     }
 
-    pub(super) fn seat<'a>(
+    pub(super) fn client<'a>(
         &'a self,
         extensions: &'a rmcp::model::Extensions,
     ) -> Result<&'a ClientContext, ErrorData> {
         let parts = extensions.get::<http::request::Parts>();
         parts
             .and_then(|parts| parts.extensions.get::<ClientContext>())
-            .or(self.seat.as_ref())
-            .ok_or_else(|| ErrorData::internal_error("nobody is known at the other end", None))
+            .or(self.client.as_ref())
+            .ok_or_else(|| ErrorData::internal_error("the client of this connection is unknown", None))
     }
 
-    /// Tells whether a client sees only what finds and calls tools.
-    fn is_compact(&self, offers: &[ToolOffer<'_>], snapshot: &Snapshot, seat: &ClientContext) -> bool {
+    /// Returns whether a client sees the compact list.
+    fn is_compact(&self, offers: &[ToolOffer<'_>], snapshot: &Snapshot, client: &ClientContext) -> bool {
         let Settings { compact_above, compact_above_tokens, .. } = &self.shared.settings;
         let is_long = offers.len() > *compact_above
             || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
-        // Whoever may only look is shown everything: what finds and calls is nothing to them.
-        is_long && seat.may_call && search(snapshot, seat).is_some()
+        // A viewer cannot call `search_tools` or `call_tool`, so it sees everything.
+        is_long && client.may_call && search(snapshot, client).is_some()
     }
 
-    /// Returns what searches for a client, where its list is a short one.
-    pub(super) fn search_of(&self, snapshot: &Snapshot, seat: &ClientContext) -> Option<Arc<Entry>> {
-        let offers = seat.offers(snapshot);
-        search(snapshot, seat).filter(|_| self.is_compact(&offers, snapshot, seat))
+    /// Returns the search tool of a client that sees the compact list.
+    pub(super) fn compact_search(&self, snapshot: &Snapshot, client: &ClientContext) -> Option<Arc<Entry>> {
+        let offers = client.offers(snapshot);
+        search(snapshot, client).filter(|_| self.is_compact(&offers, snapshot, client))
     }
 
-    fn list(&self, seat: &ClientContext, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
+    fn list(&self, client: &ClientContext, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
-        let offers = seat.offers(&snapshot);
-        if !self.is_compact(&offers, &snapshot, seat) {
+        let offers = client.offers(&snapshot);
+        if !self.is_compact(&offers, &snapshot, client) {
             return listing::page(&offers, cursor, listing::tool);
         }
-        let found = self.shared.found.list(seat, &offers);
+        let found = self.shared.found.list(client, &offers);
         let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
-        if let Some(search) = search(&snapshot, seat).filter(|entry| !seat.sees(&entry.tool.bundle)) {
-            tools.insert(0, listing::tool(&snapshot.offer(&search, seat.mode)));
+        if let Some(search) = search(&snapshot, client).filter(|entry| !client.sees(&entry.tool.bundle)) {
+            tools.insert(0, listing::tool(&snapshot.offer(&search, client.mode)));
         }
         tools.insert(0, compact::call_tool());
         listing::page(&tools, cursor, Tool::clone)
     }
 
-    pub(super) fn has_fixtures(&self) -> bool {
-        self.shared.fixtures.is_some()
-    }
-
-    fn need_fixtures<M: ConstString>(&self) -> Result<(), ErrorData> {
-        if self.has_fixtures() { Ok(()) } else { Err(ErrorData::method_not_found::<M>()) }
-    }
-
-    /// Tells whether `call_tool` is what calls others: always where it is listed as that, whatever a tool calls itself.
-    pub(super) fn means_ours(&self, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
-        let seat = self.seat(&context.extensions)?;
+    /// Returns whether `call_tool` means the one of the compact list: a tool of that name takes precedence only where the
+    /// list is not compact.
+    pub(super) fn is_call_tool(&self, context: &RequestContext<RoleServer>) -> Result<bool, ErrorData> {
+        let client = self.client(&context.extensions)?;
         let snapshot = self.shared.registry.snapshot();
-        let is_ours = find(&snapshot, seat, compact::CALL).is_err();
-        Ok(is_ours || self.is_compact(&seat.offers(&snapshot), &snapshot, seat))
+        let is_free = find(&snapshot, client, compact::CALL).is_err();
+        Ok(is_free || self.is_compact(&client.offers(&snapshot), &snapshot, client))
+    }
+
+    /// Returns the list of an extension, or an empty one.
+    async fn extended_list<T: DeserializeOwned + Default>(
+        &self,
+        method: &str,
+        request: Option<PaginatedRequestParams>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<T, ErrorData> {
+        match extension::handle(self, method, &request, context).await {
+            Some(result) => extension::complete(result?),
+            None => Ok(T::default()),
+        }
+    }
+
+    /// Passes a request to the extension; without one the method does not exist.
+    async fn extended_only<M: ConstString>(
+        &self,
+        params: &(impl Serialize + Sync),
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let result = extension::handle(self, M::VALUE, params, context).await;
+        result.unwrap_or_else(|| Err(ErrorData::method_not_found::<M>()))
     }
 }
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let extension = self.shared.settings.extension.as_ref();
+        let extended = extension.and_then(|extension| serde_json::from_value(extension.capabilities()).ok());
+        let mut capabilities: ServerCapabilities = extended.unwrap_or_default();
+        let mut tools = ToolsCapability::default();
+        tools.list_changed = Some(true);
+        capabilities.tools = Some(tools);
         capabilities.logging = Some(Map::new());
-        if self.shared.fixtures.is_some() {
-            let mut resources = ResourcesCapability::default();
-            resources.subscribe = Some(true);
-            capabilities.resources = Some(resources);
-            capabilities.prompts = Some(PromptsCapability::default());
-            capabilities.completions = Some(Map::new());
-        }
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft"))
             .with_instructions(
-                "The tools of a haft installation. A failed call says in its text what to do about it.",
+                "The tools of a haft server. The text of a failed call says what went wrong and how to fix it.",
             )
     }
 
@@ -198,23 +221,23 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.as_ref().and_then(|request| request.cursor.as_deref());
-        self.list(self.seat(&context.extensions)?, cursor)
+        self.list(self.client(&context.extensions)?, cursor)
     }
 
-    /// Boxed, as rmcp moves the future of every request on several times.
+    // Boxed, because rmcp moves the future of every request several times.
     fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
-        Box::pin(self.answer_call(request, context))
+        Box::pin(self.handle_call(request, context))
     }
 
-    /// Asked when a request comes, for headers that repeat arguments: the schema says which.
+    // rmcp needs the schema to validate headers that repeat arguments (`x-mcp-header`).
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let seat = seat::current()?;
-        let entry = find(&self.shared.registry.snapshot(), &seat, name).ok()?;
-        let (_, spec) = entry.definition(seat.mode.into())?;
+        let client = client_context::current()?;
+        let entry = find(&self.shared.registry.snapshot(), &client, name).ok()?;
+        let (_, spec) = entry.definition(client.mode.into())?;
         listing::with_headers(name, &spec.input_schema)
     }
 
@@ -223,87 +246,89 @@ impl ServerHandler for McpServer {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // What the request itself says: a session may have been asked for by a version that it does not speak.
+        // The version of the request, not of the session: the two can differ.
         if context.meta.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        self.lines.store(wants_lines(request.level), Ordering::Relaxed);
+        self.sends_logs.store(includes_output(request.level), Ordering::Relaxed);
         Ok(())
     }
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        if self.has_fixtures() { fixtures::resources() } else { Ok(ListResourcesResult::default()) }
+        self.extended_list(ListResourcesRequestMethod::VALUE, request, &context).await
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        if self.has_fixtures() { fixtures::templates() } else { Ok(ListResourceTemplatesResult::default()) }
+        self.extended_list(ListResourceTemplatesRequestMethod::VALUE, request, &context).await
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if self.has_fixtures() {
-            return fixtures::read(&request.uri);
+        if let Some(result) =
+            extension::handle(self, ReadResourceRequestMethod::VALUE, &request, &context).await
+        {
+            extension::response::<ReadResourceResult, _>(result?)
+        } else {
+            let data = json!({"uri": request.uri});
+            Err(ErrorData::resource_not_found("resource not found", Some(data)))
         }
-        let uri = json!({"uri": request.uri});
-        Err(ErrorData::resource_not_found("there is no such resource", Some(uri)))
     }
 
     async fn subscribe(
         &self,
-        _request: SubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.need_fixtures::<SubscribeRequestMethod>()
+        self.extended_only::<SubscribeRequestMethod>(&request, &context).await.map(drop)
     }
 
     async fn unsubscribe(
         &self,
-        _request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.need_fixtures::<UnsubscribeRequestMethod>()
+        self.extended_only::<UnsubscribeRequestMethod>(&request, &context).await.map(drop)
     }
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        if self.has_fixtures() { fixtures::prompts() } else { Ok(ListPromptsResult::default()) }
+        self.extended_list(ListPromptsRequestMethod::VALUE, request, &context).await
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        if self.has_fixtures() {
-            return fixtures::prompt(&request);
+        match extension::handle(self, GetPromptRequestMethod::VALUE, &request, &context).await {
+            Some(result) => extension::response::<GetPromptResult, _>(result?),
+            None => Err(ErrorData::invalid_params(format!("prompt `{}` not found", request.name), None)),
         }
-        Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None))
     }
 
     async fn complete(
         &self,
-        _request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.need_fixtures::<CompleteRequestMethod>()?;
-        fixtures::completion()
+        extension::complete(self.extended_only::<CompleteRequestMethod>(&request, &context).await?)
     }
 
-    /// What rmcp hands over here is a method that nobody knows, or a known one with parameters that are not its.
+    // rmcp passes unknown methods here, and known ones whose parameters it cannot read.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -311,28 +336,27 @@ impl ServerHandler for McpServer {
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, .. } = request;
         if method == CallToolRequestMethod::VALUE {
-            let why = "`params` must have a `name`, and `arguments`, where there are some, must be an object";
-            return Err(ErrorData::invalid_params(why, None));
+            let message = "invalid `params`: `name` (string) is required; `arguments` must be an object";
+            return Err(ErrorData::invalid_params(message, None));
         }
         let is_newer = context.protocol_version().is_some_and(|own| own >= ProtocolVersion::V_2026_07_28);
-        if is_newer && REMOVED.contains(&method.as_str()) {
+        if is_newer && REMOVED_METHODS.contains(&method.as_str()) {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
         if method == SetLevelRequestMethod::VALUE {
-            let why = format!("`params.level` must be one of {LEVELS}");
-            return Err(ErrorData::invalid_params(why, None));
+            let message = format!("`params.level` must be one of {LEVELS}");
+            return Err(ErrorData::invalid_params(message, None));
         }
-        if NEED_PARAMS.contains(&method.as_str()) {
-            let why = format!("`params` are not those of `{method}`");
-            return Err(ErrorData::invalid_params(why, None));
+        if METHODS_WITH_PARAMS.contains(&method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("invalid `params` for `{method}`"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if let Ok(seat) = self.seat(&context.extensions) {
-            let changes = Changes::of(&self.shared, seat.owner());
-            tokio::spawn(changes.tell_session(context.peer));
+        if let Ok(client) = self.client(&context.extensions) {
+            let changes = ListChanges::new(&self.shared, client.owner());
+            tokio::spawn(changes.notify_session(context.peer));
         }
     }
 
@@ -343,12 +367,12 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let seat = self.seat(&subscription.request_context().extensions)?;
-        let changes = Changes::of(&self.shared, seat.owner());
+        let client = self.client(&subscription.request_context().extensions)?;
+        let changes = ListChanges::new(&self.shared, client.owner());
         tokio::select! {
-            () = Box::pin(changes.tell_subscriber(self.stopping(), &subscription)) => {}
-            // Else the end of the connection would wait for it.
-            () = self.gone.cancelled() => {}
+            () = Box::pin(changes.notify_subscriber(self.stopping(), &subscription)) => {}
+            // The connection closes only when this has ended.
+            () = self.input_closed.cancelled() => {}
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Messages line by line. rmcp's own transport says nothing to a line that is no JSON and knows no batches; both have
-//! their place in JSON-RPC.
+//! The line transport: one JSON-RPC message per line, over standard input and output or any other byte stream.
+//!
+//! rmcp's own transport ignores lines that are not JSON and does not support batches; JSON-RPC requires both.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,42 +11,82 @@ use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ErrorData, RequestId, ServerJsonRpcMessage, ServerResult,
 };
+use rmcp::service::{QuitReason, ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::Transport;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::peek::{self, Peek};
+use super::batch;
+use super::client_context::ClientContext;
+use super::envelope::{self, Envelope};
+use super::handler::McpServer;
 
-/// How many answers to what is no message may wait to be written. Whoever does not read them is not read either.
-const MAX_COMPLAINTS: u16 = 16;
-/// How many batches may be under way. A place is not waited for: what cancels a call of a batch has to be read.
+/// How many error responses may wait to be written before reading stops.
+const MAX_PENDING_ERRORS: u16 = 16;
+/// How many batches can be in progress. Further ones are rejected instead of queued: a queue would also hold back the
+/// cancellation of calls in a batch.
 const MAX_BATCHES: usize = 256;
-/// How long a client that sends nothing more may take to read what it was told.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a client that has closed its input may take to read the pending error responses.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A client that is spoken to line by line.
-pub(super) struct Lines<R, W> {
-    read: BufReader<R>,
-    line: Vec<u8>,
-    longest: usize,
-    /// Whether the rest of a line that is too long is being passed over.
-    skips: bool,
-    /// Whether the input is over.
-    ended: bool,
-    /// What a batch brought and was not handed over yet.
-    waiting: VecDeque<ClientJsonRpcMessage>,
-    write: Arc<tokio::sync::Mutex<Option<W>>>,
-    batches: Arc<Mutex<Batches>>,
-    /// What is to be said before another line is read.
-    unsaid: VecDeque<String>,
-    complaints: Arc<Semaphore>,
-    /// Cancelled where the input is over.
-    gone: CancellationToken,
+/// Returns the standard input and output of this process.
+pub fn stdio() -> (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static) {
+    rmcp::transport::stdio_pipes()
 }
 
-/// The batches whose answers are not complete, and whether there may be any.
+/// Serves one client over a byte stream until the client disconnects or `cancel` is cancelled. A message above
+/// `max_bytes` is rejected.
+pub async fn serve_lines<R, W>(
+    server: &McpServer,
+    client: ClientContext,
+    (read, write): (R, W),
+    max_bytes: usize,
+    cancel: CancellationToken,
+) where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let server = server.for_client(client);
+    let transport = Lines::new(read, write, max_bytes, server.input_closed.clone());
+    let running = match serve_server_with_ct(server, transport, cancel).await {
+        Ok(running) => running,
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return,
+        Err(error) => {
+            tracing::warn!(%error, "failed to initialize an MCP connection");
+            return;
+        }
+    };
+    match running.waiting().await {
+        Ok(QuitReason::JoinError(error)) | Err(error) => {
+            tracing::error!(%error, "an MCP connection failed");
+        }
+        Ok(_) => {}
+    }
+}
+
+/// The line transport of one client.
+struct Lines<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    max_bytes: usize,
+    /// Whether the rest of a line above the limit is being skipped.
+    is_skipping: bool,
+    /// Whether the input has ended.
+    ended: bool,
+    /// Messages of a batch that rmcp has not received yet.
+    received: VecDeque<ClientJsonRpcMessage>,
+    write: Arc<tokio::sync::Mutex<Option<W>>>,
+    batches: Arc<Mutex<Batches>>,
+    /// Responses of the transport itself, to be written before another line is read.
+    outgoing: VecDeque<String>,
+    pending_errors: Arc<Semaphore>,
+    /// Cancelled at the end of the input.
+    input_closed: CancellationToken,
+}
+
+/// The batches in progress, and the protocol version, which decides whether batches are allowed.
 #[derive(Default)]
 struct Batches {
     version: Option<String>,
@@ -53,221 +94,225 @@ struct Batches {
 }
 
 struct Batch {
-    awaited: Vec<RequestId>,
-    answers: Vec<Value>,
+    pending: Vec<RequestId>,
+    responses: Vec<Value>,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Lines<R, W> {
-    /// Speaks to whoever is at the other end; `gone` is cancelled when nothing more comes from there.
-    pub(super) fn new(read: R, write: W, longest: usize, gone: CancellationToken) -> Self {
+    /// Creates the transport; it cancels `input_closed` at the end of the input.
+    fn new(read: R, write: W, max_bytes: usize, input_closed: CancellationToken) -> Self {
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
-            longest,
-            skips: false,
+            max_bytes,
+            is_skipping: false,
             ended: false,
-            waiting: VecDeque::new(),
+            received: VecDeque::new(),
             write: Arc::new(tokio::sync::Mutex::new(Some(write))),
             batches: Arc::default(),
-            unsaid: VecDeque::new(),
-            complaints: Arc::new(Semaphore::new(usize::from(MAX_COMPLAINTS))),
-            gone,
+            outgoing: VecDeque::new(),
+            pending_errors: Arc::new(Semaphore::new(usize::from(MAX_PENDING_ERRORS))),
+            input_closed,
         }
     }
 
-    /// Reads on until a line is complete; `None` at the end. Where this is dropped half-way, the next one goes on.
+    /// Reads a line; `None` at the end of the input. Cancel-safe: a dropped read continues with the next call.
     async fn next_line(&mut self) -> Option<Vec<u8>> {
         while !self.ended {
             let available = match self.read.fill_buf().await {
                 Ok([]) => {
-                    // The last line may do without its end.
+                    // The last line needs no newline.
                     self.ended = true;
                     return Some(std::mem::take(&mut self.line)).filter(|line| !line.is_empty());
                 }
                 Ok(available) => available,
                 Err(error) => {
-                    tracing::debug!(%error, "an MCP client can be read no more");
+                    tracing::debug!(%error, "failed to read from an MCP client");
                     self.ended = true;
                     return None;
                 }
             };
             let end = available.iter().position(|byte| *byte == b'\n');
             let taken = end.map_or(available.len(), |end| end + 1);
-            let is_long = self.line.len() + taken > self.longest;
-            if !self.skips && !is_long {
+            let is_long = self.line.len() + taken > self.max_bytes;
+            if !self.is_skipping && !is_long {
                 self.line.extend(available.iter().take(taken));
             }
             self.read.consume(taken);
-            if is_long && !self.skips {
-                self.skips = true;
+            if is_long && !self.is_skipping {
+                self.is_skipping = true;
                 self.line.clear();
-                let why = format!("a message has at most {} bytes", self.longest);
-                self.complain(None, &ErrorData::invalid_request(why, None));
+                let message = format!("message size limit ({} bytes) exceeded", self.max_bytes);
+                self.reject(None, &ErrorData::invalid_request(message, None));
             }
-            if end.is_some() && !std::mem::take(&mut self.skips) {
+            if end.is_some() && !std::mem::take(&mut self.is_skipping) {
                 return Some(std::mem::take(&mut self.line));
             }
-            // The rest of a line that is too long may take its time.
-            self.say().await;
+            // The rest of a skipped line may arrive late; its error does not wait for it.
+            self.flush_outgoing().await;
         }
         None
     }
 
-    /// Takes a line to the messages in it.
-    fn take(&mut self, line: &[u8]) {
+    /// Parses a line into messages.
+    fn accept(&mut self, line: &[u8]) {
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
         if line.is_empty() {
             return;
         }
-        if peek::is_batch(line) {
-            return self.take_batch(line);
+        if batch::is_batch(line) {
+            return self.accept_batch(line);
         }
-        match message(line) {
-            Ok(message) => self.hand_over(message),
-            Err(Unread::Unheard) => {}
-            Err(Unread::Wrong(id, error)) => self.complain(id.as_ref(), &error),
+        match parse(line) {
+            Ok(message) => self.push(message),
+            Err(ParseError::UnknownNotification) => {}
+            Err(ParseError::Invalid(id, error)) => self.reject(id.as_ref(), &error),
         }
     }
 
-    fn take_batch(&mut self, line: &[u8]) {
-        let (read, is_full) = {
+    fn accept_batch(&mut self, line: &[u8]) {
+        let (parsed, is_full) = {
             let batches = lock(&self.batches);
-            (peek::batch(line, batches.version.as_deref()), batches.open.len() >= MAX_BATCHES)
+            (batch::parse(line, batches.version.as_deref()), batches.open.len() >= MAX_BATCHES)
         };
-        let values = match read {
+        let values = match parsed {
             Ok(values) => values,
-            Err(error) => return self.complain(None, &error),
+            Err(error) => return self.reject(None, &error),
         };
-        let mut batch = Batch { awaited: Vec::new(), answers: Vec::new() };
+        let mut batch = Batch { pending: Vec::new(), responses: Vec::new() };
         let mut messages = Vec::with_capacity(values.len());
         for value in values {
-            match message(value.to_string().as_bytes()) {
+            match parse(value.to_string().as_bytes()) {
                 Ok(ClientJsonRpcMessage::Request(request)) if is_full => {
-                    let why = "too many batches are under way; wait for their answers";
-                    let why = ErrorData::invalid_request(why, None);
-                    batch.answers.push(peek::error(Some(&request.id), &why));
+                    let message = format!("limit of {MAX_BATCHES} batches in progress exceeded");
+                    batch.reject(Some(&request.id), &ErrorData::invalid_request(message, None));
                 }
-                Ok(ClientJsonRpcMessage::Request(request)) if batch.awaited.contains(&request.id) => {
-                    let why = ErrorData::invalid_request("the id is in the batch twice", None);
-                    batch.answers.push(peek::error(Some(&request.id), &why));
+                Ok(ClientJsonRpcMessage::Request(request)) if batch.pending.contains(&request.id) => {
+                    let error = ErrorData::invalid_request("duplicate id in the batch", None);
+                    batch.reject(Some(&request.id), &error);
                 }
                 Ok(message) => {
                     if let ClientJsonRpcMessage::Request(request) = &message {
-                        batch.awaited.push(request.id.clone());
+                        batch.pending.push(request.id.clone());
                     }
                     messages.push(message);
                 }
-                Err(Unread::Unheard) => {}
-                Err(Unread::Wrong(id, error)) => batch.answers.push(peek::error(id.as_ref(), &error)),
+                Err(ParseError::UnknownNotification) => {}
+                Err(ParseError::Invalid(id, error)) => batch.reject(id.as_ref(), &error),
             }
         }
-        if !batch.awaited.is_empty() {
+        if !batch.pending.is_empty() {
             lock(&self.batches).open.push(batch);
-        } else if !batch.answers.is_empty() {
-            self.tell(Value::Array(batch.answers).to_string());
+        } else if !batch.responses.is_empty() {
+            self.outgoing.push_back(Value::Array(batch.responses).to_string());
         }
         for message in messages {
-            self.hand_over(message);
+            self.push(message);
         }
     }
 
-    fn hand_over(&mut self, message: ClientJsonRpcMessage) {
+    fn push(&mut self, message: ClientJsonRpcMessage) {
         if let ClientJsonRpcMessage::Notification(notification) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(id) = &cancelled.params.request_id
         {
-            // Nobody waits for its answer any more, and there may be none.
-            let done = lock(&self.batches).settle(id, None);
-            if let Settled::Complete(answers) = done {
-                self.tell(answers);
+            // A cancelled request may get no response, so its batch does not wait for one.
+            let progress = lock(&self.batches).settle(id, None);
+            if let BatchProgress::Complete(responses) = progress {
+                self.outgoing.push_back(responses);
             }
         }
-        self.waiting.push_back(message);
+        self.received.push_back(message);
     }
 
-    fn complain(&mut self, id: Option<&RequestId>, error: &ErrorData) {
-        tracing::debug!(error = %error.message, "an MCP client sent what is no message");
-        self.tell(peek::error(id, error).to_string());
+    fn reject(&mut self, id: Option<&RequestId>, error: &ErrorData) {
+        tracing::debug!(error = %error.message, "rejected a message of an MCP client");
+        self.outgoing.push_back(envelope::error(id, error).to_string());
     }
 
-    fn tell(&mut self, line: String) {
-        self.unsaid.push_back(line);
-    }
-
-    /// Has written what is to be said, while others are answered; waits where too much of it is not written yet. Where
-    /// this is dropped half-way, the next one goes on.
-    async fn say(&mut self) {
-        while !self.unsaid.is_empty() {
-            let Ok(place) = Arc::clone(&self.complaints).acquire_owned().await else { return };
-            let Some(line) = self.unsaid.pop_front() else { return };
+    /// Writes the responses of the transport itself in the background; waits where too many are pending. Cancel-safe.
+    async fn flush_outgoing(&mut self) {
+        while !self.outgoing.is_empty() {
+            let Ok(permit) = Arc::clone(&self.pending_errors).acquire_owned().await else { return };
+            let Some(line) = self.outgoing.pop_front() else { return };
             let write = Arc::clone(&self.write);
             tokio::spawn(async move {
-                let _ = put(&write, line).await;
-                drop(place);
+                let _ = write_line(&write, line).await;
+                drop(permit);
             });
         }
     }
 }
 
-/// Waits until all that was said is written; whoever does not read it is not waited for.
-async fn all_written(complaints: &Semaphore) {
-    let written = complaints.acquire_many(u32::from(MAX_COMPLAINTS));
-    let _ = tokio::time::timeout(LAST_WORDS, written).await;
-}
-
-/// Why a line is no message that could be handed over.
-enum Unread {
-    /// A notification of some other protocol, which nobody answers.
-    Unheard,
-    Wrong(Option<RequestId>, ErrorData),
-}
-
-fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Unread> {
-    let peek = Peek::of(line);
-    if let Some(peek) = &peek
-        && let Some(fault) = peek.fault()
-    {
-        return Err(Unread::Wrong(peek.id.clone(), fault));
+impl Batch {
+    fn reject(&mut self, id: Option<&RequestId>, error: &ErrorData) {
+        self.responses.push(envelope::error(id, error));
     }
-    serde_json::from_slice(line).map_err(|_| match (peek, serde_json::from_slice::<Value>(line)) {
+}
+
+/// Waits until all pending error responses are written, within the flush timeout.
+async fn all_written(pending_errors: &Semaphore) {
+    let written = pending_errors.acquire_many(u32::from(MAX_PENDING_ERRORS));
+    let _ = tokio::time::timeout(FLUSH_TIMEOUT, written).await;
+}
+
+/// Why a line is not a message for rmcp.
+enum ParseError {
+    /// A notification with an unknown method, which gets no response.
+    UnknownNotification,
+    Invalid(Option<RequestId>, ErrorData),
+}
+
+fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, ParseError> {
+    let envelope = Envelope::parse(line);
+    if let Some(envelope) = &envelope
+        && let Some(error) = envelope.params_error()
+    {
+        return Err(ParseError::Invalid(envelope.id.clone(), error));
+    }
+    serde_json::from_slice(line).map_err(|_| match (envelope, serde_json::from_slice::<Value>(line)) {
         (_, Err(error)) => {
-            let why = format!("the line is not JSON: {error}");
-            Unread::Wrong(None, ErrorData::parse_error(why, None))
+            let message = format!("not valid JSON: {error}");
+            ParseError::Invalid(None, ErrorData::parse_error(message, None))
         }
-        (Some(Peek { id: None, method: Some(_), .. }), Ok(_)) => Unread::Unheard,
-        (peek, Ok(_)) => {
-            let id = peek.and_then(|peek| peek.id);
-            Unread::Wrong(id, ErrorData::invalid_request("this is no message of JSON-RPC 2.0", None))
+        (Some(Envelope { id: None, method: Some(_), .. }), Ok(_)) => ParseError::UnknownNotification,
+        (envelope, Ok(_)) => {
+            let id = envelope.and_then(|envelope| envelope.id);
+            ParseError::Invalid(id, ErrorData::invalid_request("not a JSON-RPC 2.0 message", None))
         }
     })
 }
 
-/// What became of a batch when one of its requests was answered.
-enum Settled {
-    /// The request is of none.
-    Alone,
-    /// Others are awaited.
-    Waits,
-    /// These are all answers.
+/// The state of a batch after a response to one of its requests.
+enum BatchProgress {
+    /// The request belongs to no batch.
+    NotInBatch,
+    /// Other responses are pending.
+    Pending,
+    /// All responses of the batch.
     Complete(String),
 }
 
 impl Batches {
-    fn settle(&mut self, id: &RequestId, answer: Option<Value>) -> Settled {
-        let Some(at) = self.open.iter().position(|batch| batch.awaited.contains(id)) else {
-            return Settled::Alone;
+    /// Settles a request; it has no response where it was cancelled.
+    fn settle(&mut self, id: &RequestId, response: Option<Value>) -> BatchProgress {
+        let Some(at) = self.open.iter().position(|batch| batch.pending.contains(id)) else {
+            return BatchProgress::NotInBatch;
         };
-        let Some(batch) = self.open.get_mut(at) else { return Settled::Alone };
-        batch.awaited.retain(|awaited| awaited != id);
-        batch.answers.extend(answer);
-        if !batch.awaited.is_empty() {
-            return Settled::Waits;
+        let Some(batch) = self.open.get_mut(at) else { return BatchProgress::NotInBatch };
+        batch.pending.retain(|pending| pending != id);
+        batch.responses.extend(response);
+        if !batch.pending.is_empty() {
+            return BatchProgress::Pending;
         }
-        let answers = self.open.swap_remove(at).answers;
-        if answers.is_empty() { Settled::Waits } else { Settled::Complete(Value::Array(answers).to_string()) }
+        let responses = self.open.swap_remove(at).responses;
+        if responses.is_empty() {
+            return BatchProgress::Pending;
+        }
+        BatchProgress::Complete(Value::Array(responses).to_string())
     }
 
-    /// Returns the line that goes out for a message; `None` where it waits for others.
+    /// Returns the line to write for a message; `None` where its batch has pending responses.
     fn line(&mut self, message: &ServerJsonRpcMessage) -> Result<Option<String>, serde_json::Error> {
         let id = match message {
             ServerJsonRpcMessage::Response(response) => {
@@ -281,9 +326,9 @@ impl Batches {
         };
         if let Some(id) = id.filter(|_| !self.open.is_empty()) {
             match self.settle(id, Some(serde_json::to_value(message)?)) {
-                Settled::Alone => {}
-                Settled::Waits => return Ok(None),
-                Settled::Complete(answers) => return Ok(Some(answers)),
+                BatchProgress::NotInBatch => {}
+                BatchProgress::Pending => return Ok(None),
+                BatchProgress::Complete(responses) => return Ok(Some(responses)),
             }
         }
         serde_json::to_string(message).map(Some)
@@ -294,7 +339,7 @@ fn lock(batches: &Mutex<Batches>) -> std::sync::MutexGuard<'_, Batches> {
     batches.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn put<W: AsyncWrite + Unpin>(
+async fn write_line<W: AsyncWrite + Unpin>(
     write: &tokio::sync::Mutex<Option<W>>,
     mut line: String,
 ) -> io::Result<()> {
@@ -320,7 +365,7 @@ where
         let write = Arc::clone(&self.write);
         async move {
             match line? {
-                Some(line) => put(&write, line).await,
+                Some(line) => write_line(&write, line).await,
                 None => Ok(()),
             }
         }
@@ -328,16 +373,16 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            if let Some(message) = self.waiting.pop_front() {
+            if let Some(message) = self.received.pop_front() {
                 return Some(message);
             }
-            self.say().await;
+            self.flush_outgoing().await;
             let Some(line) = self.next_line().await else {
-                self.gone.cancel();
-                all_written(&self.complaints).await;
+                self.input_closed.cancel();
+                all_written(&self.pending_errors).await;
                 return None;
             };
-            self.take(&line);
+            self.accept(&line);
         }
     }
 

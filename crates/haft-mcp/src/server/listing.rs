@@ -1,4 +1,4 @@
-//! Tools as MCP lists them.
+//! Writes tools as MCP lists them.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use rmcp::ErrorData;
 use rmcp::model::{ListToolsResult, Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
-/// How many tools are on one page of a list.
-const PAGE: usize = 200;
-/// How deep headers of arguments are looked for.
+/// How many tools one page of a list has.
+const PAGE_SIZE: usize = 200;
+/// How deep `x-mcp-header` is searched for in a schema.
 const MAX_DEPTH: usize = 16;
 
-/// Returns one page of a list; the cursor is what an earlier page told.
+/// Returns one page of a list; the cursor comes from the page before.
 pub(super) fn page<T>(
     all: &[T],
     cursor: Option<&str>,
@@ -23,34 +23,31 @@ pub(super) fn page<T>(
     let start = match cursor {
         None => 0,
         Some(text) => text.parse().ok().filter(|start| *start <= all.len()).ok_or_else(|| {
-            ErrorData::invalid_params(
-                "the cursor is not one that this server gave; list from the start",
-                None,
-            )
+            ErrorData::invalid_params("invalid cursor; list from the start without one", None)
         })?,
     };
-    let end = all.len().min(start.saturating_add(PAGE));
-    let tools = all.iter().skip(start).take(PAGE).map(write).collect();
+    let end = all.len().min(start.saturating_add(PAGE_SIZE));
+    let tools = all.iter().skip(start).take(PAGE_SIZE).map(write).collect();
     let next_cursor = (end < all.len()).then(|| end.to_string());
     Ok(ListToolsResult { next_cursor, ..ListToolsResult::with_all_items(tools) })
 }
 
-/// Writes a tool as MCP does.
+/// Writes a tool.
 pub(super) fn tool(offer: &ToolOffer<'_>) -> Tool {
     let spec = offer.spec;
     let mut tool =
-        Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(object(&spec.input_schema)))
+        Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(object_schema(&spec.input_schema)))
             .with_annotations(annotations(spec));
     if !spec.display_name.is_empty() {
         tool = tool.with_title(spec.display_name.clone());
     }
     if describes_object(&spec.output_schema) {
-        tool = tool.with_raw_output_schema(Arc::new(object(&spec.output_schema)));
+        tool = tool.with_raw_output_schema(Arc::new(object_schema(&spec.output_schema)));
     }
     tool
 }
 
-/// Returns a tool with no more than its arguments, where some of those are repeated in headers (`x-mcp-header`).
+/// Returns a tool with only its arguments if headers repeat some of them (`x-mcp-header`).
 pub(super) fn with_headers(name: &str, schema: &Value) -> Option<Tool> {
     let schema = schema.as_object().filter(|schema| has_header(schema.get("properties"), MAX_DEPTH))?;
     Some(Tool::new(name.to_owned(), "", Arc::new(schema.clone())))
@@ -64,13 +61,13 @@ fn has_header(properties: Option<&Value>, depth: usize) -> bool {
         })
 }
 
-/// Tells whether every value that fits a schema is an object: older clients know no other structured content.
+/// Returns whether a schema describes an object: older clients accept no other structured content.
 pub(super) fn describes_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-/// Clients insist on an object with properties, also where a tool takes no arguments.
-fn object(schema: &Value) -> Map<String, Value> {
+/// Returns an object schema with properties: clients require both, even for tools without arguments.
+fn object_schema(schema: &Value) -> Map<String, Value> {
     let mut map = schema.as_object().cloned().unwrap_or_default();
     map.entry("type").or_insert_with(|| "object".into());
     map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -80,21 +77,20 @@ fn object(schema: &Value) -> Map<String, Value> {
 fn annotations(spec: &ToolSpec) -> ToolAnnotations {
     let pure = spec.execution.is_pure;
     let method = method(spec);
-    let reads = pure
+    let is_read_only = pure
         || spec.tags.iter().any(|tag| tag == "read-only")
         || spec.implementation.kind() == Kind::FileRead
         || matches!(method, Some("GET" | "HEAD" | "OPTIONS"));
-    let mut hints = ToolAnnotations::new().read_only(reads);
-    if !reads {
-        // What an author lets nobody call unasked is worth a question in the client, too.
-        let guarded = spec.needs_approval();
-        hints = hints.destructive(guarded || method != Some("POST"));
+    let mut hints = ToolAnnotations::new().read_only(is_read_only);
+    if !is_read_only {
+        // A tool that needs approval is worth a confirmation in the client, too.
+        hints = hints.destructive(spec.needs_approval() || method != Some("POST"));
     }
-    let outside = matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network;
-    hints.idempotent(pure || matches!(method, Some("PUT" | "DELETE"))).open_world(outside)
+    let is_open_world = matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network;
+    hints.idempotent(pure || matches!(method, Some("PUT" | "DELETE"))).open_world(is_open_world)
 }
 
-/// Returns the method of a tool that sends one request: HTTP says which of them change something.
+/// Returns the HTTP method of a tool that sends a single request.
 fn method(spec: &ToolSpec) -> Option<&str> {
     match &spec.implementation {
         Implementation::Http(http) if http.steps.is_empty() => Some(http.request.method.as_str()),
@@ -115,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_follow_from_what_a_tool_is() {
+    fn annotations_follow_from_the_definition() {
         let check = |definition: Value, expected: Value| {
             let written = serde_json::to_value(annotations(&spec(&definition))).unwrap();
             assert_eq!(written, expected, "{definition}");
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_arguments_are_found_where_they_may_stand() {
+    fn argument_headers_are_found_in_nested_properties() {
         let check = |schema: Value, expected: bool| {
             assert_eq!(with_headers("t", &schema).is_some(), expected, "{schema}");
         };

@@ -1,23 +1,23 @@
-//! haft as an MCP server: which tools a client sees, and how a call and its outcome travel.
+//! haft as an MCP server: which tools a client sees, and how requests, calls and results travel.
 
 mod batch;
 mod calls;
 mod changes;
+mod client_context;
 mod compact;
 mod content;
-pub mod fixtures;
+mod envelope;
+mod extension;
 mod handler;
 mod http;
 mod lines;
 mod listing;
-mod peek;
-mod pipe;
-mod plain;
-mod seat;
+mod notifier;
 mod sessions;
-mod watcher;
+mod stateless;
 
+pub use client_context::{ClientContext, View};
+pub use extension::{ExtensionClient, ExtensionError, ExtensionRequest, ExtensionResult, ProtocolExtension};
 pub use handler::{McpServer, Settings};
 pub use http::HttpService;
-pub use pipe::stdio;
-pub use seat::{ClientContext, View};
+pub use lines::{serve_lines, stdio};

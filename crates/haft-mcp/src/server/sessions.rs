@@ -1,5 +1,5 @@
-//! Sessions of the protocol versions before 2026-07-28: bounded in number and idle time, each for the token that
-//! opened it.
+//! Sessions of the protocol versions before 2026-07-28. Their number and idle time are limited, and only the token that
+//! opened a session can use it.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
@@ -16,48 +16,49 @@ use rmcp::transport::streamable_http_server::session::local::{
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
-use super::seat::{Owner, current};
+use super::client_context::{Owner, current};
 
-/// How long a session may be silent. A call may take ten minutes, and must not end its own session.
-const IDLE: Duration = Duration::from_mins(30);
-/// How many sessions there are at once, and how many of them are of one token.
-const MAX_COUNT: usize = 1000;
-const MAX_OF_ONE: usize = 100;
+/// How long a session may be idle. Longer than the longest call, which must not end its own session.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(30);
+/// How many sessions can be open.
+const MAX_SESSIONS: usize = 1000;
+/// How many of them can belong to one owner.
+const MAX_PER_OWNER: usize = 100;
 
 type Error = LocalSessionManagerError;
 
-/// Keeps the sessions. Where there are too many, the one that was silent for the longest time ends; its client
-/// opens another.
+/// The open sessions. Above the limit, the session that was idle for the longest time is closed; its client opens
+/// another.
 pub(super) struct Sessions {
     local: LocalSessionManager,
-    known: Mutex<HashMap<SessionId, Known>>,
-    running: Running,
+    open: Mutex<HashMap<SessionId, Session>>,
+    running: RunningRequests,
 }
 
-/// The requests that are not answered yet.
-type Running = Arc<Mutex<HashSet<(SessionId, RequestId)>>>;
+/// The requests without a response yet.
+type RunningRequests = Arc<Mutex<HashSet<(SessionId, RequestId)>>>;
 
-/// Forgets a request when its stream ends.
-struct Answered {
-    running: Running,
+/// Removes a request from the running ones when its stream ends.
+struct RequestGuard {
+    running: RunningRequests,
     request: (SessionId, RequestId),
 }
 
-impl Drop for Answered {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.request);
     }
 }
 
-struct Known {
+struct Session {
     owner: Owner,
-    used: Instant,
-    /// The protocol version that it speaks, once that was agreed on.
+    last_used: Instant,
+    /// The protocol version, once it is negotiated.
     version: Option<String>,
 }
 
-impl Known {
-    /// Tells whether its version knows streams that begin with an empty event.
+impl Session {
+    /// Returns whether streams of its version begin with an empty event.
     fn is_primed(&self) -> bool {
         let first = ProtocolVersion::V_2025_11_25;
         self.version.as_deref().is_none_or(|version| version >= first.as_str())
@@ -67,50 +68,50 @@ impl Known {
 impl Default for Sessions {
     fn default() -> Self {
         let mut local = LocalSessionManager::default();
-        local.session_config.keep_alive = Some(IDLE);
-        Self { local, known: Mutex::default(), running: Running::default() }
+        local.session_config.keep_alive = Some(IDLE_TIMEOUT);
+        Self { local, open: Mutex::default(), running: RunningRequests::default() }
     }
 }
 
 impl Sessions {
-    /// Tells whether a session is there for its owner to use, and notes that it is used.
+    /// Marks a session as used; returns `false` where there is no such session of this owner.
     pub(super) fn touch(&self, id: &str, owner: &Owner) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = known.get_mut(id).filter(|session| session.owner == *owner);
-        session.map(|session| session.used = Instant::now()).is_some()
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = open.get_mut(id).filter(|session| session.owner == *owner);
+        session.map(|session| session.last_used = Instant::now()).is_some()
     }
 
-    /// Takes a session in; returns the one that has to go for it.
-    fn enter(&self, id: SessionId, owner: Owner) -> Option<SessionId> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = known.values().filter(|session| session.owner == owner).count();
-        let leaves = if own >= MAX_OF_ONE {
-            oldest(&known, |session| session.owner == owner)
-        } else if known.len() >= MAX_COUNT {
-            oldest(&known, |_| true)
+    /// Adds a session; returns the one to close for it.
+    fn add(&self, id: SessionId, owner: Owner) -> Option<SessionId> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.values().filter(|session| session.owner == owner).count();
+        let evicted = if own >= MAX_PER_OWNER {
+            oldest(&open, |session| session.owner == owner)
+        } else if open.len() >= MAX_SESSIONS {
+            oldest(&open, |_| true)
         } else {
             None
         };
-        if let Some(id) = &leaves {
-            known.remove(id);
+        if let Some(id) = &evicted {
+            open.remove(id);
         }
-        known.insert(id, Known { owner, used: Instant::now(), version: None });
-        leaves
+        open.insert(id, Session { owner, last_used: Instant::now(), version: None });
+        evicted
     }
 
-    /// Returns the protocol version that a session speaks.
+    /// Returns the protocol version of a session.
     pub(super) fn version(&self, id: &str) -> Option<String> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(id)?.version.clone()
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(id)?.version.clone()
     }
 
-    fn forget(&self, id: &SessionId) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    fn remove(&self, id: &SessionId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }
 
-fn oldest(known: &HashMap<SessionId, Known>, counts: impl Fn(&Known) -> bool) -> Option<SessionId> {
-    let counted = known.iter().filter(|(_, session)| counts(session));
-    counted.min_by_key(|(_, session)| session.used).map(|(id, _)| Arc::clone(id))
+fn oldest(open: &HashMap<SessionId, Session>, filter: impl Fn(&Session) -> bool) -> Option<SessionId> {
+    let candidates = open.iter().filter(|(_, session)| filter(session));
+    candidates.min_by_key(|(_, session)| session.last_used).map(|(id, _)| Arc::clone(id))
 }
 
 impl SessionManager for Sessions {
@@ -119,9 +120,9 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
         let (id, transport) = self.local.create_session().await?;
-        // Without an owner nobody could use it.
-        if let Some(leaves) = current().and_then(|seat| self.enter(Arc::clone(&id), seat.owner())) {
-            self.local.close_session(&leaves).await?;
+        // A session without an owner could not be used.
+        if let Some(evicted) = current().and_then(|client| self.add(Arc::clone(&id), client.owner())) {
+            self.local.close_session(&evicted).await?;
         }
         Ok((id, transport))
     }
@@ -131,14 +132,14 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Error> {
-        let answer = self.local.initialize_session(id, message).await?;
-        if let ServerJsonRpcMessage::Response(response) = &answer
-            && let ServerResult::InitializeResult(agreed) = &response.result
-            && let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get_mut(id)
+        let response_message = self.local.initialize_session(id, message).await?;
+        if let ServerJsonRpcMessage::Response(response) = &response_message
+            && let ServerResult::InitializeResult(result) = &response.result
+            && let Some(session) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get_mut(id)
         {
-            known.version = Some(agreed.protocol_version.to_string());
+            session.version = Some(result.protocol_version.to_string());
         }
-        Ok(answer)
+        Ok(response_message)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Error> {
@@ -146,7 +147,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Error> {
-        self.forget(id);
+        self.remove(id);
         self.local.close_session(id).await
     }
 
@@ -161,22 +162,22 @@ impl SessionManager for Sessions {
         let request = (Arc::clone(id), request.id.clone());
         let is_new = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(request.clone());
         if !is_new {
-            // Of two answers with one id, one would find nobody, and its request would wait for ever.
-            let why = ErrorData::invalid_request("a request with this id is still running", None);
-            let refusal = ServerSseMessage::from_message(ServerJsonRpcMessage::error(why, Some(request.1)));
-            return Ok(Either::Right(Either::Left(stream::once(ready(refusal)))));
+            // rmcp routes responses by id, so one of the two requests would never get its own.
+            let error = ErrorData::invalid_request("a request with this id is still running", None);
+            let message = ServerSseMessage::from_message(ServerJsonRpcMessage::error(error, Some(request.1)));
+            return Ok(Either::Right(Either::Left(stream::once(ready(message)))));
         }
-        let answered = Answered { running: Arc::clone(&self.running), request };
-        let answers = self.local.create_stream(id, message).await?;
+        let guard = RequestGuard { running: Arc::clone(&self.running), request };
+        let messages = self.local.create_stream(id, message).await?;
         let is_primed = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.get(id).is_none_or(Known::is_primed)
+            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.get(id).is_none_or(Session::is_primed)
         };
-        let kept = answers.filter(move |answer| {
-            let _ = &answered;
-            ready(is_primed || answer.message.is_some())
+        let messages = messages.filter(move |message| {
+            let _ = &guard;
+            ready(is_primed || message.message.is_some())
         });
-        Ok(Either::Right(Either::Right(kept)))
+        Ok(Either::Right(Either::Right(messages)))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {
@@ -203,7 +204,7 @@ impl SessionManager for Sessions {
 mod tests {
     use haft_core::name::TenantId;
 
-    use super::super::seat::View;
+    use super::super::client_context::View;
     use super::*;
 
     fn owner(token: &str) -> Owner {
@@ -211,36 +212,36 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_for_its_owner() {
+    fn a_session_belongs_to_its_owner() {
         let sessions = Sessions::default();
-        assert_eq!(sessions.enter("s".into(), owner("a")), None);
+        assert_eq!(sessions.add("s".into(), owner("a")), None);
         assert!(sessions.touch("s", &owner("a")));
         assert!(!sessions.touch("s", &owner("b")), "another token's");
-        let elsewhere = Owner { view: View::Bundle("web".parse().unwrap()), ..owner("a") };
-        assert!(!sessions.touch("s", &elsewhere), "another view's");
+        let other_view = Owner { view: View::Bundle("web".parse().unwrap()), ..owner("a") };
+        assert!(!sessions.touch("s", &other_view), "another view's");
         assert!(!sessions.touch("t", &owner("a")), "never opened");
-        sessions.forget(&"s".into());
+        sessions.remove(&"s".into());
         assert!(!sessions.touch("s", &owner("a")), "closed");
     }
 
     #[test]
-    fn one_token_cannot_push_out_another() {
+    fn one_token_cannot_evict_another() {
         let sessions = Sessions::default();
-        sessions.enter("other".into(), owner("b"));
-        for number in 0..MAX_OF_ONE {
-            assert_eq!(sessions.enter(format!("{number}").into(), owner("a")), None);
+        sessions.add("other".into(), owner("b"));
+        for number in 0..MAX_PER_OWNER {
+            assert_eq!(sessions.add(format!("{number}").into(), owner("a")), None);
         }
         assert!(sessions.touch("0", &owner("a")), "the first one is used again");
-        assert_eq!(sessions.enter("more".into(), owner("a")).as_deref(), Some("1"));
+        assert_eq!(sessions.add("more".into(), owner("a")).as_deref(), Some("1"));
         assert!(sessions.touch("other", &owner("b")));
     }
 
     #[test]
-    fn there_are_only_so_many() {
+    fn the_number_of_sessions_is_limited() {
         let sessions = Sessions::default();
-        for number in 0..MAX_COUNT {
-            assert_eq!(sessions.enter(format!("{number}").into(), owner(&format!("{}", number % 50))), None);
+        for number in 0..MAX_SESSIONS {
+            assert_eq!(sessions.add(format!("{number}").into(), owner(&format!("{}", number % 50))), None);
         }
-        assert_eq!(sessions.enter("more".into(), owner("new")).as_deref(), Some("0"));
+        assert_eq!(sessions.add("more".into(), owner("new")).as_deref(), Some("0"));
     }
 }

@@ -1,4 +1,4 @@
-//! haft as the client of a real process.
+//! haft as the client of a stdio server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -90,7 +90,7 @@ impl Rig {
             sandbox: Sandbox::open(settings).unwrap(),
             egress: Egress::new(&rules).unwrap(),
             secrets: Arc::new(OneSecret),
-            home: Arc::clone(&lists) as _,
+            store: Arc::clone(&lists) as _,
         });
         let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
         rig.clients.set(server);
@@ -101,11 +101,11 @@ impl Rig {
         self.clients.state(&TenantId::default_tenant(), &id()).unwrap()
     }
 
-    /// Waits until the state is as wanted; a test that never gets there is ended from outside.
-    pub(crate) async fn until(&self, wanted: impl Fn(&ServerState) -> bool) -> ServerState {
+    /// Waits until the state matches; the test runner ends a test that waits forever.
+    pub(crate) async fn until(&self, condition: impl Fn(&ServerState) -> bool) -> ServerState {
         loop {
             let state = self.state();
-            if wanted(&state) {
+            if condition(&state) {
                 return state;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -113,11 +113,11 @@ impl Rig {
     }
 
     pub(crate) async fn call(&self, tool: &str, args: Value, events: Option<Arc<dyn EventSink>>) -> Outcome {
-        self.call_whole(tool, args, events).await.0
+        self.call_with_attachments(tool, args, events).await.0
     }
 
-    /// Calls a tool; returns also what came beside its value.
-    async fn call_whole(
+    /// Calls a tool; also returns the attachments.
+    async fn call_with_attachments(
         &self,
         tool: &str,
         args: Value,
@@ -133,7 +133,7 @@ impl Rig {
             CallContext::new(CallId(uuid()), TenantId::default_tenant(), deadline, Arc::new(OneSecret));
         context.events = events;
         let outcome = prepared.run(&context, args.as_object().unwrap()).await;
-        (outcome, context.take_left().map(|left| left.content).unwrap_or_default())
+        (outcome, context.take_artifacts().map(|left| left.content).unwrap_or_default())
     }
 }
 
@@ -152,7 +152,7 @@ fn server(command: &str, args: &[&str]) -> McpServer {
 }
 
 #[tokio::test]
-async fn a_program_is_started_listed_and_called() {
+async fn a_program_starts_lists_and_runs_tools() {
     let rig = Rig::start("good");
     let events = Arc::<Events>::default();
     let sink: Arc<dyn EventSink> = Arc::clone(&events) as _;
@@ -170,26 +170,27 @@ async fn a_program_is_started_listed_and_called() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_is_told_and_started_again() {
+async fn a_server_that_exits_is_restarted() {
     let rig = Rig::start("good");
     let error = rig.call("die", json!({}), None).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, false));
     assert_eq!(rig.call("echo", json!({"text": "again"}), None).await, Ok(json!("again")));
     let written = rig.state().stderr.join(" / ");
-    assert!(written.contains("I was told to die"), "{written}");
+    assert!(written.contains("exit requested"), "{written}");
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_cancelled_there() {
+async fn a_dropped_call_is_cancelled_at_the_server() {
     let rig = Rig::start("good");
-    rig.until(|state| state.phase == Phase::Connected).await;
-    let call = rig.call("slow", json!({}), None);
-    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+    tokio::select! {
+        outcome = rig.call("slow", json!({}), None) => panic!("the tool never responds: {outcome:?}"),
+        _ = rig.until(|state| state.stderr.iter().any(|line| line == "slow call received")) => {}
+    }
     rig.until(|state| state.stderr.iter().any(|line| line.starts_with("cancelled"))).await;
 }
 
 #[tokio::test]
-async fn a_list_that_changes_is_read_again() {
+async fn a_changed_list_is_read_again() {
     let rig = Rig::start("good");
     rig.call("grow", json!({}), None).await.unwrap();
     rig.until(|state| state.tools == 6).await;
@@ -197,7 +198,7 @@ async fn a_list_that_changes_is_read_again() {
 }
 
 #[tokio::test]
-async fn what_does_not_start_is_told_with_its_last_words_and_calls_do_not_wait_for_ever() {
+async fn a_failed_start_reports_stderr_and_calls_fail_fast() {
     let rig = Rig::start("exit");
     let state = rig.until(|state| state.phase == Phase::Error).await;
     let error = state.error.unwrap();
@@ -205,11 +206,11 @@ async fn what_does_not_start_is_told_with_its_last_words_and_calls_do_not_wait_f
     rig.until(|state| state.failures >= 3).await;
     let error = rig.call("echo", json!({"text": "x"}), None).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, true));
-    assert_eq!(error.model_text(), "Tool call failed: the server of this tool cannot be reached at present");
+    assert_eq!(error.model_text(), "Tool call failed: the server of this tool is unavailable");
 }
 
 #[tokio::test]
-async fn a_program_or_a_secret_that_does_not_exist_is_named() {
+async fn a_missing_program_or_secret_is_named() {
     let rig = Rig::start("good");
     rig.clients.set(server("no-such-program-here", &[]));
     let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
@@ -220,62 +221,56 @@ async fn a_program_or_a_secret_that_does_not_exist_is_named() {
     }
     rig.clients.set(without);
     let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert_eq!(
-        error,
-        "`args[0]`: the secret `NOT_THERE` does not exist; store it with `haft secret set NOT_THERE`"
-    );
+    assert_eq!(error, "`args[0]`: secret `NOT_THERE` not found; store it with `haft secret set NOT_THERE`");
 }
 
 #[tokio::test]
-async fn a_message_without_end_is_not_taken() {
+async fn responses_above_the_limit_are_rejected() {
     let rig = Rig::start("huge");
     let error = rig.until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert!(error.contains("the answer has more than 16 MiB") && !error.contains("xxxx"), "{error}");
+    assert!(error.contains("response size limit (16 MiB) exceeded") && !error.contains("xxxx"), "{error}");
 
-    // Whoever asked is told at once, and the server goes on.
+    // The call fails immediately, and the server keeps running.
     let rig = Rig::start("good");
     rig.until(|state| state.phase == Phase::Connected).await;
     let error = rig.call("echo", json!({"text": "x", "times": 20 << 20}), None).await.unwrap_err();
-    assert_eq!(error.message, "the answer has more than 16 MiB, the most that is taken");
+    assert_eq!(error.message, "response size limit (16 MiB) exceeded");
     assert_eq!(rig.call("echo", json!({"text": "y"}), None).await, Ok(json!("y")));
 }
 
 #[tokio::test]
-async fn floods_and_long_lists_are_taken() {
+async fn floods_and_long_lists_are_accepted() {
     for (mode, tools) in [("flood", 5), ("many", 10_000), ("garbage", 5), ("endless", 5)] {
         let rig = Rig::start(mode);
         assert_eq!(rig.until(|state| state.phase == Phase::Connected).await.tools, tools, "{mode}");
         if mode != "many" {
             assert_eq!(rig.call("echo", json!({"text": mode}), None).await, Ok(json!(mode)));
         }
-        let told = rig.state().stderr;
-        let line = "(no message) this is not JSON at all".to_owned();
-        assert_eq!(told.contains(&line), mode == "garbage", "{told:?}");
+        let stderr = rig.state().stderr;
+        let line = "(stdout) this is not JSON at all".to_owned();
+        assert_eq!(stderr.contains(&line), mode == "garbage", "{stderr:?}");
     }
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_knows_is_refused() {
+async fn an_unsupported_version_is_rejected() {
     let error = Rig::start("old").until(|state| state.phase == Phase::Error).await.error.unwrap();
-    assert!(
-        error.starts_with("it speaks version `2020-01-01` of the protocol; supported are 2024-11-05"),
-        "{error}"
-    );
+    assert!(error.starts_with("unsupported protocol version `2020-01-01`; supported: 2024-11-05"), "{error}");
 }
 
 #[tokio::test]
-async fn what_comes_beside_a_value_or_an_error_is_kept() {
+async fn attachments_of_values_and_errors_are_kept() {
     let rig = Rig::start("good");
     let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
-    let (value, beside) = rig.call_whole("rich", json!({}), None).await;
+    let (value, attachments) = rig.call_with_attachments("rich", json!({}), None).await;
     assert_eq!(
-        (value, beside),
+        (value, attachments),
         (Ok(json!({"n": 1})), vec![image.clone(), json!({"type": "text", "text": "see"})])
     );
-    let (value, beside) = rig.call_whole("rich", json!({"fails": true}), None).await;
+    let (value, attachments) = rig.call_with_attachments("rich", json!({"fails": true}), None).await;
     let error = value.unwrap_err();
     assert_eq!(
-        (error.message.as_str(), error.details.as_deref(), beside),
+        (error.message.as_str(), error.details.as_deref(), attachments),
         ("see", Some(&json!({"n": 1})), vec![image])
     );
 }

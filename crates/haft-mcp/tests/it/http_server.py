@@ -1,4 +1,4 @@
-"""An MCP server of the newer kind over HTTP, without sessions. It prints its port, and then what it notices."""
+"""A stateless MCP server over HTTP. It prints its port, and then events of the tool `slow`."""
 import http.server
 import json
 import sys
@@ -24,7 +24,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def whole(self, request, status=200, **fields):
+    def respond(self, request, status=200, **fields):
         body = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), **fields}).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
@@ -47,31 +47,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = request["method"]
         if method == "server/discover":
-            self.whole(request, result={
+            self.respond(request, result={
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
                 "capabilities": {"tools": {"listChanged": True}}})
         elif method == "tools/list":
-            # The second page has what is no tool, and says for ever that there is another one.
+            # The second page has an invalid tool and always announces another page.
             odd = [{"name": "broken", "inputSchema": "no schema"}]
-            self.whole(request, result={
+            self.respond(request, result={
                 "resultType": "complete", "tools": odd if request["params"].get("cursor") else tools,
                 "nextCursor": "more", "ttlMs": 0, "cacheScope": "private"})
         elif method == "tools/call":
             self.call(request)
         else:
-            self.whole(request, 404, error={"code": -32601, "message": "what?"})
+            self.respond(request, 404, error={"code": -32601, "message": "what?"})
 
     def call(self, request):
         name, args = request["params"]["name"], request["params"].get("arguments", {})
         done = lambda text: {"resultType": "complete", "content": [{"type": "text", "text": text}]}
         if name == "echo":
-            self.whole(request, result=done(args["text"]))
+            self.respond(request, result=done(args["text"]))
         elif name == "headers":
-            told = [self.headers.get(key) for key in ("mcp-protocol-version", "mcp-method", "mcp-name")]
+            headers = [self.headers.get(key) for key in ("mcp-protocol-version", "mcp-method", "mcp-name")]
             meta = sorted(request["params"]["_meta"])
-            self.whole(request, result=done(json.dumps([*told, *meta])))
+            self.respond(request, result=done(json.dumps([*headers, *meta])))
         elif name == "regional":
-            self.whole(request, result=done(self.headers.get("mcp-param-region", "no header")))
+            self.respond(request, result=done(self.headers.get("mcp-param-region", "no header")))
         elif name == "watched":
             token = request["params"]["_meta"].get("progressToken")
             self.begin()
@@ -88,21 +88,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.begin()
             self.event(method="notifications/message", params={"level": "info", "data": "soon"})
         elif name == "confused":
-            self.whole({"id": "of another"}, result=done("not yours"))
+            self.respond({"id": "of another"}, result=done("not yours"))
         elif name == "fails":
             self.send_response(500)
             self.send_header("content-length", "0")
             self.end_headers()
         elif name == "slow":
             self.begin()
+            print("slow call received", flush=True)
             try:
                 while True:
                     self.wfile.write(b": still here\n\n")
                     time.sleep(0.05)
             except OSError:
-                print("nobody waits", flush=True)
+                print("client disconnected", flush=True)
         else:
-            self.whole(request, 400, error={"code": -32602, "message": "no such tool"})
+            self.respond(request, 400, error={"code": -32602, "message": "no such tool"})
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Handler)

@@ -2,4 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod client;
-mod direct;
+mod stateless;

@@ -1,4 +1,4 @@
-"""An MCP server over standard input and output, and the ways in which one can misbehave."""
+"""An MCP server over standard input and output that can misbehave in several ways."""
 import json
 import sys
 import threading
@@ -7,7 +7,7 @@ import time
 mode = sys.argv[1] if len(sys.argv) > 1 else "good"
 tools = [
     {"name": "echo", "description": "Echoes", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
-    {"name": "env", "description": "Tells a variable", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    {"name": "env", "description": "Returns a variable", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}},
     {"name": "slow", "description": "Takes its time", "inputSchema": {"type": "object"}},
     {"name": "die", "description": "Ends the server", "inputSchema": {"type": "object"}},
     {"name": "grow", "description": "Adds a tool", "inputSchema": {"type": "object"}},
@@ -28,7 +28,7 @@ def flood():
         send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
 
 
-def answer(request, result):
+def respond(request, result):
     send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
 
@@ -44,24 +44,24 @@ def call(request):
         token = params.get("_meta", {}).get("progressToken")
         send({"jsonrpc": "2.0", "method": "notifications/progress",
               "params": {"progressToken": token, "progress": 1, "total": 2, "message": "half"}})
-        answer(request, text(args["text"] * args.get("times", 1)))
+        respond(request, text(args["text"] * args.get("times", 1)))
     elif name == "env":
-        answer(request, text(os.environ.get(args["name"], "unset")))
+        respond(request, text(os.environ.get(args["name"], "unset")))
     elif name == "die":
-        print("I was told to die", file=sys.stderr)
+        print("exit requested", file=sys.stderr)
         sys.exit(3)
     elif name == "grow":
         tools.append({"name": f"new-{len(tools)}", "inputSchema": {"type": "object"}})
-        answer(request, text("grown"))
+        respond(request, text("grown"))
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     elif name == "slow":
-        pass  # never answered
+        print("slow call received", file=sys.stderr, flush=True)  # and no response
     elif name == "rich":
         image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         content = [image, {"type": "text", "text": "see"}]
-        answer(request, {"content": content, "structuredContent": {"n": 1}, "isError": args.get("fails", False)})
+        respond(request, {"content": content, "structuredContent": {"n": 1}, "isError": args.get("fails", False)})
     else:
-        answer(request, text("no such tool", isError=True))
+        respond(request, text("no such tool", isError=True))
 
 
 print("starting as", mode, file=sys.stderr, flush=True)
@@ -81,7 +81,7 @@ for line in sys.stdin:
         version = "2020-01-01" if mode == "old" else "2025-06-18"
         if mode == "endless":
             threading.Thread(target=flood, daemon=True).start()
-        answer(request, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
+        respond(request, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
                          "serverInfo": {"name": "test", "version": "1"}})
     elif method == "tools/list":
         if mode == "huge":
@@ -90,11 +90,11 @@ for line in sys.stdin:
             mode = "flooded"
             for _ in range(25000):
                 send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-            answer(request, {"tools": tools})
+            respond(request, {"tools": tools})
         elif mode == "many":
-            answer(request, {"tools": [{"name": f"tool-{n}", "inputSchema": {"type": "object"}} for n in range(10000)]})
+            respond(request, {"tools": [{"name": f"tool-{n}", "inputSchema": {"type": "object"}} for n in range(10000)]})
         else:
-            answer(request, {"tools": tools})
+            respond(request, {"tools": tools})
     elif method == "tools/call":
         call(request)
     elif method == "notifications/cancelled":

@@ -1,8 +1,8 @@
-//! Which addresses are not on the public internet.
+//! Address ranges that are not on the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns what kind of special range an address lies in; `None` for a public one.
+/// Returns the special range of an address, or `None` for a public one.
 pub(super) fn special_range(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
@@ -44,7 +44,7 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
         [0x2001, 0..=0x1ff, ..] => "reserved",
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0x0fff, ..] => "documentation",
         [0x2002, ..] => "6to4",
-        // Only 2000::/3 is handed out for public use.
+        // Only 2000::/3 is allocated for public use.
         [0x2000..=0x3fff, ..] => return None,
         _ => "reserved",
     })

@@ -1,4 +1,4 @@
-//! The HTTP client behind the guard.
+//! The HTTP clients of the guard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::guard::{Rules, RulesError};
 
-/// How long a connection may take to be made.
+/// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an unused connection is kept.
+/// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The clients of the guard. They differ in what a name may resolve to, because a resolver does not see the port
-/// that its answer is for.
+/// The clients of the guard. They differ in the addresses that a name may resolve to, because a resolver does not know
+/// the port.
 #[derive(Debug, Clone)]
 pub(super) struct Clients {
-    /// For names that `private_hosts` has with the port in question.
+    /// For names that `private_hosts` allows on the port of the URL.
     pub(super) trusting: reqwest::Client,
     /// For all others.
     pub(super) public: reqwest::Client,
@@ -32,7 +32,7 @@ impl Clients {
     }
 }
 
-/// Makes a client: no proxy of the environment, no redirects of its own, names resolved under the rules.
+/// Creates a client without proxies and redirects, whose resolver applies the rules.
 fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client, RulesError> {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
@@ -49,7 +49,7 @@ fn build(tls: ClientConfig, resolver: GuardedResolver) -> Result<reqwest::Client
         .map_err(|error| RulesError::Client(error.to_string()))
 }
 
-/// TLS with ring and the certificates of the system; where the system has none, those of the web's roots.
+/// TLS with ring and the certificates of the system or, if there are none, the bundled root certificates.
 fn tls() -> Result<ClientConfig, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -65,7 +65,7 @@ fn tls() -> Result<ClientConfig, rustls::Error> {
     Ok(config)
 }
 
-/// Resolves names and lets only permitted addresses through: what is checked here is what is connected to.
+/// Resolves names and returns only allowed addresses, to which the client then connects.
 struct GuardedResolver {
     rules: Arc<Rules>,
     trusted: bool,

@@ -11,42 +11,42 @@ use super::address::special_range;
 use super::client::Clients;
 use super::pattern::{Pattern, Target, contains};
 
-/// Where tools may connect to, as the configuration says it.
+/// The destinations that tools may connect to.
 #[derive(Debug, Clone, Default)]
 pub struct EgressRules {
     /// Host patterns; empty means every public host.
     pub allowed_hosts: Vec<String>,
-    /// Hosts, addresses or networks that may be private or loopback. An entry with a port holds for that port
-    /// alone: on others a name still reaches its public addresses. An address with a port is compared with the
-    /// URL alone; one without, or a network, also with what a name resolves to.
+    /// Hosts, addresses or networks that may be private or loopback. An entry with a port holds for that port only: on
+    /// other ports a name still reaches its public addresses. An address with a port is compared with the URL only; one
+    /// without a port, or a network, also with the resolved addresses of a name.
     pub private_hosts: Vec<String>,
 }
 
-/// Says why the guard could not be set up.
+/// Why the guard could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// An entry of the configuration is not a host pattern.
-    #[error("`egress.{setting}`: `{entry}` is not a host pattern: {why}")]
+    #[error("`egress.{setting}`: `{entry}` is not a host pattern: {reason}")]
     Pattern {
         /// `allowed_hosts` or `private_hosts`.
         setting: &'static str,
         /// The entry.
         entry: String,
-        /// What is wrong with it.
-        why: &'static str,
+        /// Why it is invalid.
+        reason: &'static str,
     },
-    /// The HTTP client could not be made.
-    #[error("set up the HTTP client: {0}")]
+    /// The HTTP client could not be created.
+    #[error("failed to create the HTTP client: {0}")]
     Client(String),
 }
 
-/// Says why a destination was refused.
+/// Why a destination was denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressError {
     /// The host as the URL names it.
     host: String,
     reason: Reason,
-    /// Whether another side led there.
+    /// Whether a redirect led there.
     redirected: bool,
 }
 
@@ -65,13 +65,13 @@ impl EgressError {
         Self { host: host.to_owned(), reason, redirected: false }
     }
 
-    /// Says whether a redirect led to the destination.
+    /// Sets whether a redirect led to the destination.
     #[must_use]
     pub(super) fn by_redirect(self, redirected: bool) -> Self {
         Self { redirected, ..self }
     }
 
-    /// Tells whether a redirect led to the destination: the error then has to name who sent it there.
+    /// Returns whether a redirect led to the destination: the error then names the redirecting request.
     pub(crate) fn is_by_redirect(&self) -> bool {
         self.redirected
     }
@@ -80,7 +80,7 @@ impl EgressError {
         Self::new(url.host_str().unwrap_or_default(), Reason::Body)
     }
 
-    /// Makes the outcome: everything for the operator, no internal address for the model.
+    /// Converts to a call error, without internal addresses for the model.
     pub fn to_error(&self) -> CallError {
         CallError::new(ErrorCode::EgressRefused, self.to_string())
             .for_model("the destination of the request is not allowed")
@@ -92,11 +92,11 @@ impl fmt::Display for EgressError {
         let host = &self.host;
         match &self.reason {
             Reason::Scheme(scheme) => {
-                write!(f, "the scheme `{scheme}` is refused: only `http` and `https` are used")
+                write!(f, "the scheme `{scheme}` is not supported: use `http` or `https`")
             }
             Reason::NoHost => f.write_str("the URL has no host"),
             Reason::Credentials => {
-                write!(f, "the URL of `{host}` carries a user name or password: use `auth` instead")
+                write!(f, "the URL of `{host}` contains a user name or password: use `auth` instead")
             }
             Reason::NotAllowed(port) => write!(
                 f,
@@ -116,7 +116,7 @@ impl fmt::Display for EgressError {
             ),
             Reason::Body => write!(
                 f,
-                "a redirect to `{host}` would hand the body to another origin: put that URL into the definition"
+                "a redirect to `{host}` would send the body to another origin: use that URL in the definition"
             ),
         }
     }
@@ -131,7 +131,7 @@ pub(super) struct Rules {
     private: Vec<Pattern>,
 }
 
-/// The guard, with the HTTP clients that everything goes through.
+/// The guard with its HTTP clients.
 #[derive(Debug, Clone)]
 pub struct Egress {
     pub(super) rules: Arc<Rules>,
@@ -139,7 +139,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Compiles the rules and makes the client.
+    /// Compiles the rules and creates the clients.
     pub fn new(rules: &EgressRules) -> Result<Self, RulesError> {
         let rules = Arc::new(Rules {
             allowed: compile("allowed_hosts", &rules.allowed_hosts)?,
@@ -149,25 +149,24 @@ impl Egress {
         Ok(Self { rules, clients })
     }
 
-    /// Checks all of a URL that can be known before its name is resolved.
+    /// Checks a URL as far as possible before its name is resolved.
     pub fn check(&self, url: &Url) -> Result<(), EgressError> {
         self.rules.check(url)
     }
 
-    /// Tells whether a tool may connect to an address by itself, without a URL. Names in the rules say nothing about
-    /// addresses: only the addresses and networks among them count.
+    /// Returns whether a tool may connect to an address directly. Only addresses and networks in the rules count, not
+    /// names.
     pub fn allows(&self, address: SocketAddr) -> bool {
         self.rules.allows(address)
     }
 
-    /// The client for a URL; what it connects to by name is checked, but the URL has to pass [`Egress::check`]
-    /// first.
+    /// Returns the client for a URL. It checks resolved addresses; the URL must pass [`Egress::check`] first.
     pub(super) fn client(&self, url: &Url) -> &reqwest::Client {
         if self.rules.trusts(url) { &self.clients.trusting } else { &self.clients.public }
     }
 }
 
-/// Says what keeps a text from being an entry of `allowed_hosts` or `private_hosts`.
+/// Checks an entry of `allowed_hosts` or `private_hosts`.
 pub fn check_host(entry: &str) -> Result<(), &'static str> {
     Pattern::parse(entry).map(|_| ())
 }
@@ -176,7 +175,11 @@ fn compile(setting: &'static str, entries: &[String]) -> Result<Vec<Pattern>, Ru
     entries
         .iter()
         .map(|entry| {
-            Pattern::parse(entry).map_err(|why| RulesError::Pattern { setting, entry: entry.clone(), why })
+            Pattern::parse(entry).map_err(|reason| RulesError::Pattern {
+                setting,
+                entry: entry.clone(),
+                reason,
+            })
         })
         .collect()
 }
@@ -196,14 +199,14 @@ impl Rules {
         self.check_host(&host, port)
     }
 
-    /// Checks all of a destination that can be known before its name is resolved.
+    /// Checks a destination as far as possible before its name is resolved.
     pub(super) fn check_host(&self, host: &Host<&str>, port: u16) -> Result<(), EgressError> {
-        let listed = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
+        let listed = |pattern: &Pattern| pattern.matches_host(host) && pattern.matches_port(port);
         if !self.allowed.is_empty() && !self.allowed.iter().any(listed) {
             return Err(EgressError::new(&host.to_string(), Reason::NotAllowed(port)));
         }
         match host {
-            // What it resolves to is looked at when the connection is made.
+            // Its addresses are checked when the connection is made.
             Host::Domain(_) => Ok(()),
             Host::Ipv4(address) => self.check_literal(host, IpAddr::V4(*address), port),
             Host::Ipv6(address) => self.check_literal(host, IpAddr::V6(*address), port),
@@ -216,12 +219,12 @@ impl Rules {
             IpAddr::V4(ip) => Host::Ipv4(ip),
             IpAddr::V6(ip) => Host::Ipv6(ip),
         };
-        let listed = |pattern: &Pattern| pattern.takes_host(&host) && pattern.takes_port(port);
+        let listed = |pattern: &Pattern| pattern.matches_host(&host) && pattern.matches_port(port);
         (self.allowed.is_empty() || self.allowed.iter().any(listed))
             && self.check_literal(&host, ip, port).is_ok()
     }
 
-    /// Tells whether the name of a URL may be private on the port of that URL.
+    /// Returns whether the name of a URL may be private on its port.
     fn trusts(&self, url: &Url) -> bool {
         match (url.host(), url.port_or_known_default()) {
             (Some(Host::Domain(name)), Some(port)) => self.trusts_name(name, port),
@@ -229,39 +232,39 @@ impl Rules {
         }
     }
 
-    /// Tells whether a name may be private on a port.
+    /// Returns whether a name may be private on a port.
     pub(super) fn trusts_name(&self, name: &str, port: u16) -> bool {
-        self.private.iter().any(|pattern| pattern.takes_name(name) && pattern.takes_port(port))
+        self.private.iter().any(|pattern| pattern.matches_name(name) && pattern.matches_port(port))
     }
 
     fn check_literal(&self, host: &Host<&str>, address: IpAddr, port: u16) -> Result<(), EgressError> {
         let Some(range) = special_range(address) else { return Ok(()) };
-        let named = |pattern: &Pattern| pattern.takes_host(host) && pattern.takes_port(port);
+        let named = |pattern: &Pattern| pattern.matches_host(host) && pattern.matches_port(port);
         if self.private.iter().any(named) {
             return Ok(());
         }
         Err(EgressError::new(&address.to_string(), Reason::Special { address, range }))
     }
 
-    /// Keeps the addresses that a name may be connected to. The resolver does not see the port, so the caller
-    /// says whether the name is trusted on it.
+    /// Returns the allowed addresses of a name. The resolver does not know the port, so the caller passes whether the name
+    /// is trusted on it.
     pub(super) fn filter(
         &self,
         name: &str,
         trusted: bool,
         addresses: impl Iterator<Item = SocketAddr>,
     ) -> Result<Vec<SocketAddr>, EgressError> {
-        let trusted = trusted && self.private.iter().any(|pattern| pattern.takes_name(name));
-        let (mut kept, mut refused) = (Vec::new(), None);
+        let trusted = trusted && self.private.iter().any(|pattern| pattern.matches_name(name));
+        let (mut kept, mut denied) = (Vec::new(), None);
         for address in addresses {
             match special_range(address.ip()) {
                 Some(range) if !trusted && !self.names_address(address.ip()) => {
-                    refused.get_or_insert(Reason::Special { address: address.ip(), range });
+                    denied.get_or_insert(Reason::Special { address: address.ip(), range });
                 }
                 _ => kept.push(address),
             }
         }
-        match refused {
+        match denied {
             Some(reason) if kept.is_empty() => Err(EgressError::new(name, reason)),
             _ => Ok(kept),
         }
@@ -393,18 +396,13 @@ mod tests {
                 "http://127.0.0.1/",
                 "`127.0.0.1` (port 80) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
             ),
-            (&[], &[], "ftp://x.test/", "the scheme `ftp` is refused: only `http` and `https` are used"),
-            (
-                &[],
-                &[],
-                "file:///etc/passwd",
-                "the scheme `file` is refused: only `http` and `https` are used",
-            ),
+            (&[], &[], "ftp://x.test/", "the scheme `ftp` is not supported: use `http` or `https`"),
+            (&[], &[], "file:///etc/passwd", "the scheme `file` is not supported: use `http` or `https`"),
             (
                 &[],
                 &[],
                 "http://u:p@x.test/",
-                "the URL of `x.test` carries a user name or password: use `auth` instead",
+                "the URL of `x.test` contains a user name or password: use `auth` instead",
             ),
         ] {
             assert_eq!(check(allowed, private, url), expected, "{allowed:?} {private:?} {url}");
@@ -436,23 +434,23 @@ mod tests {
         assert_eq!(check(&["10.0.0.0/8"], "a.test", &["::ffff:10.0.0.1"]), "::ffff:10.0.0.1");
         assert!(check(&["10.0.0.1:80"], "a.test", &["10.0.0.1"]).starts_with("`a.test` resolves"));
         assert_eq!(check(&[], "a.test", &[]), "");
-        // An entry with a port gives the private addresses on that port, and takes nothing on others.
+        // An entry with a port allows private addresses on that port only.
         assert_eq!(check(&["a.test:81"], "a.test:81", &["10.0.0.1", "8.8.8.8"]), "10.0.0.1 8.8.8.8");
         assert_eq!(check(&["a.test:81"], "a.test", &["10.0.0.1", "8.8.8.8"]), "8.8.8.8");
         assert!(check(&["a.test:81"], "a.test", &["10.0.0.1"]).starts_with("`a.test` resolves"));
     }
 
     #[test]
-    fn bad_entries_are_named() {
+    fn invalid_entries_are_reported() {
         let error = Egress::new(&rules(&["ok.test"], &["http://x"])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`egress.private_hosts`: `http://x` is not a host pattern: write the host alone, without a scheme"
+            "`egress.private_hosts`: `http://x` is not a host pattern: remove the scheme"
         );
     }
 
     #[test]
-    fn the_model_learns_no_address() {
+    fn the_model_gets_no_address() {
         let egress = Egress::new(&EgressRules::default()).unwrap();
         let error = egress.check(&Url::parse("http://10.1.2.3/").unwrap()).unwrap_err().to_error();
         assert_eq!(error.code, ErrorCode::EgressRefused);

@@ -1,5 +1,4 @@
-//! Host patterns of the configuration: `api.example.com`, `*.example.com`, an address, a network, each with an
-//! optional port (but a network).
+//! Host patterns: `api.example.com`, `*.example.com`, an address, or a network; all but networks with an optional port.
 
 use std::net::IpAddr;
 
@@ -19,7 +18,7 @@ pub(super) enum Target {
     Any,
     /// A name, in lower case and ASCII.
     Name(String),
-    /// `*.NAME`: every name below it, at any depth; kept with its leading dot.
+    /// `*.NAME`: every subdomain, at any depth; stored with the leading dot.
     Below(String),
     Network(IpNet),
 }
@@ -28,16 +27,16 @@ impl Pattern {
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let text = text.trim();
         if text.is_empty() {
-            return Err("it is empty");
+            return Err("empty");
         }
         if text.contains("://") {
-            return Err("write the host alone, without a scheme");
+            return Err("remove the scheme");
         }
         if let Ok(network) = text.parse::<IpNet>() {
             return Ok(Self { target: Target::Network(network.trunc()), port: None });
         }
         if text.contains('/') {
-            return Err("it is neither a host nor a network such as `10.0.0.0/8`");
+            return Err("neither a host nor a network such as `10.0.0.0/8`");
         }
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self { target: Target::Network(address.into()), port: None });
@@ -46,21 +45,21 @@ impl Pattern {
         Ok(Self { target: target(host)?, port })
     }
 
-    pub(super) fn takes_port(&self, port: u16) -> bool {
+    pub(super) fn matches_port(&self, port: u16) -> bool {
         self.port.is_none_or(|own| own == port)
     }
 
-    pub(super) fn takes_host(&self, host: &Host<&str>) -> bool {
+    pub(super) fn matches_host(&self, host: &Host<&str>) -> bool {
         match (&self.target, host) {
             (Target::Any, _) => true,
             (Target::Network(network), Host::Ipv4(address)) => network.contains(&IpAddr::from(*address)),
             (Target::Network(network), Host::Ipv6(address)) => contains(network, IpAddr::from(*address)),
-            (Target::Name(_) | Target::Below(_), Host::Domain(name)) => self.takes_name(name),
+            (Target::Name(_) | Target::Below(_), Host::Domain(name)) => self.matches_name(name),
             (Target::Network(_), Host::Domain(_)) | (Target::Name(_) | Target::Below(_), _) => false,
         }
     }
 
-    pub(super) fn takes_name(&self, name: &str) -> bool {
+    pub(super) fn matches_name(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         match &self.target {
             Target::Any => true,
@@ -74,7 +73,7 @@ impl Pattern {
     }
 }
 
-/// Tells whether a network holds an address, also one that is an IPv4 address in IPv6 clothes.
+/// Returns whether a network contains an address or the IPv4 address that is mapped in it.
 pub(super) fn contains(network: &IpNet, address: IpAddr) -> bool {
     network.contains(&address) || network.contains(&address.to_canonical())
 }
@@ -82,13 +81,13 @@ pub(super) fn contains(network: &IpNet, address: IpAddr) -> bool {
 fn split_port(text: &str) -> Result<(&str, Option<u16>), &'static str> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (inside, after) = rest.split_once(']').ok_or("`[` has no `]`")?;
+            let (inside, after) = rest.split_once(']').ok_or("unclosed `[`")?;
             (
                 inside,
                 if after.is_empty() {
                     None
                 } else {
-                    Some(after.strip_prefix(':').ok_or("after `]` comes a `:`")?)
+                    Some(after.strip_prefix(':').ok_or("expected `:` after `]`")?)
                 },
             )
         }
@@ -97,7 +96,7 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), &'static str> {
             None => (text, None),
         },
     };
-    let port = port.map(|port| port.parse::<u16>().map_err(|_| "the port is not a number from 0 to 65535"));
+    let port = port.map(|port| port.parse::<u16>().map_err(|_| "the port must be a number from 0 to 65535"));
     Ok((host, port.transpose()?))
 }
 
@@ -113,13 +112,13 @@ fn target(host: &str) -> Result<Target, &'static str> {
         None => (false, host),
     };
     if name.contains('*') {
-        return Err("`*` stands for whole labels at the start only, as in `*.example.com`");
+        return Err("`*` is allowed only as the first label, as in `*.example.com`");
     }
     match Host::parse(name.strip_suffix('.').unwrap_or(name)) {
         Ok(Host::Domain(name)) if wild => Ok(Target::Below(format!(".{name}"))),
         Ok(Host::Domain(name)) => Ok(Target::Name(name)),
         Ok(Host::Ipv4(address)) if !wild => Ok(Target::Network(IpAddr::from(address).into())),
-        _ => Err("it is not a host name, an address or a network"),
+        _ => Err("not a host name, an address or a network"),
     }
 }
 
@@ -157,7 +156,7 @@ mod tests {
                 Ok(IpAddr::V6(address)) => Host::Ipv6(address),
                 Err(_) => Host::Domain(host),
             };
-            assert_eq!(pattern.takes_host(&host), expected, "{entry} {host:?}");
+            assert_eq!(pattern.matches_host(&host), expected, "{entry} {host:?}");
         }
     }
 
@@ -167,9 +166,9 @@ mod tests {
         assert_eq!(port("localhost:8080"), Ok(Some(8080)));
         assert_eq!(port("[::1]:8080"), Ok(Some(8080)));
         assert_eq!(port("[::1]"), Ok(None));
-        assert!(Pattern::parse("h:1").unwrap().takes_port(1));
-        assert!(!Pattern::parse("h:1").unwrap().takes_port(2));
-        assert!(Pattern::parse("h").unwrap().takes_port(2));
+        assert!(Pattern::parse("h:1").unwrap().matches_port(1));
+        assert!(!Pattern::parse("h:1").unwrap().matches_port(2));
+        assert!(Pattern::parse("h").unwrap().matches_port(2));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Addresses for protocols other than HTTP, under the same rules.
+//! Resolves hosts for protocols other than HTTP, with the same rules.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,31 +9,30 @@ use super::guard::Egress;
 use super::send::SendError;
 
 impl Egress {
-    /// Resolves a host and returns the addresses that may be connected to. Whoever asks connects to these, and
-    /// never to the name: that could resolve to something else a moment later.
+    /// Resolves a host and returns the allowed addresses. The caller must connect to these and not to the name, which
+    /// could resolve to another address a moment later.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, SendError> {
         let host = match host.parse::<IpAddr>() {
             Ok(IpAddr::V6(address)) => Host::Ipv6(address),
-            // Other ways to write an address, such as `127.1`, are read by the parser of URLs too.
-            _ => Host::parse(host).map_err(|_| {
-                SendError::Connect(format!("`{}` is not the name of a host", excerpt(host, 100)))
-            })?,
+            // Other notations of an address, such as `127.1`, are parsed as in URLs.
+            _ => Host::parse(host)
+                .map_err(|_| SendError::Connect(format!("invalid host name `{}`", excerpt(host, 100))))?,
         };
         let borrowed = match &host {
             Host::Domain(name) => Host::Domain(name.as_str()),
             Host::Ipv4(address) => Host::Ipv4(*address),
             Host::Ipv6(address) => Host::Ipv6(*address),
         };
-        self.rules.check_host(&borrowed, port).map_err(SendError::Refused)?;
+        self.rules.check_host(&borrowed, port).map_err(SendError::Denied)?;
         match borrowed {
             Host::Ipv4(address) => Ok(vec![SocketAddr::new(IpAddr::V4(address), port)]),
             Host::Ipv6(address) => Ok(vec![SocketAddr::new(IpAddr::V6(address), port)]),
             Host::Domain(name) => {
                 let found = tokio::net::lookup_host((name, port)).await;
-                let found =
-                    found.map_err(|error| SendError::Connect(format!("resolve `{name}`: {error}")))?;
+                let found = found
+                    .map_err(|error| SendError::Connect(format!("failed to resolve `{name}`: {error}")))?;
                 let trusted = self.rules.trusts_name(name, port);
-                self.rules.filter(name, trusted, found).map_err(SendError::Refused)
+                self.rules.filter(name, trusted, found).map_err(SendError::Denied)
             }
         }
     }
@@ -51,7 +50,7 @@ mod tests {
             let rules = EgressRules { allowed_hosts: own(allowed), private_hosts: own(private) };
             match Egress::new(&rules).unwrap().resolve(host, 25).await {
                 Ok(found) => found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-                Err(SendError::Refused(refused)) => refused.to_string(),
+                Err(SendError::Denied(error)) => error.to_string(),
                 Err(other) => format!("{other:?}"),
             }
         };
@@ -77,8 +76,8 @@ mod tests {
                 "8.8.8.8",
                 "`8.8.8.8` (port 25) is not on the allow-list: add it to `egress.allowed_hosts` to allow it",
             ),
-            (&[], &[], "a b", "Connect(\"`a b` is not the name of a host\")"),
-            (&[], &[], "", "Connect(\"`` is not the name of a host\")"),
+            (&[], &[], "a b", "Connect(\"invalid host name `a b`\")"),
+            (&[], &[], "", "Connect(\"invalid host name ``\")"),
         ] {
             assert_eq!(resolve(allowed, private, host).await, expected, "{host}");
         }

@@ -1,4 +1,4 @@
-//! Sending a request through the guard, redirects included.
+//! Sends requests through the guard and follows redirects.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -11,14 +11,13 @@ use url::Url;
 
 use super::guard::{Egress, EgressError};
 
-/// How many redirects are followed.
+/// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
 
-/// The only headers that follow a redirect to another origin: any other may carry a credential, whatever its
-/// name, be it written in the definition or taken from an argument.
-const CARRIED: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
+/// The only headers that are kept on a redirect to another origin: any other header may contain a credential.
+const SAFE_HEADERS: [HeaderName; 4] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
-/// One request on its way out.
+/// An outgoing request.
 #[derive(Clone)]
 pub struct OutgoingRequest {
     /// The method.
@@ -29,91 +28,89 @@ pub struct OutgoingRequest {
     pub headers: HeaderMap,
     /// The body.
     pub body: Option<Bytes>,
-    /// Statuses that are answers to the caller even where they would redirect.
-    pub wanted: Vec<u16>,
+    /// Redirect statuses that are returned to the caller instead of being followed.
+    pub accepted_statuses: Vec<u16>,
 }
 
-/// Where a request was sent on to. Errors name that place: it is the one that failed.
+/// The URL to which a request was redirected last, for errors.
 #[derive(Default)]
-pub(crate) struct Trail(Mutex<Option<Url>>);
+pub(crate) struct RedirectTrail(Mutex<Option<Url>>);
 
-impl Trail {
+impl RedirectTrail {
     fn set(&self, url: Option<Url>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
-    /// Adds to the words for a request where it was redirected to, without what may hold a key.
+    /// Appends the redirect target to the description of a request, without parts that may contain a key.
     pub(crate) fn shown(&self, request: String) -> String {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(mut url) = last else { return request };
         url.set_query(None);
         url.set_fragment(None);
-        // Neither can fail for the URLs that are sent on to.
+        // Neither can fail for HTTP URLs.
         let _ = (url.set_username(""), url.set_password(None));
         format!("{request}, redirected to {}", excerpt(url.as_str(), 200))
     }
 }
 
-/// Says why no answer came.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum SendError {
-    /// The guard refused a destination.
-    Refused(EgressError),
-    /// No connection came to be: nothing was sent.
+    /// The guard denied the destination.
+    Denied(EgressError),
+    /// The connection failed: nothing was sent.
     Connect(String),
-    /// The connection broke, or the answer was not HTTP.
-    Broken(String),
-    /// There were too many redirects, or one that leads nowhere.
+    /// The connection was lost, or the response was not HTTP.
+    Disconnected(String),
+    /// There were too many redirects, or an invalid one.
     Redirect(String),
 }
 
 impl Egress {
-    /// Sends a request and returns the answer to it, or to what it was redirected to.
+    /// Sends a request, follows redirects, and returns the response.
     ///
-    /// Every hop is checked. Across origins only a few harmless headers are kept, and a body does not follow.
+    /// Every hop is checked. Across origins only a few safe headers are kept, and a body is not sent again.
     pub async fn send(&self, request: OutgoingRequest) -> Result<reqwest::Response, SendError> {
-        self.send_along(request, &Trail::default()).await
+        self.send_along(request, &RedirectTrail::default()).await
     }
 
-    /// Sends a request and notes where it was redirected to.
+    /// Sends a request and records redirects in `trail`.
     pub(crate) async fn send_along(
         &self,
         mut request: OutgoingRequest,
-        trail: &Trail,
+        trail: &RedirectTrail,
     ) -> Result<reqwest::Response, SendError> {
         trail.set(None);
         for hop in 0..=MAX_REDIRECTS {
-            let refused = |refused: EgressError| SendError::Refused(refused.by_redirect(hop > 0));
-            self.check(&request.url).map_err(refused)?;
-            let response = self.once(&request).await.map_err(|error| match error {
-                SendError::Refused(why) => refused(why),
-                // Something was sent already: to the one who redirected.
-                SendError::Connect(why) if hop > 0 => SendError::Broken(why),
+            let denied = |error: EgressError| SendError::Denied(error.by_redirect(hop > 0));
+            self.check(&request.url).map_err(denied)?;
+            let response = self.send_once(&request).await.map_err(|error| match error {
+                SendError::Denied(error) => denied(error),
+                // The request was already sent to the redirecting server.
+                SendError::Connect(reason) if hop > 0 => SendError::Disconnected(reason),
                 other => other,
             })?;
             let status = response.status();
-            if !is_redirect(status) || request.wanted.contains(&status.as_u16()) {
+            if !is_redirect(status) || request.accepted_statuses.contains(&status.as_u16()) {
                 return Ok(response);
             }
             let Some(location) = response.headers().get(LOCATION) else { return Ok(response) };
             let next = location.to_str().ok().and_then(|text| request.url.join(text).ok());
             let Some(next) = next else {
                 let shown = excerpt(&String::from_utf8_lossy(location.as_bytes()), 100);
-                return Err(SendError::Redirect(format!(
-                    "a redirect leads to `{shown}`, which is not a URL"
-                )));
+                return Err(SendError::Redirect(format!("invalid redirect to `{shown}`: not a URL")));
             };
             trail.set(Some(next.clone()));
             request = follow(request, status, next)?;
         }
-        Err(SendError::Redirect(format!("more than {MAX_REDIRECTS} redirects")))
+        Err(SendError::Redirect(format!("redirect limit ({MAX_REDIRECTS}) exceeded")))
     }
 
-    async fn once(&self, request: &OutgoingRequest) -> Result<reqwest::Response, SendError> {
+    async fn send_once(&self, request: &OutgoingRequest) -> Result<reqwest::Response, SendError> {
         let body = request.body.as_ref().filter(|body| !body.is_empty());
         let mut headers = request.headers.clone();
         if body.is_none() && matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
-            // Some servers refuse those without a length, and the client beneath does not write that of nothing.
+            // Some servers reject these methods without a length, and reqwest omits it for an empty body.
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let client = self.client(&request.url);
@@ -129,7 +126,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Makes the request that follows a redirect.
+/// Returns the next request after a redirect.
 fn follow(mut request: OutgoingRequest, status: StatusCode, next: Url) -> Result<OutgoingRequest, SendError> {
     let becomes_get = match status.as_u16() {
         303 => request.method != Method::HEAD,
@@ -144,12 +141,12 @@ fn follow(mut request: OutgoingRequest, status: StatusCode, next: Url) -> Result
     }
     if next.origin() != request.url.origin() {
         if request.body.as_ref().is_some_and(|body| !body.is_empty()) {
-            return Err(SendError::Refused(EgressError::body(&next).by_redirect(true)));
+            return Err(SendError::Denied(EgressError::body(&next).by_redirect(true)));
         }
         let before = std::mem::take(&mut request.headers);
-        let carried = before.into_iter().filter_map(|(name, value)| Some((name?, value)));
+        let kept = before.into_iter().filter_map(|(name, value)| Some((name?, value)));
         request.headers =
-            carried.filter(|(name, value)| CARRIED.contains(name) && !value.is_sensitive()).collect();
+            kept.filter(|(name, value)| SAFE_HEADERS.contains(name) && !value.is_sensitive()).collect();
     }
     request.url = next;
     Ok(request)
@@ -159,12 +156,12 @@ fn classify(error: &reqwest::Error) -> SendError {
     let mut at: Option<&(dyn Error + 'static)> = Some(error);
     let mut innermost = error.to_string();
     while let Some(inner) = at {
-        if let Some(refused) = inner.downcast_ref::<EgressError>() {
-            return SendError::Refused(refused.clone());
+        if let Some(denied) = inner.downcast_ref::<EgressError>() {
+            return SendError::Denied(denied.clone());
         }
         innermost = inner.to_string();
         at = inner.source();
     }
-    let why = excerpt(&innermost, 200);
-    if error.is_connect() { SendError::Connect(why) } else { SendError::Broken(why) }
+    let reason = excerpt(&innermost, 200);
+    if error.is_connect() { SendError::Connect(reason) } else { SendError::Disconnected(reason) }
 }

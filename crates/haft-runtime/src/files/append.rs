@@ -1,4 +1,4 @@
-//! Adding to the end of a file.
+//! Appends to a file.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use super::beneath;
 use super::error::FileError;
 use super::roots::{Files, Root};
-use super::work::in_place;
-use super::write::NEW_FILE;
+use super::work::run_blocking;
+use super::write::NEW_FILE_MODE;
 
-/// What to add, and where.
+/// The options of [`Files::append`].
 #[derive(Debug, Clone)]
 pub struct AppendOptions {
     /// The path, relative to the root.
     pub path: String,
     /// The text.
     pub content: String,
-    /// The most bytes that the file may have afterwards.
-    pub most: u64,
+    /// The maximum size of the file afterwards.
+    pub max_bytes: u64,
 }
 
 impl Files {
-    /// Adds a text to a file of the first root; a file that is missing is made, with its folders.
-    pub async fn append(&self, appending: AppendOptions) -> Outcome {
+    /// Appends a text to a file of the first root. A missing file is created, with its folders.
+    pub async fn append(&self, options: AppendOptions) -> Outcome {
         let root = self.find(None).cloned();
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
-        in_place(&self.places, move || appending.run(&root)).await
+        run_blocking(&self.permits, move || options.run(&root)).await
     }
 }
 
@@ -45,23 +45,23 @@ impl AppendOptions {
         let failed = |errno| FileError::of(&self.path, errno);
         let (file, created) = self.open(folder.as_fd(), name)?;
         let stat = fstat(&file).map_err(failed)?;
-        // It may have been replaced since it was looked at.
-        beneath::regular(&self.path, &stat)?;
+        // It may have been replaced since it was checked.
+        beneath::require_regular(&self.path, &stat)?;
         let added = u64::try_from(self.content.len()).unwrap_or(u64::MAX);
         let size = u64::try_from(stat.st_size).unwrap_or_default().saturating_add(added);
-        if size > self.most {
-            let why = format!("would have {size} bytes; at most {} are kept in one file", self.most);
-            return Err(FileError::unfit(&self.path, "too_large", why));
+        if size > self.max_bytes {
+            let message = format!("would have {size} bytes, which exceeds the limit of {}", self.max_bytes);
+            return Err(FileError::unusable(&self.path, "too_large", message));
         }
         let io = |error: std::io::Error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         let mut file = File::from(file);
-        // One write at the end of the file: what others add at the same time stays whole.
+        // A single append, so that concurrent appends do not mix.
         file.write_all(self.content.as_bytes()).map_err(io)?;
         file.sync_all().map_err(io)?;
         Ok(json!({ "path": self.path, "size": size, "appended": added, "created": created }))
     }
 
-    /// Opens the file itself, never what a link leads to; tells whether it was made.
+    /// Opens the file without following links; returns whether it was created.
     fn open(&self, folder: BorrowedFd<'_>, name: &str) -> Result<(OwnedFd, bool), FileError> {
         let failed = |errno| FileError::of(&self.path, errno);
         let flags = OFlags::WRONLY
@@ -72,12 +72,12 @@ impl AppendOptions {
             | OFlags::CLOEXEC;
         match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
-                beneath::regular(&self.path, &stat)?;
+                beneath::require_regular(&self.path, &stat)?;
                 openat(folder, name, flags, Mode::empty()).map(|file| (file, false)).map_err(failed)
             }
             Err(Errno::NOENT) => {
                 let new = flags | OFlags::CREATE | OFlags::EXCL;
-                openat(folder, name, new, Mode::from_raw_mode(NEW_FILE))
+                openat(folder, name, new, Mode::from_raw_mode(NEW_FILE_MODE))
                     .map(|file| (file, true))
                     .map_err(failed)
             }

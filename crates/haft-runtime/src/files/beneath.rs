@@ -1,4 +1,4 @@
-//! Opening beneath a root, by handle.
+//! Opens files beneath a root by handle.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,17 +8,17 @@ use rustix::io::Errno;
 
 use super::error::FileError;
 
-/// How often a lookup is repeated that a rename or a mount has disturbed.
-const LOOKUPS: usize = 32;
+/// How often a lookup is retried after a concurrent rename or mount.
+const MAX_LOOKUPS: usize = 32;
 
-/// The most bytes of one name, on the file systems that there are.
-const MAX_NAME: usize = 255;
+/// The maximum length of a file name in bytes.
+const MAX_NAME_BYTES: usize = 255;
 
-/// Looks a path up from a folder, never above it, and never through the links of `/proc`.
+/// Opens a path beneath a folder, never above it and never through magic links of `/proc`.
 pub(super) fn open(folder: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut last = Errno::AGAIN;
-    for _ in 0..LOOKUPS {
+    for _ in 0..MAX_LOOKUPS {
         match openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(errno @ (Errno::AGAIN | Errno::INTR)) => last = errno,
             done => return done,
@@ -27,33 +27,31 @@ pub(super) fn open(folder: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<
     Err(last)
 }
 
-/// Opens a regular file to read.
+/// Opens a regular file for reading.
 pub(super) fn open_file(root: BorrowedFd<'_>, path: &str) -> Result<(File, Stat), FileError> {
     check_path(path)?;
     let failed = |errno| FileError::of(path, errno);
-    // A look first: opening a device or a pipe could already do something.
+    // Checked first: opening a device or a pipe could already have an effect.
     let found = open(root, path, OFlags::PATH).map_err(failed)?;
-    regular(path, &fstat(&found).map_err(failed)?)?;
+    require_regular(path, &fstat(&found).map_err(failed)?)?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = open(root, path, flags).map_err(failed)?;
     let stat = fstat(&file).map_err(failed)?;
-    regular(path, &stat)?;
+    require_regular(path, &stat)?;
     Ok((File::from(file), stat))
 }
 
-/// Refuses everything but a regular file.
-pub(super) fn regular(path: &str, stat: &Stat) -> Result<(), FileError> {
+/// Rejects everything but a regular file.
+pub(super) fn require_regular(path: &str, stat: &Stat) -> Result<(), FileError> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
-        FileType::Directory => Err(FileError::unfit(path, "not_a_file", "is a folder")),
-        FileType::Symlink => {
-            Err(FileError::escapes(path, "is a symbolic link, which is not written through"))
-        }
-        _ => Err(FileError::unfit(path, "not_a_file", "is no regular file")),
+        FileType::Directory => Err(FileError::unusable(path, "not_a_file", "is a folder")),
+        FileType::Symlink => Err(FileError::escapes(path, "is a symbolic link; writes do not follow links")),
+        _ => Err(FileError::unusable(path, "not_a_file", "is not a regular file")),
     }
 }
 
-/// Opens the folder of a file that is to be written; returns it and the name of the file in it.
+/// Opens the parent folder of a file to write; returns it and the file name.
 pub(super) fn open_parent<'p>(
     root: BorrowedFd<'_>,
     path: &'p str,
@@ -62,31 +60,31 @@ pub(super) fn open_parent<'p>(
     check_path(path)?;
     let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
     match name {
-        "" | "." => return Err(FileError::unfit(path, "invalid_path", "names a folder, not a file")),
+        "" | "." => return Err(FileError::unusable(path, "invalid_path", "is a folder, not a file")),
         ".." => return Err(FileError::escapes(path, "ends with `..`")),
         _ => {}
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     match open(root, parent, flags) {
-        Err(Errno::NOENT) if mkdir => make_folders(root, path, parent).map(|folder| (folder, name)),
-        Err(Errno::NOENT) => Err(FileError::unfit(
+        Err(Errno::NOENT) if mkdir => create_folders(root, path, parent).map(|folder| (folder, name)),
+        Err(Errno::NOENT) => Err(FileError::unusable(
             path,
             "not_found",
-            "is in a folder that does not exist; `mkdir: true` makes it",
+            "is in a folder that does not exist; set `mkdir: true` to create it",
         )),
         other => other.map(|folder| (folder, name)).map_err(|errno| FileError::of(path, errno)),
     }
 }
 
-/// Makes what is missing, one folder after the other, each beneath the root.
-fn make_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedFd, FileError> {
+/// Creates the missing folders one by one, each beneath the root.
+fn create_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedFd, FileError> {
     let failed = |errno| FileError::of(path, errno);
     let names = || parent.split('/').filter(|name| !name.is_empty() && *name != ".");
-    // Before any is made: what is refused leaves nothing behind.
+    // Checked before any folder is created, so that a rejected path leaves nothing behind.
     if names().any(|name| name == "..") {
-        return Err(FileError::escapes(path, "has `..` among folders that are still to be made"));
+        return Err(FileError::escapes(path, "has `..` below a folder that does not exist"));
     }
-    if path.split('/').any(|name| name.len() > MAX_NAME) {
+    if path.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
         return Err(failed(Errno::NAMETOOLONG));
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY;
@@ -111,16 +109,16 @@ fn make_folders(root: BorrowedFd<'_>, path: &str, parent: &str) -> Result<OwnedF
     Ok(folder)
 }
 
-/// Refuses what is no relative path, with words that fit; the kernel decides about all others.
+/// Rejects paths that are not relative with a specific message; the kernel checks all others.
 pub(super) fn check_path(path: &str) -> Result<(), FileError> {
     if path.is_empty() {
         return Err(FileError::Empty);
     }
     if path.contains('\0') {
-        return Err(FileError::unfit(path, "invalid_path", "contains a NUL character"));
+        return Err(FileError::unusable(path, "invalid_path", "contains a NUL character"));
     }
     if path.starts_with('/') {
-        return Err(FileError::escapes(path, "is an absolute path; name it relative to the sandbox"));
+        return Err(FileError::escapes(path, "is an absolute path; use a path relative to the sandbox"));
     }
     Ok(())
 }

@@ -1,63 +1,63 @@
-//! What can go wrong with a file, and what a caller learns of it.
+//! Errors of file operations.
 
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use rustix::io::Errno;
 use serde_json::json;
 
-/// Why a file could not be read or written. `path` is what the caller named, relative to the root.
+/// Why a file could not be read or written. `path` is relative to the root, as the caller passed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FileError {
-    #[error("path escapes sandbox: `{}` {why}", excerpt(path, 200))]
-    Escapes { path: String, why: &'static str },
-    #[error("`{}` {why}", excerpt(path, 200))]
-    Unfit { path: String, reason: &'static str, why: String },
-    #[error("the path is empty; name a file of the sandbox")]
+    #[error("path escapes sandbox: `{}` {message}", excerpt(path, 200))]
+    Escapes { path: String, message: &'static str },
+    #[error("`{}` {message}", excerpt(path, 200))]
+    Unusable { path: String, reason: &'static str, message: String },
+    #[error("the path is empty")]
     Empty,
-    #[error("the sandbox `{name}` cannot be opened: {source}")]
+    #[error("failed to open sandbox `{name}`: {source}")]
     Root { name: String, source: Errno },
-    #[error("the sandbox `{0}` is read-only")]
+    #[error("sandbox `{0}` is read-only")]
     ReadOnly(String),
-    #[error("the content is not valid base64: {0}")]
+    #[error("invalid base64 content: {0}")]
     Base64(String),
 }
 
 impl FileError {
-    pub(super) fn escapes(path: &str, why: &'static str) -> Self {
-        Self::Escapes { path: path.to_owned(), why }
+    pub(super) fn escapes(path: &str, message: &'static str) -> Self {
+        Self::Escapes { path: path.to_owned(), message }
     }
 
-    pub(super) fn unfit(path: &str, reason: &'static str, why: impl Into<String>) -> Self {
-        Self::Unfit { path: path.to_owned(), reason, why: why.into() }
+    pub(super) fn unusable(path: &str, reason: &'static str, message: impl Into<String>) -> Self {
+        Self::Unusable { path: path.to_owned(), reason, message: message.into() }
     }
 
-    /// Makes the error of a failed system call on a path.
+    /// Converts the error of a system call on a path.
     pub(super) fn of(path: &str, errno: Errno) -> Self {
-        let (reason, why) = match errno {
-            Errno::XDEV => return Self::escapes(path, "leads out of it"),
-            Errno::LOOP => return Self::escapes(path, "has a link that is not followed"),
-            Errno::AGAIN => return Self::escapes(path, "changed while it was looked up"),
+        let (reason, message) = match errno {
+            Errno::XDEV => return Self::escapes(path, "points outside of the sandbox"),
+            Errno::LOOP => return Self::escapes(path, "contains a link that is not followed"),
+            Errno::AGAIN => return Self::escapes(path, "changed during the lookup"),
             Errno::NOENT => ("not_found", "does not exist"),
-            Errno::NOTDIR => ("not_found", "does not exist: a part of it is no folder"),
+            Errno::NOTDIR => ("not_found", "does not exist: a parent is not a folder"),
             Errno::NAMETOOLONG => ("invalid_path", "has a name that is too long"),
-            Errno::INVAL | Errno::ILSEQ => ("invalid_path", "is no name that the file system takes"),
-            Errno::ACCESS | Errno::PERM => {
-                ("permission", "may not be opened: its permissions do not allow it")
-            }
-            Errno::ROFS => ("permission", "is on a file system that is read-only"),
+            Errno::INVAL | Errno::ILSEQ => ("invalid_path", "is not a valid file name"),
+            Errno::ACCESS | Errno::PERM => ("permission", "cannot be opened: permission denied"),
+            Errno::ROFS => ("permission", "is on a read-only file system"),
             Errno::ISDIR => ("not_a_file", "is a folder"),
-            Errno::NXIO | Errno::NODEV => ("not_a_file", "is no regular file"),
-            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => ("no_space", "does not fit on the disk"),
+            Errno::NXIO | Errno::NODEV => ("not_a_file", "is not a regular file"),
+            Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
+                ("no_space", "cannot be written: no space left on the disk")
+            }
             Errno::NOSYS => ("unsupported", "cannot be opened safely: file tools need Linux 5.6 or newer"),
             other => {
-                return Self::unfit(
+                return Self::unusable(
                     path,
                     "io",
-                    format!("cannot be used: system error {}", other.raw_os_error()),
+                    format!("cannot be accessed: system error {}", other.raw_os_error()),
                 );
             }
         };
-        Self::unfit(path, reason, why)
+        Self::unusable(path, reason, message)
     }
 }
 
@@ -66,14 +66,14 @@ impl From<FileError> for CallError {
         let text = error.to_string();
         match error {
             FileError::Escapes { .. } => CallError::new(ErrorCode::PathEscapes, text),
-            FileError::Unfit { reason, .. } => {
+            FileError::Unusable { reason, .. } => {
                 CallError::new(ErrorCode::ExecutionFailed, text).with_details(json!({ "reason": reason }))
             }
             FileError::Empty => CallError::new(ErrorCode::ExecutionFailed, text)
                 .with_details(json!({ "reason": "invalid_path" })),
             FileError::Root { .. } => CallError::new(ErrorCode::ExecutionFailed, text)
                 .with_details(json!({ "reason": "sandbox" }))
-                .for_model("the folder of this tool cannot be opened"),
+                .for_model("the folder of this tool is unavailable"),
             FileError::ReadOnly(_) => CallError::new(ErrorCode::ExecutionFailed, text)
                 .with_details(json!({ "reason": "read_only" })),
             FileError::Base64(_) => CallError::new(ErrorCode::ExecutionFailed, text)

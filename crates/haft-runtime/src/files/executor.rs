@@ -1,4 +1,4 @@
-//! Running file tools.
+//! The executors of `file_read` and `file_write`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::error::FileError;
-use super::read::Reading;
+use super::read::FileRead;
 use super::roots::Files;
-use super::work::in_place;
-use super::write::Writing;
+use super::work::run_blocking;
+use super::write::FileWrite;
 
 /// Runs `file_read` tools.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct FileReadExecutor {
 }
 
 impl FileReadExecutor {
-    /// Makes the executor of these roots.
+    /// Creates the executor for these roots.
     pub fn new(files: Files) -> Self {
         Self { files }
     }
@@ -40,7 +40,9 @@ impl Executor for FileReadExecutor {
     }
 
     fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
-        let Implementation::FileRead(file) = &spec.implementation else { return Err(wrong(Kind::FileRead)) };
+        let Implementation::FileRead(file) = &spec.implementation else {
+            return Err(wrong_type(Kind::FileRead));
+        };
         self.files.find(file.root.as_deref()).map(|_| ())
     }
 
@@ -50,19 +52,19 @@ impl Executor for FileReadExecutor {
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::FileRead(file) = &spec.implementation else {
-            return Err(vec![wrong(Kind::FileRead)]);
+            return Err(vec![wrong_type(Kind::FileRead)]);
         };
-        let mut plan = Plan::of(spec, &self.files);
-        let path = plan.template("path", &file.path);
+        let mut preparation = Preparation::new(spec, &self.files);
+        let path = preparation.template("path", &file.path);
         let root = self.files.find(file.root.as_deref());
-        let (root, path) = plan.settle(root, path)?;
+        let (root, path) = preparation.finish(root, path)?;
         let reading =
-            Reading { root, encoding: file.encoding, most: spec.execution.limits.max_response_bytes };
-        Ok(Arc::new(Ready {
+            FileRead { root, encoding: file.encoding, max_bytes: spec.execution.limits.max_response_bytes };
+        Ok(Arc::new(PreparedFile {
             templates: vec![path],
-            version: plan.version,
-            places: plan.places,
-            job: Job::Read(reading),
+            version: preparation.version,
+            permits: preparation.permits,
+            operation: Operation::Read(reading),
         }))
     }
 }
@@ -74,7 +76,7 @@ pub struct FileWriteExecutor {
 }
 
 impl FileWriteExecutor {
-    /// Makes the executor of these roots.
+    /// Creates the executor for these roots.
     pub fn new(files: Files) -> Self {
         Self { files }
     }
@@ -87,11 +89,11 @@ impl Executor for FileWriteExecutor {
 
     fn available(&self, spec: &ToolSpec) -> Result<(), Problem> {
         let Implementation::FileWrite(file) = &spec.implementation else {
-            return Err(wrong(Kind::FileWrite));
+            return Err(wrong_type(Kind::FileWrite));
         };
         let root = self.files.find(file.root.as_deref())?;
         if root.read_only {
-            let message = format!("the sandbox `{}` is read-only", root.name);
+            let message = format!("sandbox `{}` is read-only", root.name);
             return Err(Problem::new("implementation.root", "read_only_root", message));
         }
         Ok(())
@@ -103,49 +105,49 @@ impl Executor for FileWriteExecutor {
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::FileWrite(file) = &spec.implementation else {
-            return Err(vec![wrong(Kind::FileWrite)]);
+            return Err(vec![wrong_type(Kind::FileWrite)]);
         };
-        let mut plan = Plan::of(spec, &self.files);
-        let path = plan.template("path", &file.path);
-        let content = plan.template("content", &file.content);
+        let mut preparation = Preparation::new(spec, &self.files);
+        let path = preparation.template("path", &file.path);
+        let content = preparation.template("content", &file.content);
         let root = self.available(spec).and_then(|()| self.files.find(file.root.as_deref()));
-        let (root, (path, content)) = plan.settle(root, path.zip(content))?;
-        let writing = Writing {
+        let (root, (path, content)) = preparation.finish(root, path.zip(content))?;
+        let writing = FileWrite {
             root,
             encoding: file.encoding,
             mode: file.mode,
             mkdir: file.mkdir,
-            most: spec.execution.limits.max_request_bytes,
+            max_bytes: spec.execution.limits.max_request_bytes,
         };
         let templates = vec![path, content];
-        Ok(Arc::new(Ready {
+        Ok(Arc::new(PreparedFile {
             templates,
-            version: plan.version,
-            places: plan.places,
-            job: Job::Write(writing),
+            version: preparation.version,
+            permits: preparation.permits,
+            operation: Operation::Write(writing),
         }))
     }
 }
 
-fn wrong(kind: Kind) -> Problem {
+fn wrong_type(kind: Kind) -> Problem {
     Problem::new("implementation.type", "wrong_type", format!("expected `{}`", kind.as_str()))
 }
 
-/// What both executors collect while they prepare a tool.
-struct Plan {
+/// Collects the parts and problems of a tool while it is prepared.
+struct Preparation {
     scope: Scope,
     problems: Vec<Problem>,
     version: String,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
-impl Plan {
-    fn of(spec: &ToolSpec, files: &Files) -> Self {
+impl Preparation {
+    fn new(spec: &ToolSpec, files: &Files) -> Self {
         Self {
-            scope: Scope::of(&spec.input_schema),
-            problems: check::faults_of_implementation(spec),
+            scope: Scope::from_schema(&spec.input_schema),
+            problems: check::implementation_errors(spec),
             version: spec.version.as_str().to_owned(),
-            places: Arc::clone(&files.places),
+            permits: Arc::clone(&files.permits),
         }
     }
 
@@ -162,7 +164,7 @@ impl Plan {
         }
     }
 
-    fn settle<T>(
+    fn finish<T>(
         &mut self,
         root: Result<&super::Root, Problem>,
         templates: Option<T>,
@@ -178,40 +180,40 @@ impl Plan {
 }
 
 #[derive(Debug, Clone)]
-enum Job {
-    Read(Reading),
-    Write(Writing),
+enum Operation {
+    Read(FileRead),
+    Write(FileWrite),
 }
 
-impl Job {
+impl Operation {
     fn run(&self, texts: &[String]) -> Result<Value, FileError> {
         let text = |index: usize| texts.get(index).map(String::as_str).unwrap_or_default();
         match self {
-            Job::Read(reading) => reading.run(text(0)),
-            Job::Write(writing) => writing.run(text(0), text(1)),
+            Operation::Read(reading) => reading.run(text(0)),
+            Operation::Write(writing) => writing.run(text(0), text(1)),
         }
     }
 }
 
-/// A prepared file tool: the templates of its path, and of its content.
-struct Ready {
+/// A prepared file tool: the templates of its path and content.
+struct PreparedFile {
     templates: Vec<Template>,
     version: String,
-    places: Arc<Semaphore>,
-    job: Job,
+    permits: Arc<Semaphore>,
+    operation: Operation,
 }
 
-impl Prepared for Ready {
+impl Prepared for PreparedFile {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let texts = self.texts(call, args).await?;
-            let job = self.job.clone();
-            in_place(&self.places, move || job.run(&texts)).await
+            let operation = self.operation.clone();
+            run_blocking(&self.permits, move || operation.run(&texts)).await
         })
     }
 }
 
-impl Ready {
+impl PreparedFile {
     async fn texts(&self, call: &CallContext, args: &Map<String, Value>) -> Result<Vec<String>, CallError> {
         let names: BTreeSet<&str> = self.templates.iter().flat_map(Template::secrets).collect();
         let mut secrets: BTreeMap<&str, Secret> = BTreeMap::new();

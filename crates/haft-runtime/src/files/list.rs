@@ -1,4 +1,4 @@
-//! What is in a folder.
+//! Lists a folder.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,31 +10,31 @@ use serde_json::{Value, json};
 use super::beneath;
 use super::error::FileError;
 use super::roots::{Files, Root};
-use super::work::in_place;
+use super::work::run_blocking;
 
-/// How many entries are looked at, whether they are listed or not.
-const MAX_SEEN: usize = 20_000;
+/// The maximum number of entries that are visited, listed or not.
+const MAX_VISITED: usize = 20_000;
 
-/// How deep a listing goes.
+/// The maximum depth of a recursive listing.
 const MAX_DEPTH: usize = 16;
 
-/// Which folder to list.
+/// The options of [`Files::list`].
 #[derive(Debug, Clone)]
 pub struct ListOptions {
     /// The path, relative to the root; `.` is the root itself.
     pub path: String,
-    /// Whether folders within it are listed too. Links are never followed.
+    /// Whether subfolders are listed too. Links are not followed.
     pub recursive: bool,
-    /// The most entries; where there are more, the last one says so.
-    pub most: usize,
+    /// The maximum number of entries; if there are more, the last one says so.
+    pub max_entries: usize,
 }
 
 impl Files {
     /// Lists a folder of the first root, sorted by name.
-    pub async fn list(&self, listing: ListOptions) -> Outcome {
+    pub async fn list(&self, options: ListOptions) -> Outcome {
         let root = self.find(None).cloned();
         let root = root.map_err(|problem| CallError::new(ErrorCode::NotReady, problem.to_string()))?;
-        in_place(&self.places, move || listing.run(&root)).await
+        run_blocking(&self.permits, move || options.run(&root)).await
     }
 }
 
@@ -44,30 +44,31 @@ impl ListOptions {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         beneath::check_path(&self.path)?;
         let folder = beneath::open(opened.as_fd(), &self.path, flags).map_err(|errno| match errno {
-            rustix::io::Errno::NOTDIR => FileError::unfit(&self.path, "not_a_folder", "is not a folder"),
+            rustix::io::Errno::NOTDIR => FileError::unusable(&self.path, "not_a_folder", "is not a folder"),
             other => FileError::of(&self.path, other),
         })?;
-        let mut walk = Walk { recursive: self.recursive, left: MAX_SEEN, found: Vec::new(), cut: false };
+        let mut walk =
+            Walk { recursive: self.recursive, left: MAX_VISITED, entries: Vec::new(), truncated: false };
         walk.folder(&self.path, &folder, "", MAX_DEPTH)?;
-        let Walk { mut found, mut cut, .. } = walk;
+        let Walk { entries: mut found, mut truncated, .. } = walk;
         found.sort_by(|a, b| a.0.cmp(&b.0));
-        cut |= found.len() > self.most;
-        found.truncate(self.most);
+        truncated |= found.len() > self.max_entries;
+        found.truncate(self.max_entries);
         let mut entries: Vec<Value> = found.into_iter().map(|(_, entry)| entry).collect();
-        if cut {
+        if truncated {
             entries.push(json!({ "name": "…", "kind": "more" }));
         }
         Ok(Value::Array(entries))
     }
 }
 
-/// A walk through folders, bounded in entries and depth.
+/// A walk through folders with limits on entries and depth.
 struct Walk {
     recursive: bool,
     left: usize,
-    /// Names with what is told of them.
-    found: Vec<(String, Value)>,
-    cut: bool,
+    /// Names with their descriptions.
+    entries: Vec<(String, Value)>,
+    truncated: bool,
 }
 
 impl Walk {
@@ -80,24 +81,24 @@ impl Walk {
                 continue;
             }
             if self.left == 0 {
-                self.cut = true;
+                self.truncated = true;
                 return Ok(());
             }
             self.left -= 1;
-            // What is gone meanwhile is not listed.
+            // Entries that were removed meanwhile are skipped.
             let Ok(stat) = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let shown = format!("{prefix}{name}");
             let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            self.found.push((shown.clone(), describe(&shown, &stat)));
+            self.entries.push((shown.clone(), describe(&shown, &stat)));
             if !is_folder || !self.recursive {
                 continue;
             }
             if deeper == 0 {
-                self.cut = true;
+                self.truncated = true;
                 continue;
             }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            // A folder that may not be read is listed all the same.
+            // An unreadable folder is listed without its content.
             if let Ok(inner) = beneath::open(folder.as_fd(), &name, flags) {
                 self.folder(path, &inner, &format!("{shown}/"), deeper - 1)?;
             }

@@ -1,4 +1,4 @@
-//! The media type of a file, by the end of its name.
+//! The media type of a file by its extension.
 
 const TYPES: [(&str, &str); 30] = [
     ("aac", "audio/aac"),
@@ -33,8 +33,9 @@ const TYPES: [(&str, &str); 30] = [
     ("zip", "application/zip"),
 ];
 
-/// Returns the media type of a file of that name.
+/// Returns the media type of a file with this name.
 pub(super) fn media_type(name: &str) -> &'static str {
-    let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).unwrap_or_default();
-    TYPES.iter().find(|(known, _)| *known == end).map_or("application/octet-stream", |(_, kind)| kind)
+    let extension =
+        name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
+    TYPES.iter().find(|(known, _)| *known == extension).map_or("application/octet-stream", |(_, kind)| kind)
 }

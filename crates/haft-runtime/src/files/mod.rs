@@ -1,13 +1,13 @@
 //! The executors of `file_read` and `file_write`: files inside named roots.
 //!
-//! A path is resolved by the kernel, from the handle of the root and never above it (`openat2` with
-//! `RESOLVE_BENEATH`): neither `..`, nor absolute paths, nor symbolic links lead out, also not one that is
-//! swapped in between. No path is ever compared as a text, and no path of the host is told to anyone.
+//! The kernel resolves a path beneath the handle of the root (`openat2` with `RESOLVE_BENEATH`): neither `..`, nor
+//! absolute paths, nor symbolic links lead out, not even one that is swapped in during the lookup. Paths are never
+//! compared as text, and no path of the host appears in an error.
 //!
 //! Decisions of this module:
 //! - Links that stay inside the root are followed when reading; a write never goes through a link.
 //! - Only regular files are read and replaced; nothing here waits for a pipe or a device.
-//! - A write is whole or not at all: a new file beside the old one, synced, renamed over it.
+//! - A write is atomic: a temporary file is written, synced, and renamed over the old one.
 
 mod append;
 mod beneath;

@@ -1,4 +1,4 @@
-//! Reading a file.
+//! Reads a file.
 
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
@@ -14,35 +14,35 @@ use super::error::FileError;
 use super::media::media_type;
 use super::roots::Root;
 
-/// What to read.
+/// A read operation.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct FileRead {
     pub(super) root: Root,
     pub(super) encoding: Encoding,
-    /// The most bytes of the value.
-    pub(super) most: u64,
+    /// The maximum size of the value.
+    pub(super) max_bytes: u64,
 }
 
-impl Reading {
+impl FileRead {
     /// Reads the file; blocks.
     pub(super) fn run(&self, path: &str) -> Result<Value, FileError> {
         let root = self.root.open()?;
         let (file, stat) = beneath::open_file(root.as_fd(), path)?;
-        let most = match self.encoding {
-            Encoding::Utf8 => self.most,
-            Encoding::Base64 | Encoding::Binary => self.most / 4 * 3,
+        let max = match self.encoding {
+            Encoding::Utf8 => self.max_bytes,
+            Encoding::Base64 | Encoding::Binary => self.max_bytes / 4 * 3,
         };
         let size = u64::try_from(stat.st_size).unwrap_or_default();
-        if size > most {
-            return Err(too_large(path, size, most));
+        if size > max {
+            return Err(too_large(path, size, max));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-        // It may grow while it is read, and files of the kernel tell no size.
-        let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+        // The file may grow while it is read, and kernel files report no size.
+        let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes);
         read.map_err(|error| FileError::of(path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if size > most {
-            return Err(too_large(path, size, most));
+        if size > max {
+            return Err(too_large(path, size, max));
         }
         self.value(path, bytes)
     }
@@ -51,8 +51,9 @@ impl Reading {
         match self.encoding {
             Encoding::Utf8 => String::from_utf8(bytes).map(Value::String).map_err(|error| {
                 let at = error.utf8_error().valid_up_to();
-                let why = format!("is not UTF-8 text: byte {at} is no part of a character; a tool with `encoding: base64` reads it");
-                FileError::unfit(path, "not_utf8", why)
+                let message =
+                    format!("is not UTF-8 text (invalid byte at offset {at}); use `encoding: base64`");
+                FileError::unusable(path, "not_utf8", message)
             }),
             Encoding::Base64 => Ok(Value::String(STANDARD.encode(&bytes))),
             Encoding::Binary => {
@@ -68,7 +69,7 @@ impl Reading {
     }
 }
 
-fn too_large(path: &str, size: u64, most: u64) -> FileError {
-    let why = format!("has {size} bytes or more; at most {most} are read (`limits.max_response_bytes`)");
-    FileError::unfit(path, "too_large", why)
+fn too_large(path: &str, size: u64, max: u64) -> FileError {
+    let message = format!("has at least {size} bytes, which exceeds `limits.max_response_bytes` ({max})");
+    FileError::unusable(path, "too_large", message)
 }

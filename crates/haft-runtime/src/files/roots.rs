@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 
 use super::error::FileError;
 
-/// How many file tools run at once: a slow disk must not use up the threads that everything else needs.
-const PLACES: usize = 64;
+/// How many file operations run at once: a slow disk must not use up all blocking threads.
+const MAX_CONCURRENT: usize = 64;
 
 /// A folder that file tools may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,41 +21,41 @@ pub struct Root {
     pub name: String,
     /// The folder; an absolute path.
     pub path: PathBuf,
-    /// Whether nothing in it may be changed.
+    /// Whether its content must not be changed.
     pub read_only: bool,
-    /// Whether the folder is made when it is first used.
+    /// Whether the folder is created on first use.
     pub make: bool,
 }
 
-/// Why roots cannot be used.
+/// Invalid roots.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RootsError {
-    /// There is none.
+    /// There is no root.
     #[error("file tools need at least one sandbox")]
     None,
-    /// The name cannot be used.
-    #[error("`{0}` is not the name of a sandbox: letters, digits, `-` and `_`, at most 64")]
+    /// The name is invalid.
+    #[error("invalid sandbox name `{0}`: use 1 to 64 letters, digits, `-` and `_`")]
     Name(String),
     /// Two have the same name.
-    #[error("the sandbox `{0}` is named twice")]
+    #[error("duplicate sandbox name `{0}`")]
     Twice(String),
-    /// A name that should be read-only is not there.
-    #[error("`{0}` should be read-only, but no sandbox has that name")]
+    /// A read-only name does not exist.
+    #[error("read-only sandbox `{0}` does not exist")]
     Unknown(String),
     /// The path is relative.
-    #[error("the path of the sandbox `{0}` has to be absolute")]
+    #[error("the path of the sandbox `{0}` must be absolute")]
     Relative(String),
 }
 
-/// The roots of an installation, and how many calls may use them at once.
+/// The roots of an installation.
 #[derive(Debug, Clone)]
 pub struct Files {
     roots: Arc<[Root]>,
-    pub(super) places: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
 }
 
 impl Files {
-    /// Checks the roots; the first one is meant where a definition names none.
+    /// Checks the roots; the first one is the default.
     pub fn new(roots: Vec<Root>) -> Result<Self, RootsError> {
         if roots.is_empty() {
             return Err(RootsError::None);
@@ -72,7 +72,7 @@ impl Files {
                 return Err(RootsError::Relative(root.name.clone()));
             }
         }
-        Ok(Self { roots: roots.into(), places: Arc::new(Semaphore::new(PLACES)) })
+        Ok(Self { roots: roots.into(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT)) })
     }
 
     /// Returns the roots.
@@ -80,7 +80,7 @@ impl Files {
         &self.roots
     }
 
-    /// Finds the root that a definition names.
+    /// Returns the root with this name, or the default.
     pub(super) fn find(&self, name: Option<&str>) -> Result<&Root, Problem> {
         let found = match name {
             None => self.roots.first(),
@@ -89,7 +89,7 @@ impl Files {
         found.ok_or_else(|| {
             let known: Vec<String> = self.roots.iter().map(|root| format!("`{}`", root.name)).collect();
             let message = format!(
-                "no sandbox is called `{}`; there are {}",
+                "unknown sandbox `{}`; available: {}",
                 excerpt(name.unwrap_or_default(), 64),
                 known.join(", ")
             );
@@ -99,12 +99,12 @@ impl Files {
 }
 
 impl Root {
-    /// Makes a root that may be written and has to exist.
+    /// Creates a writable root whose folder must exist.
     pub fn new(name: &str, path: PathBuf) -> Self {
         Self { name: name.to_owned(), path, read_only: false, make: false }
     }
 
-    /// Opens the folder, and makes it first where that is allowed.
+    /// Opens the folder, and creates it first if that is allowed.
     pub(super) fn open(&self) -> Result<OwnedFd, FileError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || openat(CWD, &self.path, flags, Mode::empty());
@@ -142,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_root_is_told_with_those_that_are_known() {
+    fn an_unknown_root_is_reported_with_the_available_ones() {
         let files = Files::new(vec![root("work", "/a"), root("data", "/b")]).unwrap();
         assert_eq!(files.find(None).unwrap().name, "work");
         assert_eq!(files.find(Some("data")).unwrap().name, "data");
-        insta::assert_snapshot!(files.find(Some("x")).unwrap_err(), @r#"`implementation.root`: no sandbox is called `x`; there are `work`, `data`"#);
+        insta::assert_snapshot!(files.find(Some("x")).unwrap_err(), @r#"`implementation.root`: unknown sandbox `x`; available: `work`, `data`"#);
     }
 }

@@ -1,4 +1,4 @@
-//! Work on files, on threads of its own and never too much of it at once.
+//! Runs file operations on blocking threads, with a concurrency limit.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use tokio::sync::Semaphore;
 use super::error::FileError;
 use crate::function::panicked;
 
-/// Waits for a place and runs what blocks.
-pub(super) async fn in_place(
-    places: &Arc<Semaphore>,
+/// Waits for a permit and runs the operation on a blocking thread.
+pub(super) async fn run_blocking(
+    permits: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<Value, FileError> + Send + 'static,
 ) -> Outcome {
-    let place = Arc::clone(places).acquire_owned().await;
-    let place = place.map_err(|error| CallError::internal(error.to_string()))?;
+    let permit = Arc::clone(permits).acquire_owned().await;
+    let permit = permit.map_err(|error| CallError::internal(error.to_string()))?;
     let work = move || {
-        let _place = place;
+        let _permit = permit;
         work().map_err(CallError::from)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
-        Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is stopping")),
+        Err(_) => Err(CallError::new(ErrorCode::Cancelled, "the program is shutting down")),
     }
 }

@@ -1,4 +1,4 @@
-//! Writing a file, whole or not at all.
+//! Writes a file atomically.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,21 +17,21 @@ use super::beneath;
 use super::error::FileError;
 use super::roots::Root;
 
-/// The permissions of a new file, where the definition names none.
-pub(super) const NEW_FILE: u32 = 0o644;
+/// The default permissions of a new file.
+pub(super) const NEW_FILE_MODE: u32 = 0o644;
 
-/// What to write.
+/// A write operation.
 #[derive(Debug, Clone)]
-pub(super) struct Writing {
+pub(super) struct FileWrite {
     pub(super) root: Root,
     pub(super) encoding: Encoding,
     pub(super) mode: Option<u32>,
     pub(super) mkdir: bool,
-    /// The most bytes of the file.
-    pub(super) most: u64,
+    /// The maximum size of the file.
+    pub(super) max_bytes: u64,
 }
 
-impl Writing {
+impl FileWrite {
     /// Writes the file; blocks.
     pub(super) fn run(&self, path: &str, content: &str) -> Result<Value, FileError> {
         if self.root.read_only {
@@ -39,25 +39,25 @@ impl Writing {
         }
         let bytes = self.bytes(content)?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if size > self.most {
-            let why = format!(
-                "would have {size} bytes; at most {} are written (`limits.max_request_bytes`)",
-                self.most
+        if size > self.max_bytes {
+            let message = format!(
+                "would have {size} bytes, which exceeds `limits.max_request_bytes` ({})",
+                self.max_bytes
             );
-            return Err(FileError::unfit(path, "too_large", why));
+            return Err(FileError::unusable(path, "too_large", message));
         }
         let root = self.root.open()?;
         let (folder, name) = beneath::open_parent(root.as_fd(), path, self.mkdir)?;
         let failed = |errno| FileError::of(path, errno);
         let old = match statat(folder.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => {
-                beneath::regular(path, &stat)?;
+                beneath::require_regular(path, &stat)?;
                 Some(stat.st_mode & 0o777)
             }
             Err(Errno::NOENT) => None,
             Err(errno) => return Err(failed(errno)),
         };
-        let mode = Mode::from_raw_mode(self.mode.or(old).unwrap_or(NEW_FILE));
+        let mode = Mode::from_raw_mode(self.mode.or(old).unwrap_or(NEW_FILE_MODE));
         replace(folder.as_fd(), name, &bytes, mode).map_err(failed)?;
         Ok(json!({ "path": path, "size": size, "created": old.is_none() }))
     }
@@ -73,23 +73,25 @@ impl Writing {
     }
 }
 
-/// Writes beside the file and renames over it: whoever looks sees the old or the new, and no link is followed.
+/// Writes a temporary file and renames it over the target: readers see the old or the new file, and no link is
+/// followed.
 fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
-    let beside = format!(".haft-{}.tmp", Uuid::now_v7().simple());
+    let temporary = format!(".haft-{}.tmp", Uuid::now_v7().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(folder, &beside, flags, Mode::from_raw_mode(0o600))?;
-    let written = fill(File::from(file), bytes, mode).and_then(|()| renameat(folder, &beside, folder, name));
+    let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o600))?;
+    let written = write_and_sync(File::from(file), bytes, mode)
+        .and_then(|()| renameat(folder, &temporary, folder, name));
     if let Err(errno) = written {
-        // The reason to fail is told; what is left of a file that cannot be removed either is not.
-        let _ = unlinkat(folder, &beside, AtFlags::empty());
+        // The first error is returned, even if the temporary file cannot be removed.
+        let _ = unlinkat(folder, &temporary, AtFlags::empty());
         return Err(errno);
     }
-    // The handle of the folder may only look up; another one can be synced.
+    // The folder was opened with `O_PATH`, which cannot be synced.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(folder, ".", flags, Mode::empty()).and_then(fsync)
 }
 
-fn fill(mut file: File, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
+fn write_and_sync(mut file: File, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     file.write_all(bytes).map_err(errno)?;
     fchmod(&file, mode)?;

@@ -1,4 +1,4 @@
-//! How a request proves who sends it.
+//! The authentication of requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use super::oauth::OAuthPlan;
 use super::pairs::push_pair;
 use super::prepare::Compiler;
 use super::request::header_value;
-use super::sign::{Signature, Signed};
+use super::sign::{Signature, SignedParts};
 use crate::egress::OutgoingRequest;
 
 const FIELD: &str = "implementation.auth";
@@ -40,9 +40,9 @@ impl AuthPlan {
                 let password = compiler.text(&format!("{FIELD}.password"), password);
                 Some(Self::Basic { username: username?, password: password? })
             }
-            Auth::ApiKey { name, value, place } => {
+            Auth::ApiKey { name, value, location } => {
                 let value = compiler.text(&format!("{FIELD}.value"), value);
-                match place {
+                match location {
                     ApiKeyLocation::Header => {
                         Some(Self::Header(HeaderName::from_bytes(name.as_bytes()).ok()?, value?))
                     }
@@ -66,7 +66,7 @@ impl AuthPlan {
         templates.into_iter().flat_map(Template::secrets)
     }
 
-    /// Adds the proof to a request; that of OAuth2 has to be fetched first and comes by [`bearer`].
+    /// Adds the credentials to a request. An OAuth2 token is fetched first and added by [`bearer`].
     pub(super) fn apply(
         &self,
         outgoing: &mut OutgoingRequest,
@@ -106,7 +106,7 @@ impl AuthPlan {
     }
 }
 
-/// Sends a token.
+/// Adds a bearer token.
 pub(super) fn bearer(outgoing: &mut OutgoingRequest, token: &Secret) -> Result<(), CallError> {
     authorise(outgoing, AUTHORIZATION, &Secret::new(format!("Bearer {}", token.expose())))
 }
@@ -120,7 +120,7 @@ fn sign(
     let timestamp = now.as_second().to_string();
     let value = signature.sign(
         key.expose().as_bytes(),
-        &Signed {
+        &SignedParts {
             method: outgoing.method.as_str(),
             path: outgoing.url.path(),
             query: outgoing.url.query().unwrap_or_default(),
@@ -134,7 +134,7 @@ fn sign(
     authorise(outgoing, signature.header.clone(), &Secret::new(value))
 }
 
-/// Sets a header that is kept out of logs.
+/// Sets a header that is not logged.
 fn authorise(outgoing: &mut OutgoingRequest, name: HeaderName, value: &Secret) -> Result<(), CallError> {
     let mut value = header_value(&name, value.expose())?;
     value.set_sensitive(true);
@@ -142,14 +142,14 @@ fn authorise(outgoing: &mut OutgoingRequest, name: HeaderName, value: &Secret) -
     Ok(())
 }
 
-/// Fills in a text that is part of a proof, and keeps it out of the outcome.
+/// Renders a template of a credential, which is redacted in the outcome.
 pub(super) fn secret(
     template: &Template,
-    place: EscapeContext<'_>,
+    context: EscapeContext<'_>,
     call: &CallContext,
     values: &Values<'_>,
 ) -> Result<Secret, CallError> {
-    let rendered = template.render(place, values)?;
+    let rendered = template.render(context, values)?;
     let secret = Secret::new(rendered.text);
     if rendered.secret {
         call.hide(secret.clone());

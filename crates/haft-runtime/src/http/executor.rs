@@ -1,4 +1,4 @@
-//! Running a prepared `http` tool: one attempt.
+//! Runs one attempt of an `http` tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
 use super::auth::{self, AuthPlan};
-use super::failure::{self, Safety};
+use super::failure::{self, RetrySafety};
 use super::plan::{Plan, Step};
 use super::prepare;
 use super::request;
-use super::response::{self, Answer, Reader};
+use super::response::{self, ResponseBody, ResponseReader};
 use super::tokens::TokenCache;
-use crate::egress::{Egress, OutgoingRequest, Trail};
+use crate::egress::{Egress, OutgoingRequest, RedirectTrail};
 use crate::retry;
 
-/// Answers above this size are parsed off the threads that serve others.
+/// Responses above this size are parsed on a blocking thread.
 const OFFLOAD_BYTES: usize = 256 * 1024;
 
 /// Runs `http` tools.
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 impl HttpExecutor {
-    /// Makes the executor; all its requests go through the guard.
+    /// Creates the executor; all requests go through the egress guard.
     pub fn new(egress: Egress, clock: Arc<dyn Clock>) -> Self {
         Self { shared: Arc::new(Shared { egress, clock, tokens: TokenCache::default() }) }
     }
@@ -58,7 +58,7 @@ impl Executor for HttpExecutor {
         _folder: Option<&str>,
     ) -> Result<Arc<dyn Prepared>, Vec<Problem>> {
         let Implementation::Http(http) = &spec.implementation else {
-            let message = format!("`{}` is not an `http` tool", spec.implementation.kind().as_str());
+            let message = format!("expected `http`, got `{}`", spec.implementation.kind().as_str());
             return Err(vec![Problem::new("implementation.type", "wrong_type", message)]);
         };
         let plan = prepare::plan(spec, http)?;
@@ -76,7 +76,7 @@ impl Prepared for PreparedHttp {
         Box::pin(async move {
             match self.attempt(call, args).await {
                 Ok(value) => Ok(value),
-                Err(error) => self.settle(call, error),
+                Err(error) => self.apply_error_mode(call, error),
             }
         })
     }
@@ -102,9 +102,9 @@ impl PreparedHttp {
                 let done = index as f64 / self.plan.steps.len() as f64;
                 call.emit(CallEvent::Progress(done, step.name.clone()));
             }
-            let unsent = self.plan.repeat_all || earlier_safe;
+            let unsent = self.plan.retry_all || earlier_safe;
             earlier_safe &= step.is_idempotent();
-            let safety = Safety { unsent, sent: self.plan.repeat_all || earlier_safe };
+            let safety = RetrySafety { unsent, sent: self.plan.retry_all || earlier_safe };
             let values = Values { args, steps: &steps, secrets: &secrets, version: &self.plan.version };
             last = self.step(call, step, &values, safety).await?;
         }
@@ -126,44 +126,44 @@ impl PreparedHttp {
         call: &CallContext,
         step: &Step,
         values: &Values<'_>,
-        safety: Safety,
+        safety: RetrySafety,
     ) -> Result<Value, CallError> {
         let mut outgoing = step.build(values)?;
         if let Some(auth) = &self.plan.auth {
             auth.apply(&mut outgoing, call, values, self.shared.clock.now())?;
         }
-        let (size, most) = (request::size(&outgoing), self.plan.limits.max_request_bytes);
-        if size > most {
-            let text = format!("the request has {size} bytes, more than the {most} that are allowed");
+        let (size, max) = (request::size(&outgoing), self.plan.limits.max_request_bytes);
+        if size > max {
+            let text = format!("the request has {size} bytes, which exceeds the limit of {max}");
             return Err(CallError::new(
                 ErrorCode::TooLarge,
-                format!("{text}; raise `execution.limits.max_request_bytes` to allow it"),
+                format!("{text}; raise `execution.limits.max_request_bytes`"),
             )
             .for_model(text));
         }
         let left = call.deadline.saturating_duration_since(Instant::now());
         let limit = self.plan.timeout.min(left);
-        let trail = Trail::default();
+        let trail = RedirectTrail::default();
         let exchange = Exchange { prepared: self, call, step, values, safety, trail: &trail };
         let shown = || trail.shown(step.shown(values));
         match tokio::time::timeout(limit, exchange.run(outgoing)).await {
             Ok(outcome) => outcome,
-            // The rest of a call's time is a number that nobody has set.
-            Err(_) if left < self.plan.timeout => Err(failure::too_late(&shown(), safety)),
+            // The remaining time of a call is not a configured limit.
+            Err(_) if left < self.plan.timeout => Err(failure::call_timeout(&shown(), safety)),
             Err(_) => Err(failure::timeout(&shown(), limit, safety)),
         }
     }
 
-    /// With `error_mode: empty` a failed request becomes `null`, once no further attempt can follow.
-    fn settle(&self, call: &CallContext, error: CallError) -> Outcome {
-        let of_request = matches!(
+    /// With `error_mode: empty` a failed request becomes `null` if there is no further attempt.
+    fn apply_error_mode(&self, call: &CallContext, error: CallError) -> Outcome {
+        let is_request_failure = matches!(
             error.code,
             ErrorCode::Network | ErrorCode::Timeout | ErrorCode::HttpStatus | ErrorCode::InvalidResponse
         );
-        if self.plan.error_mode == ErrorMode::Fail || !of_request {
+        if self.plan.error_mode == ErrorMode::Fail || !is_request_failure {
             return Err(error);
         }
-        // With the longest wait that the pipeline may draw: what is returned as error here is repeated for sure.
+        // With the maximum wait: an error that is returned here is retried for certain.
         let wait = retry::wait(&self.plan.retry, &error, call.attempt, 1.0);
         if wait.is_some_and(|wait| Instant::now() + wait < call.deadline) {
             return Err(error);
@@ -172,14 +172,14 @@ impl PreparedHttp {
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 struct Exchange<'a> {
     prepared: &'a PreparedHttp,
     call: &'a CallContext,
     step: &'a Step,
     values: &'a Values<'a>,
-    safety: Safety,
-    trail: &'a Trail,
+    safety: RetrySafety,
+    trail: &'a RedirectTrail,
 }
 
 impl Exchange<'_> {
@@ -196,8 +196,8 @@ impl Exchange<'_> {
             .await
             .map_err(|error| failure::body_failure(&error, &self.shown(), limit, self.safety))?;
         let bodiless = self.step.method == Method::HEAD || matches!(status.as_u16(), 204 | 205 | 304);
-        let answer = Answer { content_type: response::content_type(&response), bytes, bodiless };
-        self.value(answer).await.map_err(|error| {
+        let body = ResponseBody { content_type: response::content_type(&response), bytes, bodiless };
+        self.value(body).await.map_err(|error| {
             let model = error.message;
             CallError { message: format!("{}: {model}", self.shown()), for_model: Some(model), ..error }
         })
@@ -207,7 +207,7 @@ impl Exchange<'_> {
         self.trail.shown(self.step.shown(self.values))
     }
 
-    /// Sends, with an access token where one is asked for; a token that is not taken is replaced once.
+    /// Sends the request, with an access token if configured; a rejected token is replaced once.
     async fn send(&self, outgoing: OutgoingRequest) -> Result<reqwest::Response, CallError> {
         let Some(AuthPlan::OAuth2(plan)) = &self.prepared.plan.auth else {
             return self.send_once(outgoing).await;
@@ -230,7 +230,7 @@ impl Exchange<'_> {
         self.send_once(with_token).await
     }
 
-    /// A token that could not be had means that the request itself was not sent (or was turned away).
+    /// Without a token the request was not sent, or it was rejected.
     fn unsent(&self, error: CallError) -> CallError {
         let retryable = error.retryable && self.safety.unsent;
         error.retryable(retryable)
@@ -241,12 +241,12 @@ impl Exchange<'_> {
         sent.map_err(|error| failure::send_failure(&error, &self.shown(), self.safety))
     }
 
-    async fn value(&self, answer: Answer) -> Result<Value, CallError> {
-        if answer.bytes.len() < OFFLOAD_BYTES {
-            return self.step.reader.value(&answer);
+    async fn value(&self, body: ResponseBody) -> Result<Value, CallError> {
+        if body.bytes.len() < OFFLOAD_BYTES {
+            return self.step.reader.value(&body);
         }
-        let reader: Arc<Reader> = Arc::clone(&self.step.reader);
-        let parsing = tokio::task::spawn_blocking(move || reader.value(&answer));
-        parsing.await.unwrap_or_else(|_| Err(CallError::internal("the answer could not be processed")))
+        let reader: Arc<ResponseReader> = Arc::clone(&self.step.reader);
+        let parsing = tokio::task::spawn_blocking(move || reader.value(&body));
+        parsing.await.unwrap_or_else(|_| Err(CallError::internal("failed to process the response")))
     }
 }

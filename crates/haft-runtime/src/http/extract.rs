@@ -1,4 +1,4 @@
-//! What is taken of an answer.
+//! Extracts a value from a response.
 
 use haft_core::implementation::ResponseEncoding;
 use haft_core::problem::excerpt;
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::jsonpath::{JsonPath, PathBudgetExceeded};
 
-/// The longest expression.
-const MAX_LENGTH: usize = 1000;
+/// The maximum length of an expression in bytes.
+const MAX_EXPRESSION_BYTES: usize = 1000;
 
 /// A compiled expression.
 pub(super) enum Extract {
@@ -18,19 +18,19 @@ pub(super) enum Extract {
 
 impl Extract {
     pub(super) fn compile(text: &str, encoding: Option<ResponseEncoding>) -> Result<Self, String> {
-        if text.len() > MAX_LENGTH {
-            return Err(format!("the expression is longer than {MAX_LENGTH} bytes"));
+        if text.len() > MAX_EXPRESSION_BYTES {
+            return Err(format!("the expression exceeds the limit of {MAX_EXPRESSION_BYTES} bytes"));
         }
         if !text.starts_with('$') {
             return RegexBuilder::new(text).size_limit(1 << 20).build().map(Self::Pattern).map_err(|error| {
-                // Its last line says what is wrong; the others point into the expression with spaces.
+                // The last line is the message; the others point into the expression.
                 let text = error.to_string();
                 let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                format!("not a regular expression: {}", excerpt(last, 200))
+                format!("invalid regular expression: {}", excerpt(last, 200))
             });
         }
         if encoding == Some(ResponseEncoding::Text) {
-            return Err("a JSONPath needs an answer in JSON, but `response` is `text`".to_owned());
+            return Err("a JSONPath needs a JSON response, but `response` is `text`".to_owned());
         }
         JsonPath::compile(text).map(Self::Path)
     }
@@ -44,7 +44,7 @@ impl Extract {
     }
 }
 
-/// Returns the one match, a list of several, or `None`.
+/// Returns the only match, a list of several matches, or `None`.
 pub(super) fn by_path(path: &JsonPath, value: &Value) -> Result<Option<Value>, PathBudgetExceeded> {
     let found = path.find(value)?;
     Ok(match found.as_slice() {
@@ -54,7 +54,7 @@ pub(super) fn by_path(path: &JsonPath, value: &Value) -> Result<Option<Value>, P
     })
 }
 
-/// Returns the first group of the first match, or the whole match where there is no group.
+/// Returns the first group of the first match, or the whole match if there is no group.
 pub(super) fn by_pattern(pattern: &Regex, text: &str) -> Option<Value> {
     let found = pattern.captures(text)?;
     let part = if found.len() > 1 { found.get(1)? } else { found.get(0)? };

@@ -1,4 +1,4 @@
-//! What failed requests become.
+//! Converts failed requests to errors.
 
 use std::time::Duration;
 
@@ -10,86 +10,93 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 use serde_json::json;
 
-use super::response::{self, Answer, BodyError};
+use super::response::{self, BodyError, ResponseBody};
 use crate::egress::SendError;
 
-/// How much of an error answer is read.
+/// How much of an error response is read.
 const EXCERPT_BYTES: usize = 8 * 1024;
 
-/// How much of it is kept for programs, and how much the model reads.
+/// How much of it goes to the details, and how much to the model.
 const DETAILS_CHARACTERS: usize = 2000;
 const MODEL_CHARACTERS: usize = 500;
 
-/// The longest wait that another side may ask for.
+/// The maximum `Retry-After`.
 const MAX_WAIT: Duration = Duration::from_mins(10);
 
-/// When a failed request may be repeated.
+/// Whether a failed request may be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Safety {
-    /// Everything before this request may be repeated, so that one which was not sent may be sent again.
+pub(super) struct RetrySafety {
+    /// It may be retried if it was not sent: all earlier requests may be repeated.
     pub(super) unsent: bool,
-    /// This request too may be repeated after it was sent.
+    /// It may be retried even after it was sent.
     pub(super) sent: bool,
 }
 
-/// The request did not lead to an answer; `shown` is its method and masked URL.
-pub(super) fn send_failure(error: &SendError, shown: &str, safety: Safety) -> CallError {
+/// Converts an error of sending; `shown` is the method and the masked URL.
+pub(super) fn send_failure(error: &SendError, shown: &str, safety: RetrySafety) -> CallError {
     match error {
-        SendError::Refused(refused) if refused.is_by_redirect() => {
-            let error = refused.to_error();
+        SendError::Denied(denied) if denied.is_by_redirect() => {
+            let error = denied.to_error();
             CallError { message: format!("{shown}: {}", error.message), ..error }
         }
-        SendError::Refused(refused) => refused.to_error(),
-        SendError::Connect(why) => network(shown, why, "the service could not be reached", safety.unsent),
-        SendError::Broken(why) => network(shown, why, "the connection to the service broke", safety.sent),
-        SendError::Redirect(why) => CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {why}"))
-            .for_model("the service redirected the request in a way that cannot be followed"),
+        SendError::Denied(denied) => denied.to_error(),
+        SendError::Connect(reason) => network(shown, reason, "the service is unreachable", safety.unsent),
+        SendError::Disconnected(reason) => {
+            network(shown, reason, "the connection to the service was lost", safety.sent)
+        }
+        SendError::Redirect(reason) => {
+            CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {reason}"))
+                .for_model("the service sent an invalid redirect")
+        }
     }
 }
 
-fn network(shown: &str, why: &str, for_model: &str, retryable: bool) -> CallError {
-    CallError::new(ErrorCode::Network, format!("{shown}: {why}")).for_model(for_model).retryable(retryable)
+fn network(shown: &str, reason: &str, for_model: &str, retryable: bool) -> CallError {
+    CallError::new(ErrorCode::Network, format!("{shown}: {reason}")).for_model(for_model).retryable(retryable)
 }
 
-/// The answer did not come in time.
-pub(super) fn timeout(shown: &str, limit: Duration, safety: Safety) -> CallError {
+/// The request timed out.
+pub(super) fn timeout(shown: &str, limit: Duration, safety: RetrySafety) -> CallError {
     let limit = haft_core::duration::format(limit);
-    CallError::new(ErrorCode::Timeout, format!("{shown}: no complete answer within {limit}"))
-        .for_model(format!("the service did not answer within {limit}"))
+    CallError::new(ErrorCode::Timeout, format!("{shown}: no complete response within {limit}"))
+        .for_model(format!("the service did not respond within {limit}"))
         .retryable(safety.sent)
 }
 
-/// The answer did not come before the call was over.
-pub(super) fn too_late(shown: &str, safety: Safety) -> CallError {
-    CallError::new(ErrorCode::Timeout, format!("{shown}: no complete answer within the time of the call"))
-        .for_model("the service did not answer in time")
-        .retryable(safety.sent)
+/// The call timed out before the response was complete.
+pub(super) fn call_timeout(shown: &str, safety: RetrySafety) -> CallError {
+    CallError::new(
+        ErrorCode::Timeout,
+        format!("{shown}: no complete response before the timeout of the call"),
+    )
+    .for_model("the service did not respond in time")
+    .retryable(safety.sent)
 }
 
-/// The body of an answer could not be read.
-pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: Safety) -> CallError {
+/// The body of a response could not be read.
+pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: RetrySafety) -> CallError {
     match error {
         BodyError::TooLarge => {
-            let text = format!("the answer is larger than {limit} bytes");
+            let text = format!("the response exceeds the limit of {limit} bytes");
             CallError::new(
                 ErrorCode::TooLarge,
-                format!("{shown}: {text}; raise `execution.limits.max_response_bytes` to allow it"),
+                format!("{shown}: {text}; raise `execution.limits.max_response_bytes`"),
             )
             .for_model(text)
         }
-        BodyError::Garbled(why) => {
-            CallError::new(ErrorCode::InvalidResponse, format!("{shown}: the answer is damaged: {why}"))
-                .for_model("the service sent a damaged answer")
+        BodyError::Corrupt(reason) => {
+            CallError::new(ErrorCode::InvalidResponse, format!("{shown}: the response is corrupt: {reason}"))
+                .for_model("the service sent a corrupt response")
         }
-        BodyError::Packed(name) => {
+        BodyError::UnsupportedEncoding(name) => {
             let text =
-                format!("the answer is compressed as `{name}`, which was not offered; only gzip is read");
+                format!("the response has the unsupported content encoding `{name}`; only gzip is supported");
             CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {text}")).for_model(text)
         }
-        BodyError::Broken(why) => network(
+        BodyError::Disconnected(reason) => network(
             shown,
-            &format!("the answer broke off: {why}"),
-            "the connection to the service broke",
+            &format!("the response was cut off: {reason}"),
+            "the connection to the service was lost",
             safety.sent,
         ),
     }
@@ -99,7 +106,7 @@ pub(super) fn body_failure(error: &BodyError, shown: &str, limit: u64, safety: S
 pub(super) async fn status_failure(
     mut response: reqwest::Response,
     shown: &str,
-    safety: Safety,
+    safety: RetrySafety,
     now: Timestamp,
     secrets: &[Secret],
 ) -> CallError {
@@ -108,30 +115,30 @@ pub(super) async fn status_failure(
     let retry_after = wait.and_then(|text| parse_retry_after(text, now));
     let content_type = response::content_type(&response);
     let bytes = response::read_start(&mut response, EXCERPT_BYTES).await;
-    let answer = Answer { content_type, bytes, bodiless: false };
-    let mut error = status_error(status, &answer, shown, secrets)
+    let body = ResponseBody { content_type, bytes, bodiless: false };
+    let mut error = status_error(status, &body, shown, secrets)
         .retryable(safety.sent && (status.as_u16() == 429 || status.is_server_error()));
     error.retry_after = retry_after;
     error
 }
 
-/// The status of an answer whose beginning was read is not a success.
+/// The status is not a success, and the beginning of the body was read.
 pub(super) fn status_error(
     status: StatusCode,
-    answer: &Answer,
+    body: &ResponseBody,
     shown: &str,
     secrets: &[Secret],
 ) -> CallError {
-    let mut body = response::text(answer);
-    scrub_text(&mut body, secrets);
+    let mut text = response::text(body);
+    scrub_text(&mut text, secrets);
     let name = status_name(status);
-    let mut for_model = format!("the service answered {name}");
-    if !response::is_html(&answer.content_type) && !body.trim().is_empty() {
-        for_model = format!("{for_model}: {}", excerpt(body.trim(), MODEL_CHARACTERS));
+    let mut for_model = format!("the service returned {name}");
+    if !response::is_html(&body.content_type) && !text.trim().is_empty() {
+        for_model = format!("{for_model}: {}", excerpt(text.trim(), MODEL_CHARACTERS));
     }
-    CallError::new(ErrorCode::HttpStatus, format!("{shown} answered {name}"))
+    CallError::new(ErrorCode::HttpStatus, format!("{shown} returned {name}"))
         .for_model(for_model)
-        .with_details(json!({"status": status.as_u16(), "body": excerpt(&body, DETAILS_CHARACTERS)}))
+        .with_details(json!({"status": status.as_u16(), "body": excerpt(&text, DETAILS_CHARACTERS)}))
 }
 
 pub(super) fn status_name(status: StatusCode) -> String {
@@ -141,7 +148,7 @@ pub(super) fn status_name(status: StatusCode) -> String {
     }
 }
 
-/// Reads seconds or an HTTP date, and bounds what the other side may ask for.
+/// Parses seconds or an HTTP date, up to a maximum.
 fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let wait = if let Ok(seconds) = text.parse::<u64>() {

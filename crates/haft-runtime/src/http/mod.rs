@@ -1,17 +1,17 @@
 //! The executor of `http` tools: one request, or several steps.
 //!
-//! Preparing compiles everything that a definition holds: templates, paths, expressions, header names. A run
-//! is one attempt; whether another may follow is said by the error ([`CallError::retryable`] and
-//! [`CallError::retry_after`]), and the pipeline repeats.
+//! Preparing compiles everything in a definition: templates, paths, expressions, header names. A run is one attempt; its
+//! error says whether it may be retried ([`CallError::retryable`] and [`CallError::retry_after`]), and the pipeline
+//! retries.
 //!
 //! Decisions of this module:
 //! - `extract`: one match is the value, several are a list, none is an error (`null` with `error_mode: empty`).
-//!   A regular expression gives its first group, or the whole match where it has none.
-//! - `error_mode: empty` turns failures of the request (network, time, status, answer) to `null` once nothing
-//!   is left to repeat; faults of definition and configuration still fail.
-//! - An empty answer is `null`, unless the definition demands JSON.
-//! - The model reads the status and a short excerpt of an error answer, as that is what lets it correct
-//!   itself; HTML pages are left out.
+//!   A regular expression yields its first group, or the whole match if it has none.
+//! - `error_mode: empty` turns failures of the request (network, timeout, status, response) into `null` after the last
+//!   attempt; errors of the definition and the configuration still fail.
+//! - An empty response is `null`, unless the definition requires JSON.
+//! - The model gets the status and a short excerpt of an error response, so that it can correct itself; HTML pages are
+//!   omitted.
 //!
 //! [`CallError::retryable`]: haft_core::outcome::CallError::retryable
 //! [`CallError::retry_after`]: haft_core::outcome::CallError::retry_after

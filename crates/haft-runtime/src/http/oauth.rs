@@ -1,4 +1,4 @@
-//! Fetching access tokens from an authorisation server.
+//! Fetches access tokens from an authorization server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::auth::secret;
-use super::failure::{self, Safety};
+use super::failure::{self, RetrySafety};
 use super::pairs::push_pair;
 use super::prepare::Compiler;
 use super::request::header_value;
@@ -30,13 +30,13 @@ use crate::egress::{Egress, OutgoingRequest};
 
 const FIELD: &str = "implementation.auth";
 
-/// How long the authorisation server may take.
+/// The timeout of the authorization server.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The largest answer of an authorisation server.
-const MAX_SIZE: u64 = 64 * 1024;
+/// The maximum size of a response of the authorization server.
+const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
 
-/// How long a token is used where the server does not say it.
+/// The lifetime of a token in seconds, if the server does not send it.
 const DEFAULT_LIFETIME: u64 = 300;
 
 /// A compiled `auth` of type `oauth2`.
@@ -49,7 +49,7 @@ pub(super) struct OAuthPlan {
     audience: Option<Template>,
 }
 
-/// Everything that a token is asked for with.
+/// Everything that a token request needs.
 #[derive(Clone)]
 pub(super) struct Grant {
     tenant: TenantId,
@@ -59,7 +59,7 @@ pub(super) struct Grant {
     refresh_token: Option<Secret>,
     scope: String,
     audience: String,
-    keeper: Option<Arc<dyn RefreshTokens>>,
+    refresh_tokens: Option<Arc<dyn RefreshTokens>>,
     credential: String,
 }
 
@@ -92,7 +92,7 @@ impl OAuthPlan {
             .chain(&self.audience)
     }
 
-    /// Fills in what this call asks with.
+    /// Renders the grant for a call.
     pub(super) fn grant(&self, call: &CallContext, values: &Values<'_>) -> Result<Grant, CallError> {
         let text = |template: &Template| secret(template, EscapeContext::Text, call, values);
         let url = self.token_url.render(EscapeContext::Url, values)?;
@@ -111,12 +111,12 @@ impl OAuthPlan {
                 Some(audience) => text(audience)?.expose().to_owned(),
                 None => String::new(),
             },
-            keeper: call.refresh_tokens().filter(|_| self.refresh_token.is_some()),
+            refresh_tokens: call.refresh_tokens().filter(|_| self.refresh_token.is_some()),
             credential: self.credential(),
         })
     }
 
-    /// Returns the credential that holds the refresh token, where it is just one.
+    /// Returns the name of the credential with the refresh token, if there is exactly one.
     fn credential(&self) -> String {
         let mut names = self.refresh_token.iter().flat_map(Template::secrets);
         match (names.next(), names.next()) {
@@ -127,7 +127,7 @@ impl OAuthPlan {
 }
 
 impl Grant {
-    /// Returns what tells grants apart: a changed secret is another grant.
+    /// Returns the key of the grant; a changed secret is another grant.
     pub(super) fn key(&self) -> [u8; 32] {
         let refresh = self.refresh_token.as_ref().map_or("", Secret::expose);
         let parts = [
@@ -147,43 +147,44 @@ impl Grant {
         hash.finalize().into()
     }
 
-    /// Returns who keeps the refresh tokens that the server gives out, and under what.
-    pub(super) fn keeper(&self) -> Option<(Arc<dyn RefreshTokens>, GrantId)> {
-        let keeper = self.keeper.clone()?;
+    /// Returns the store of rotated refresh tokens, and the id of the grant there.
+    pub(super) fn refresh_token_store(&self) -> Option<(Arc<dyn RefreshTokens>, GrantId)> {
+        let store = self.refresh_tokens.clone()?;
         let (tenant, credential) = (self.tenant.clone(), self.credential.clone());
-        Some((keeper, GrantId { tenant, key: haft_core::hash::hex(&self.key()), credential }))
+        Some((store, GrantId { tenant, key: haft_core::hash::hex(&self.key()), credential }))
     }
 
-    /// Asks for a token; `rotated` is the refresh token that the server gave out last.
+    /// Fetches a token; `rotated` is the newest refresh token of the server.
     pub(super) async fn fetch(&self, egress: &Egress, rotated: Option<&Secret>) -> Result<Token, FetchError> {
         let request = self.request(rotated)?;
-        let asked = async {
+        let work = async {
             let mut response = egress.send(request).await.map_err(|error| {
-                failure::send_failure(&error, &self.shown(), Safety { unsent: true, sent: false })
+                failure::send_failure(&error, &self.shown(), RetrySafety { unsent: true, sent: false })
             })?;
             let status = response.status();
-            let bytes = response::read(&mut response, MAX_SIZE).await.map_err(|error| match error {
-                BodyError::TooLarge => CallError::new(
-                    ErrorCode::TooLarge,
-                    format!(
-                        "{}: the answer is larger than {MAX_SIZE} bytes, the most that is read of it",
-                        self.shown()
+            let bytes =
+                response::read(&mut response, MAX_RESPONSE_BYTES).await.map_err(|error| match error {
+                    BodyError::TooLarge => CallError::new(
+                        ErrorCode::TooLarge,
+                        format!(
+                            "{}: the response exceeds the limit of {MAX_RESPONSE_BYTES} bytes",
+                            self.shown()
+                        ),
                     ),
-                ),
-                other => failure::body_failure(
-                    &other,
-                    &self.shown(),
-                    MAX_SIZE,
-                    Safety { unsent: false, sent: false },
-                ),
-            })?;
+                    other => failure::body_failure(
+                        &other,
+                        &self.shown(),
+                        MAX_RESPONSE_BYTES,
+                        RetrySafety { unsent: false, sent: false },
+                    ),
+                })?;
             self.token(status, &bytes, rotated)
         };
-        let answer = tokio::time::timeout(TIMEOUT, asked).await;
-        let answer = answer.unwrap_or_else(|_| {
-            Err(failure::timeout(&self.shown(), TIMEOUT, Safety { unsent: true, sent: true }).into())
+        let result = tokio::time::timeout(TIMEOUT, work).await;
+        let result = result.unwrap_or_else(|_| {
+            Err(failure::timeout(&self.shown(), TIMEOUT, RetrySafety { unsent: true, sent: true }).into())
         });
-        answer.map_err(|FetchError { error, rejected }| match error.code {
+        result.map_err(|FetchError { error, rejected }| match error.code {
             ErrorCode::EgressRefused => error.into(),
             _ => FetchError {
                 error: error.for_model("the tool could not get an access token for the service"),
@@ -195,7 +196,7 @@ impl Grant {
     fn shown(&self) -> String {
         let mut url = self.token_url.clone();
         url.set_query(None);
-        format!("POST {url} (the token endpoint)")
+        format!("POST {url} (token endpoint)")
     }
 
     fn request(&self, rotated: Option<&Secret>) -> Result<OutgoingRequest, CallError> {
@@ -232,7 +233,7 @@ impl Grant {
             headers,
             body: Some(form.into()),
             // A token endpoint does not redirect.
-            wanted: vec![301, 302, 303, 307, 308],
+            accepted_statuses: vec![301, 302, 303, 307, 308],
         })
     }
 
@@ -243,34 +244,34 @@ impl Grant {
         rotated: Option<&Secret>,
     ) -> Result<Token, FetchError> {
         let shown = self.shown();
-        let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        let field = |name: &str| answer.get(name).and_then(Value::as_str);
+        let response: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let field = |name: &str| response.get(name).and_then(Value::as_str);
         if !status.is_success() {
-            let mut why = [field("error"), field("error_description")]
+            let mut reason = [field("error"), field("error_description")]
                 .into_iter()
                 .flatten()
                 .collect::<Vec<_>>()
                 .join(": ");
-            scrub_text(&mut why, &self.exposed(rotated));
+            scrub_text(&mut reason, &self.exposed(rotated));
             let name = failure::status_name(status);
-            let message = format!("{shown} answered {name} {}", excerpt(&why, 300));
+            let message = format!("{shown} returned {name} {}", excerpt(&reason, 300));
             let error = CallError::new(ErrorCode::HttpStatus, message.trim_end())
                 .retryable(status.as_u16() == 429 || status.is_server_error());
             return Err(FetchError { error, rejected: matches!(status.as_u16(), 400 | 401) });
         }
-        let invalid = |why: &str| CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {why}"));
+        let invalid = |reason: &str| CallError::new(ErrorCode::InvalidResponse, format!("{shown}: {reason}"));
         let access = field("access_token").filter(|token| !token.is_empty());
-        let access = access.ok_or_else(|| invalid("the answer has no `access_token`"))?;
+        let access = access.ok_or_else(|| invalid("the response has no `access_token`"))?;
         if field("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
             return Err(invalid("the token is not a bearer token").into());
         }
-        let lifetime = answer.get("expires_in").and_then(|value| match value {
+        let lifetime = response.get("expires_in").and_then(|value| match value {
             Value::String(text) => text.parse().ok(),
             other => other.as_u64(),
         });
         Ok(Token {
             access: Secret::new(access.to_owned()),
-            good_until: good_until(Instant::now(), lifetime.unwrap_or(DEFAULT_LIFETIME)),
+            valid_until: valid_until(Instant::now(), lifetime.unwrap_or(DEFAULT_LIFETIME)),
             refresh: field("refresh_token")
                 .map(|token| Secret::new(token.to_owned()))
                 .or_else(|| rotated.cloned()),
@@ -283,8 +284,8 @@ impl Grant {
     }
 }
 
-/// A token is given up a little before its end: a tenth of its life, at most a minute.
-fn good_until(now: Instant, lifetime: u64) -> Instant {
+/// Returns when a token is replaced: a tenth of its lifetime before its end, at most a minute.
+fn valid_until(now: Instant, lifetime: u64) -> Instant {
     let lifetime = lifetime.min(365 * 24 * 3600);
     now + Duration::from_secs(lifetime - (lifetime / 10).min(60))
 }

@@ -1,20 +1,20 @@
-//! `name=value`: how values are spelled in a query or a form.
+//! Encodes values as `name=value` pairs of a query or a form.
 
 use haft_core::encode::{percent_encode, percent_encode_into, percent_encode_reserved_into};
 use haft_core::implementation::ParamStyle;
 use serde_json::Value;
 
-/// Which characters of a value stand as they are.
+/// Which characters of a value are not percent-encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Letters {
+pub(super) enum AllowedCharacters {
     /// The unreserved ones of RFC 3986.
     Unreserved,
-    /// Also those reserved ones that no receiver reads as the end of a value: not `&`, `+`, `;`, `#`, `[` and `]`.
+    /// Also the reserved ones that cannot end a value: all but `&`, `+`, `;`, `#`, `[` and `]`.
     Reserved,
 }
 
-impl Letters {
-    /// Returns how the values of a parameter are written.
+impl AllowedCharacters {
+    /// Returns the allowed characters of a parameter.
     pub(super) fn of(allow_reserved: &[String], name: &str) -> Self {
         if allow_reserved.iter().any(|known| known == name) { Self::Reserved } else { Self::Unreserved }
     }
@@ -27,43 +27,43 @@ impl Letters {
     }
 }
 
-/// How a value is spelled: its lists and maps, and its characters.
-pub(super) type Spelled = (Option<ParamStyle>, Letters);
+/// The style of lists and maps, and the allowed characters.
+pub(super) type PairEncoding = (Option<ParamStyle>, AllowedCharacters);
 
-/// Appends a value: nothing where it is missing or `null`, and once per item for a list, unless a style says otherwise.
-/// The name is encoded already.
-pub(super) fn push(name: &str, value: Option<Value>, (style, letters): Spelled, out: &mut String) {
+/// Appends a value: nothing if it is missing or `null`, and one pair per item of a list, unless the style differs. The
+/// name must be encoded.
+pub(super) fn push(name: &str, value: Option<Value>, (style, allowed): PairEncoding, out: &mut String) {
     let Some(value) = value.filter(|value| !value.is_null()) else { return };
     match (style, value) {
-        (Some(ParamStyle::Json), value) => pair(name, &value.to_string(), letters, out),
+        (Some(ParamStyle::Json), value) => pair(name, &value.to_string(), allowed, out),
         (Some(ParamStyle::DeepObject), value @ (Value::Array(_) | Value::Object(_))) => {
-            deep(name, value, letters, out);
+            deep(name, value, allowed, out);
         }
         (Some(ParamStyle::Spread), Value::Object(map)) => {
             for (key, value) in map {
-                push(&percent_encode(&key), Some(value), (None, letters), out);
+                push(&percent_encode(&key), Some(value), (None, allowed), out);
             }
         }
         (Some(style @ (ParamStyle::Comma | ParamStyle::Space | ParamStyle::Pipe)), value) => {
-            joined(name, value, (style, letters), out);
+            joined(name, value, (style, allowed), out);
         }
         (_, Value::Array(items)) => {
             for item in items {
-                pair(name, &text(item), letters, out);
+                pair(name, &text(item), allowed, out);
             }
         }
-        (_, value) => pair(name, &text(value), letters, out),
+        (_, value) => pair(name, &text(value), allowed, out),
     }
 }
 
-/// Appends one pair to a query or form; the name is encoded already.
+/// Appends one pair to a query or form; the name must be encoded.
 pub(super) fn push_pair(name: &str, value: &str, out: &mut String) {
-    pair(name, value, Letters::Unreserved, out);
+    pair(name, value, AllowedCharacters::Unreserved, out);
 }
 
-fn pair(name: &str, value: &str, letters: Letters, out: &mut String) {
+fn pair(name: &str, value: &str, allowed: AllowedCharacters, out: &mut String) {
     push_name(name, out);
-    letters.write(value, out);
+    allowed.write(value, out);
 }
 
 fn push_name(name: &str, out: &mut String) {
@@ -74,8 +74,8 @@ fn push_name(name: &str, out: &mut String) {
     out.push('=');
 }
 
-/// Writes all items behind one name. What separates them stands as it is, so that an item may contain it.
-fn joined(name: &str, value: Value, (style, letters): (ParamStyle, Letters), out: &mut String) {
+/// Writes all items as one pair. The separator is not encoded, but a separator within an item is.
+fn joined(name: &str, value: Value, (style, allowed): (ParamStyle, AllowedCharacters), out: &mut String) {
     let separator = match style {
         ParamStyle::Space => "%20",
         ParamStyle::Pipe => "|",
@@ -94,31 +94,31 @@ fn joined(name: &str, value: Value, (style, letters): (ParamStyle, Letters), out
         if index > 0 {
             out.push_str(separator);
         }
-        // An item that has the separator in it stays one.
+        // A comma within an item is always encoded.
         let mut parts = item.split(',');
-        letters.write(parts.next().unwrap_or_default(), out);
+        allowed.write(parts.next().unwrap_or_default(), out);
         for part in parts {
             out.push_str("%2C");
-            letters.write(part, out);
+            allowed.write(part, out);
         }
     }
 }
 
-/// Writes `name[key][0]=value`. The depth is that of the arguments, which is bounded where they are read.
-fn deep(name: &str, value: Value, letters: Letters, out: &mut String) {
+/// Writes `name[key][0]=value`. The depth is limited by that of the arguments.
+fn deep(name: &str, value: Value, allowed: AllowedCharacters, out: &mut String) {
     match value {
         Value::Null => {}
         Value::Object(map) => {
             for (key, value) in map {
-                deep(&format!("{name}%5B{}%5D", percent_encode(&key)), value, letters, out);
+                deep(&format!("{name}%5B{}%5D", percent_encode(&key)), value, allowed, out);
             }
         }
         Value::Array(items) => {
             for (index, value) in items.into_iter().enumerate() {
-                deep(&format!("{name}%5B{index}%5D"), value, letters, out);
+                deep(&format!("{name}%5B{index}%5D"), value, allowed, out);
             }
         }
-        single => pair(name, &text(single), letters, out),
+        single => pair(name, &text(single), allowed, out),
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_style_spells_lists_and_maps_in_its_way() {
+    fn styles_of_lists_and_maps() {
         let (list, map) = (json!(["a b", 2]), json!({"x": 1, "y": ["p", {"q": null, "r": "&"}]}));
         for (style, value, expected) in [
             (None, &list, "n=a%20b&n=2"),
@@ -160,24 +160,24 @@ mod tests {
             (Some(ParamStyle::Json), &json!(null), ""),
         ] {
             let mut out = String::new();
-            push("n", Some(value.clone()), (style, Letters::Unreserved), &mut out);
+            push("n", Some(value.clone()), (style, AllowedCharacters::Unreserved), &mut out);
             assert_eq!(out, expected, "{style:?} {value}");
         }
     }
 
     #[test]
-    fn reserved_characters_stay_only_where_they_cannot_end_the_value() {
+    fn reserved_characters_are_kept_unless_they_could_end_the_value() {
         let all = json!("a:/?@!$'()*,=&+;#[] %é");
         for (style, expected) in [
             (None, "n=a:/?@!$'()*,=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
             (Some(ParamStyle::DeepObject), "n=a:/?@!$'()*,=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
-            // An item that has the separator cannot become two.
+            // An item with the separator stays one item.
             (Some(ParamStyle::Comma), "n=a:/?@!$'()*%2C=%26%2B%3B%23%5B%5D%20%25%C3%A9"),
         ] {
             let mut out = String::new();
-            push("n", Some(all.clone()), (style, Letters::of(&["n".to_owned()], "n")), &mut out);
+            push("n", Some(all.clone()), (style, AllowedCharacters::of(&["n".to_owned()], "n")), &mut out);
             assert_eq!(out, expected, "{style:?}");
         }
-        assert_eq!(Letters::of(&["m".to_owned()], "n"), Letters::Unreserved);
+        assert_eq!(AllowedCharacters::of(&["m".to_owned()], "n"), AllowedCharacters::Unreserved);
     }
 }

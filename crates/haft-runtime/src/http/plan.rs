@@ -1,4 +1,4 @@
-//! A prepared `http` tool: everything compiled.
+//! A compiled `http` tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use haft_template::{EscapeContext, Template, ValueTemplate};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::auth::AuthPlan;
-use super::pairs::Letters;
-use super::response::Reader;
+use super::pairs::AllowedCharacters;
+use super::response::ResponseReader;
 
 /// All requests of a tool and what they share.
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) auth: Option<AuthPlan>,
-    /// The names of all secrets that may be needed.
+    /// The names of all secrets that the tool may use.
     pub(super) secrets: Vec<String>,
     pub(super) timeout: Duration,
     pub(super) error_mode: ErrorMode,
     pub(super) limits: Limits,
-    /// How the pipeline repeats this tool.
+    /// The retry policy of the pipeline.
     pub(super) retry: Retry,
-    /// Whether the definition itself asks for repetition: then every method is taken as safe to repeat.
-    pub(super) repeat_all: bool,
+    /// Whether the definition has a `retry`: then every method may be retried.
+    pub(super) retry_all: bool,
     pub(super) version: String,
 }
 
@@ -35,18 +35,18 @@ pub(super) struct Step {
     pub(super) method: Method,
     pub(super) url: Template,
     pub(super) query: Vec<Parameter>,
-    /// How lists and maps are spelled, by the name of the parameter.
+    /// The styles of lists and maps, by the name of the parameter.
     pub(super) styles: BTreeMap<String, ParamStyle>,
     /// The names of the parameters that keep reserved characters.
     pub(super) allow_reserved: Vec<String>,
     pub(super) headers: Vec<(HeaderName, Template)>,
     pub(super) body: Body,
-    /// Whether nothing is sent where none of the body's values was given.
+    /// Whether no body is sent if none of its values is given.
     pub(super) optional_body: bool,
-    /// The content type, where the definition names none.
+    /// The content type, if the definition has none.
     pub(super) content_type: Option<HeaderValue>,
     pub(super) success: Vec<u16>,
-    pub(super) reader: Arc<Reader>,
+    pub(super) reader: Arc<ResponseReader>,
 }
 
 /// One query parameter.
@@ -54,12 +54,12 @@ pub(super) struct Parameter {
     /// Its name, percent-encoded.
     pub(super) name: String,
     pub(super) value: ValueTemplate,
-    /// How a list or a map is spelled.
+    /// The style of a list or a map.
     pub(super) style: Option<ParamStyle>,
-    pub(super) letters: Letters,
+    pub(super) allowed: AllowedCharacters,
 }
 
-/// What a request carries.
+/// The body of a request.
 pub(super) enum Body {
     Nothing,
     Text(Template, EscapeContext<'static>),
@@ -68,7 +68,7 @@ pub(super) enum Body {
 }
 
 impl Step {
-    /// Tells whether sending it twice comes to the same as sending it once.
+    /// Returns whether the method is idempotent.
     pub(super) fn is_idempotent(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
     }
@@ -77,7 +77,7 @@ impl Step {
         if self.success.is_empty() { (200..300).contains(&status) } else { self.success.contains(&status) }
     }
 
-    /// Returns the names of the secrets that it may need.
+    /// Returns the names of the secrets that it may use.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let body: Vec<&str> = match &self.body {
             Body::Nothing => Vec::new(),

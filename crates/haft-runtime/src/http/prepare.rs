@@ -1,4 +1,4 @@
-//! From a definition to a plan, with everything that is wrong on the way.
+//! Compiles an `http` definition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,25 +16,28 @@ use url::Url;
 
 use super::auth::AuthPlan;
 use super::extract::Extract;
-use super::pairs::Letters;
+use super::pairs::AllowedCharacters;
 use super::plan::{Body, Parameter, Plan, Step};
 use super::request::is_header_text;
-use super::response::Reader;
+use super::response::ResponseReader;
 use crate::retry;
 
-/// Compiles a definition; names every fault.
+/// Compiles a definition; returns all problems.
 ///
-/// What can be told without compiling is told by [`check`] alone: what fails here for such a reason fails silently.
+/// [`check`] reports everything that is known without compiling; such errors are not reported here again.
 pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
-    let mut compiler =
-        Compiler { notation: http.templates, scope: Scope::of(&spec.input_schema), problems: Vec::new() };
+    let mut compiler = Compiler {
+        notation: http.templates,
+        scope: Scope::from_schema(&spec.input_schema),
+        problems: Vec::new(),
+    };
     let auth = http.auth.as_ref().and_then(|auth| AuthPlan::compile(&mut compiler, auth));
     let steps: Vec<Step> = if http.steps.is_empty() {
         compiler.step("implementation", "", &http.request).into_iter().collect()
     } else {
         compiler.steps(http)
     };
-    let mut problems = check::faults_of_implementation(spec);
+    let mut problems = check::implementation_errors(spec);
     compiler.problems.retain(|found| problems.iter().all(|known| known.field != found.field));
     problems.append(&mut compiler.problems);
     if problems.is_empty()
@@ -55,7 +58,7 @@ pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
         error_mode: http.error_mode,
         limits: spec.execution.limits.clone(),
         retry: retry::policy(spec),
-        repeat_all: spec.execution.retry.as_ref().is_some_and(|retry| retry.attempts > 0),
+        retry_all: spec.execution.retry.as_ref().is_some_and(|retry| retry.attempts > 0),
         version: spec.version.as_str().to_owned(),
     })
 }
@@ -91,7 +94,7 @@ impl Compiler {
         let text = text.trim();
         let template = self.text(field, text)?;
         let prefix = template.literal_prefix();
-        // What else is no URL to send to was told by the check of the definition.
+        // The check of the definition reports other schemes.
         ["https://", "http://"].into_iter().find(|scheme| {
             prefix.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         })?;
@@ -143,7 +146,7 @@ impl Compiler {
             styles: request.styles.clone(),
             allow_reserved: request.allow_reserved.clone(),
             success: request.success_codes.clone(),
-            reader: Arc::new(Reader { encoding: request.response, extract }),
+            reader: Arc::new(ResponseReader { encoding: request.response, extract }),
         })
     }
 
@@ -151,8 +154,8 @@ impl Compiler {
         let named = request.query.iter().filter_map(|(name, value)| {
             let value = self.value(&format!("{field}.{name}"), value)?;
             let style = request.styles.get(name).copied();
-            let letters = Letters::of(&request.allow_reserved, name);
-            Some(Parameter { name: percent_encode(name), value, style, letters })
+            let allowed = AllowedCharacters::of(&request.allow_reserved, name);
+            Some(Parameter { name: percent_encode(name), value, style, allowed })
         });
         named.collect()
     }
@@ -165,14 +168,18 @@ impl Compiler {
             if let Some(literal) = template.as_ref().and_then(Template::as_literal)
                 && !is_header_text(literal)
             {
-                self.problem(&field, "invalid_header", "a header takes visible ASCII characters only");
+                self.problem(
+                    &field,
+                    "invalid_header",
+                    "a header value must consist of visible ASCII characters",
+                );
             }
             out.extend(HeaderName::from_bytes(name.as_bytes()).ok().zip(template));
         }
         out
     }
 
-    /// Compiles the body; its place follows the content type, or the look of the text where none is named.
+    /// Compiles the body. The escaping follows the content type or, without one, the text itself.
     fn body(
         &mut self,
         field: &str,
@@ -192,7 +199,7 @@ impl Compiler {
     fn text_body(&mut self, field: &str, text: &str, given: Option<&str>) -> Option<(Body, &'static str)> {
         let template = self.text(field, text)?;
         let looks_json = template.looks_like_json();
-        let place = match given.map(content_kind) {
+        let context = match given.map(content_kind) {
             None | Some(ContentKind::Other) if looks_json => EscapeContext::Json,
             None | Some(ContentKind::Other) => EscapeContext::Text,
             Some(ContentKind::Json) => EscapeContext::Json,
@@ -204,8 +211,8 @@ impl Compiler {
             }
         };
         let implied =
-            if place == EscapeContext::Json { "application/json" } else { "text/plain; charset=utf-8" };
-        Some((Body::Text(template, place), implied))
+            if context == EscapeContext::Json { "application/json" } else { "text/plain; charset=utf-8" };
+        Some((Body::Text(template, context), implied))
     }
 
     fn structured_body(
@@ -221,9 +228,9 @@ impl Compiler {
                 Some((Body::Form(template), "application/x-www-form-urlencoded"))
             }
             Some(_) => {
-                let message = "a structured body is sent as `application/json`, or a map as \
-                               `application/x-www-form-urlencoded`; for other content types write \
-                               the body as text";
+                let message = "a structured body is sent as `application/json`, or an object as \
+                               `application/x-www-form-urlencoded`; for other content types use a \
+                               text body";
                 self.problem(field, "invalid_body", message);
                 None
             }
@@ -232,11 +239,11 @@ impl Compiler {
 }
 
 fn method(text: &str) -> Option<Method> {
-    let wanted = if text.is_empty() { "GET".to_owned() } else { text.to_ascii_uppercase() };
-    Method::from_bytes(wanted.as_bytes()).ok()
+    let method = if text.is_empty() { "GET".to_owned() } else { text.to_ascii_uppercase() };
+    Method::from_bytes(method.as_bytes()).ok()
 }
 
-/// Lays a step over what all steps start from.
+/// Returns the request of a step: its own settings over those that all steps share.
 fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
     let mut request = base.clone();
     let own = step.request.clone();
@@ -262,7 +269,7 @@ fn merged(base: &HttpRequest, step: &HttpStep) -> HttpRequest {
     request
 }
 
-/// What a content type says about the syntax of a body.
+/// The syntax of a body by its content type.
 enum ContentKind {
     Json,
     Form,

@@ -1,4 +1,4 @@
-//! From a step and the values of a call to a request.
+//! Builds the request of a step from the values of a call.
 
 use bytes::Bytes;
 use haft_core::encode::percent_encode;
@@ -9,32 +9,32 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::pairs::{self, Letters};
+use super::pairs::{self, AllowedCharacters};
 use super::plan::{Body, Step};
 use crate::egress::OutgoingRequest;
 
 impl Step {
-    /// Fills in the templates.
+    /// Renders the templates.
     pub(super) fn build(&self, values: &Values<'_>) -> Result<OutgoingRequest, CallError> {
         let mut outgoing = OutgoingRequest {
             method: self.method.clone(),
             url: self.render_url(values)?,
             headers: self.render_headers(values)?,
             body: self.render_body(values)?,
-            wanted: self.success.clone(),
+            accepted_statuses: self.success.clone(),
         };
         match (&self.content_type, &outgoing.body) {
             (Some(content_type), Some(_)) => {
                 outgoing.headers.insert(CONTENT_TYPE, content_type.clone());
             }
-            // The type of what is not sent.
+            // Without a body there is no content type.
             (_, None) if self.optional_body => drop(outgoing.headers.remove(CONTENT_TYPE)),
             _ => {}
         }
         Ok(outgoing)
     }
 
-    /// Returns method and URL as they may be shown to the operator.
+    /// Returns the method and the masked URL for the operator.
     pub(super) fn shown(&self, values: &Values<'_>) -> String {
         let url = self.url.render_masked(EscapeContext::Url, values);
         format!("{} {}", self.method, url.unwrap_or_else(|_| "the request".to_owned()))
@@ -45,20 +45,20 @@ impl Step {
         let mut url = Url::parse(&rendered.text).map_err(|error| {
             let shown = self.shown(values);
             CallError::new(ErrorCode::Template, format!("{shown} is not a URL: {error}"))
-                .for_model(format!("the arguments do not make a valid URL: {error}"))
+                .for_model(format!("the arguments result in an invalid URL: {error}"))
         })?;
         if !self.query.is_empty() {
             let mut query = url.query().unwrap_or_default().to_owned();
             for parameter in &self.query {
                 let value = parameter.value.render(values)?.0;
-                pairs::push(&parameter.name, value, (parameter.style, parameter.letters), &mut query);
+                pairs::push(&parameter.name, value, (parameter.style, parameter.allowed), &mut query);
             }
             url.set_query(Some(query.as_str()).filter(|query| !query.is_empty()));
         }
         Ok(url)
     }
 
-    /// A header whose template comes to nothing is left out, and so is a cookie.
+    /// Renders the headers. A header or cookie whose template renders to an empty text is omitted.
     fn render_headers(&self, values: &Values<'_>) -> Result<HeaderMap, CallError> {
         let mut headers = HeaderMap::with_capacity(self.headers.len() + 2);
         for (name, template) in &self.headers {
@@ -81,7 +81,7 @@ impl Step {
         Ok(match &self.body {
             Body::Nothing => None,
             Body::Text(template, _) if optional && template.is_missing(values) => None,
-            Body::Text(template, place) => Some(template.render(*place, values)?.text.into()),
+            Body::Text(template, context) => Some(template.render(*context, values)?.text.into()),
             Body::Json(template) => {
                 let value = template.render(values)?.0.filter(|value| !(optional && is_empty(value)));
                 value.map(|value| value.to_string().into())
@@ -97,8 +97,9 @@ impl Step {
     fn form(&self, map: Map<String, Value>) -> String {
         let mut form = String::new();
         for (name, value) in map {
-            let spelled = (self.styles.get(&name).copied(), Letters::of(&self.allow_reserved, &name));
-            pairs::push(&percent_encode(&name), Some(value), spelled, &mut form);
+            let encoding =
+                (self.styles.get(&name).copied(), AllowedCharacters::of(&self.allow_reserved, &name));
+            pairs::push(&percent_encode(&name), Some(value), encoding, &mut form);
         }
         form
     }
@@ -108,7 +109,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Leaves out the cookies whose value was not given.
+/// Removes cookies without a value.
 fn without_empty(cookies: &str) -> String {
     let given = cookies
         .split("; ")
@@ -116,22 +117,25 @@ fn without_empty(cookies: &str) -> String {
     given.collect::<Vec<_>>().join("; ")
 }
 
-/// Makes the value of a header that is not a template.
+/// Converts a text to a header value.
 pub(super) fn header_value(name: &HeaderName, text: &str) -> Result<HeaderValue, CallError> {
     let value =
         Some(text).filter(|text| is_header_text(text)).and_then(|text| HeaderValue::from_str(text).ok());
     value.ok_or_else(|| {
-        let place = EscapeContext::Header(name.as_str());
-        CallError::new(ErrorCode::Template, format!("a value does not fit into {place}: visible ASCII only"))
+        let context = EscapeContext::Header(name.as_str());
+        CallError::new(
+            ErrorCode::Template,
+            format!("invalid value for {context}: only visible ASCII characters are allowed"),
+        )
     })
 }
 
-/// Tells whether a header can carry a text; other bytes mean something else to every receiver.
+/// Returns whether a text is allowed in a header: receivers interpret other bytes differently.
 pub(super) fn is_header_text(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }
 
-/// Tells how many bytes a request has, without what the protocol adds.
+/// Returns the size of a request, without the overhead of the protocol.
 pub(super) fn size(outgoing: &OutgoingRequest) -> u64 {
     let headers: usize =
         outgoing.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();

@@ -1,4 +1,4 @@
-//! Reading an answer: bounded, charset-aware, as JSON or text.
+//! Reads a response: with a size limit, by its charset, as JSON or text.
 
 use std::error::Error;
 use std::io;
@@ -13,47 +13,50 @@ use serde_json::Value;
 
 use super::extract::{self, Extract};
 
-/// How the answer of a request becomes a value.
-pub(super) struct Reader {
+/// The maximum nesting depth of JSON, which is also what the parser supports.
+const MAX_DEPTH: usize = 127;
+
+/// Converts a response to a value.
+pub(super) struct ResponseReader {
     pub(super) encoding: Option<ResponseEncoding>,
     pub(super) extract: Option<Extract>,
 }
 
-/// An answer that was read to its end.
-pub(super) struct Answer {
+/// A response that was read completely.
+pub(super) struct ResponseBody {
     pub(super) content_type: String,
     pub(super) bytes: Vec<u8>,
-    /// Whether the answer cannot have a body, by its status or the method.
+    /// Whether the response has no body because of its status or the method.
     pub(super) bodiless: bool,
 }
 
-/// Says why a body could not be read.
+/// Why a body could not be read.
 #[derive(Debug)]
 pub(super) enum BodyError {
     TooLarge,
-    /// Its compression or framing is not valid.
-    Garbled(String),
-    /// It is compressed in a way that was not offered.
-    Packed(String),
-    /// The connection broke.
-    Broken(String),
+    /// Its compression or framing is invalid.
+    Corrupt(String),
+    /// It has an unsupported compression.
+    UnsupportedEncoding(String),
+    /// The connection was lost.
+    Disconnected(String),
 }
 
-/// Returns the content type of an answer.
+/// Returns the content type of a response.
 pub(super) fn content_type(response: &reqwest::Response) -> String {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Refuses a body that is still compressed: what was offered is unpacked by now, and its header is gone.
-fn unpacked(response: &reqwest::Response) -> Result<(), BodyError> {
+/// Rejects a body that is still compressed: supported encodings are decoded, and their header removed, by now.
+fn require_decoded(response: &reqwest::Response) -> Result<(), BodyError> {
     let headers = response.headers().get_all(CONTENT_ENCODING).iter();
     let mut names = headers.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
-    let is_packed = |name: &String| !name.is_empty() && !name.eq_ignore_ascii_case("identity");
-    names.find(is_packed).map_or(Ok(()), |name| Err(BodyError::Packed(excerpt(&name, 40))))
+    let is_encoded = |name: &String| !name.is_empty() && !name.eq_ignore_ascii_case("identity");
+    names.find(is_encoded).map_or(Ok(()), |name| Err(BodyError::UnsupportedEncoding(excerpt(&name, 40))))
 }
 
-/// Reads a body as it comes in (and is decompressed), and stops where it passes the limit.
+/// Reads a body, decompressed, and stops when it exceeds the limit.
 pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result<Vec<u8>, BodyError> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let hint = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
@@ -62,7 +65,7 @@ pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result
     }
     let mut bytes = Vec::with_capacity(hint.min(64 * 1024));
     while let Some(chunk) = response.chunk().await.map_err(|error| body_error(&error.without_url()))? {
-        unpacked(response)?;
+        require_decoded(response)?;
         if bytes.len() + chunk.len() > limit {
             return Err(BodyError::TooLarge);
         }
@@ -71,7 +74,7 @@ pub(super) async fn read(response: &mut reqwest::Response, limit: u64) -> Result
     Ok(bytes)
 }
 
-/// Reads a body up to the limit; tells whether there was more.
+/// Reads a body up to the limit; returns whether there was more.
 pub(super) async fn read_part(
     response: &mut reqwest::Response,
     limit: u64,
@@ -79,7 +82,7 @@ pub(super) async fn read_part(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| body_error(&error.without_url()))? {
-        unpacked(response)?;
+        require_decoded(response)?;
         let room = limit.saturating_sub(bytes.len());
         bytes.extend(chunk.iter().take(room));
         if chunk.len() > room {
@@ -89,10 +92,10 @@ pub(super) async fn read_part(
     Ok((bytes, false))
 }
 
-/// Reads the beginning of a body, whatever happens after it, and does not wait long for it.
+/// Reads the beginning of a body, with a short timeout; errors end it.
 pub(super) async fn read_start(response: &mut reqwest::Response, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if unpacked(response).is_err() {
+    if require_decoded(response).is_err() {
         return bytes;
     }
     let reading = async {
@@ -104,54 +107,54 @@ pub(super) async fn read_start(response: &mut reqwest::Response, limit: usize) -
             }
         }
     };
-    // What came so far is enough to show.
+    // What was read so far is enough for an excerpt.
     let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;
     bytes
 }
 
 fn body_error(error: &reqwest::Error) -> BodyError {
     let mut innermost: &(dyn Error + 'static) = error;
-    let mut garbled = false;
+    let mut corrupt = false;
     while let Some(inner) = innermost.source() {
         innermost = inner;
         let kind = inner.downcast_ref::<io::Error>().map(io::Error::kind);
-        garbled |= matches!(kind, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput));
+        corrupt |= matches!(kind, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput));
     }
-    let why = excerpt(&innermost.to_string(), 200);
-    if garbled { BodyError::Garbled(why) } else { BodyError::Broken(why) }
+    let reason = excerpt(&innermost.to_string(), 200);
+    if corrupt { BodyError::Corrupt(reason) } else { BodyError::Disconnected(reason) }
 }
 
-impl Reader {
-    /// Turns an answer to a value.
-    pub(super) fn value(&self, answer: &Answer) -> Result<Value, CallError> {
+impl ResponseReader {
+    /// Converts a response to a value.
+    pub(super) fn value(&self, body: &ResponseBody) -> Result<Value, CallError> {
         let found = match &self.extract {
-            Some(Extract::Path(path)) => extract::by_path(path, &json(answer)?).map_err(|_| {
-                invalid(format!("the answer is too large for `{}`", excerpt(path.as_str(), 100)))
+            Some(Extract::Path(path)) => extract::by_path(path, &json(body)?).map_err(|_| {
+                invalid(format!("the response is too large for `{}`", excerpt(path.as_str(), 100)))
             })?,
-            Some(Extract::Pattern(pattern)) => extract::by_pattern(pattern, &text(answer)),
-            None => return self.whole(answer),
+            Some(Extract::Pattern(pattern)) => extract::by_pattern(pattern, &text(body)),
+            None => return self.whole(body),
         };
         found.ok_or_else(|| {
             let expression = self.extract.as_ref().map(Extract::text).unwrap_or_default();
-            invalid(format!("`{}` found nothing in the answer", excerpt(expression, 100)))
+            invalid(format!("`{}` matched nothing in the response", excerpt(expression, 100)))
         })
     }
 
-    fn whole(&self, answer: &Answer) -> Result<Value, CallError> {
-        if answer.bodiless {
+    fn whole(&self, body: &ResponseBody) -> Result<Value, CallError> {
+        if body.bodiless {
             return Ok(Value::Null);
         }
         match self.encoding {
-            Some(ResponseEncoding::Json) => json(answer),
-            Some(ResponseEncoding::Text) => Ok(Value::String(text(answer))),
-            None if answer.bytes.is_empty() => Ok(Value::Null),
-            None if is_json(&answer.content_type) => json(answer),
-            None if is_text(&answer.content_type) || std::str::from_utf8(&answer.bytes).is_ok() => {
-                Ok(Value::String(text(answer)))
+            Some(ResponseEncoding::Json) => json(body),
+            Some(ResponseEncoding::Text) => Ok(Value::String(text(body))),
+            None if body.bytes.is_empty() => Ok(Value::Null),
+            None if is_json(&body.content_type) => json(body),
+            None if is_text(&body.content_type) || std::str::from_utf8(&body.bytes).is_ok() => {
+                Ok(Value::String(text(body)))
             }
             None => {
-                let kind = excerpt(&answer.content_type, 60);
-                Err(invalid(format!("the answer is binary (`{kind}`); only JSON and text are read")))
+                let kind = excerpt(&body.content_type, 60);
+                Err(invalid(format!("the response is binary (`{kind}`); only JSON and text are supported")))
             }
         }
     }
@@ -179,7 +182,7 @@ pub(super) fn is_text(content_type: &str) -> bool {
     media.starts_with("text/") || media.ends_with("xml") || content_type.contains("charset=")
 }
 
-/// Returns the charset that a content type names, where it is known.
+/// Returns the charset of a content type, if it is known.
 pub(super) fn named_charset(content_type: &str) -> Option<&'static Encoding> {
     let label = content_type.split(';').skip(1).find_map(|part| part.trim().strip_prefix("charset="))?;
     Encoding::for_label(label.trim_matches(['"', '\'', ' ']).as_bytes())
@@ -189,22 +192,61 @@ fn charset(content_type: &str) -> &'static Encoding {
     named_charset(content_type).unwrap_or(UTF_8)
 }
 
-/// Decodes as the content type says; what is not valid becomes U+FFFD.
-pub(super) fn text(answer: &Answer) -> String {
-    charset(&answer.content_type).decode(&answer.bytes).0.into_owned()
+/// Decodes a body by its charset; invalid sequences become U+FFFD.
+pub(super) fn text(body: &ResponseBody) -> String {
+    charset(&body.content_type).decode(&body.bytes).0.into_owned()
 }
 
-/// Parses JSON; the parser refuses more than 128 levels.
-fn json(answer: &Answer) -> Result<Value, CallError> {
-    if answer.bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(invalid("the answer is empty, but JSON was expected".to_owned()));
+/// Parses JSON with a limit on the nesting depth.
+fn json(body: &ResponseBody) -> Result<Value, CallError> {
+    if body.bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(invalid("the response is empty; expected JSON".to_owned()));
     }
-    let decoded = charset(&answer.content_type).decode(&answer.bytes).0;
+    let decoded = charset(&body.content_type).decode(&body.bytes).0;
+    if depth(&decoded) > MAX_DEPTH {
+        return Err(invalid(format!("the nesting depth of the response exceeds the limit of {MAX_DEPTH}")));
+    }
     serde_json::from_str(&decoded).map_err(|error| {
-        let why = error.to_string();
-        if why.starts_with("recursion limit exceeded") {
-            return invalid("the answer is nested deeper than 128 levels, the most that are read".to_owned());
-        }
-        invalid(format!("the answer is not valid JSON: {}", excerpt(&why, 200)))
+        invalid(format!("the response is not valid JSON: {}", excerpt(&error.to_string(), 200)))
     })
+}
+
+/// Returns the nesting depth of a JSON text.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_of_a_text_ignores_brackets_in_strings() {
+        for (text, expected) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a": [1, [2]], "b": []}"#, 3),
+            (r#"["[[[", "\"[[", "\\"]"#, 1),
+            ("]]]", 0),
+        ] {
+            assert_eq!(depth(text), expected, "{text}");
+        }
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(serde_json::from_str::<Value>(&nested(MAX_DEPTH)).is_ok());
+    }
 }

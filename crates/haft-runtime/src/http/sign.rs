@@ -1,4 +1,4 @@
-//! Signing requests with HMAC.
+//! HMAC signatures of requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,7 +35,7 @@ enum Encoding {
     Base64,
 }
 
-/// One part of what is signed.
+/// One part of the signed text.
 enum Part {
     Literal(String),
     Method,
@@ -45,8 +45,8 @@ enum Part {
     Body,
 }
 
-/// What of a request can be signed.
-pub(super) struct Signed<'a> {
+/// The parts of a request that can be signed.
+pub(super) struct SignedParts<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) query: &'a str,
@@ -86,7 +86,7 @@ impl Signature {
     }
 
     /// Returns the value of the signature header.
-    pub(super) fn sign(&self, key: &[u8], signed: &Signed<'_>) -> String {
+    pub(super) fn sign(&self, key: &[u8], signed: &SignedParts<'_>) -> String {
         let digest = match self.algorithm {
             Algorithm::Sha256 => digest::<Hmac<Sha256>>(key, &self.parts, signed),
             Algorithm::Sha512 => digest::<Hmac<Sha512>>(key, &self.parts, signed),
@@ -99,8 +99,8 @@ impl Signature {
     }
 }
 
-fn digest<M: Mac + KeyInit>(key: &[u8], parts: &[Part], signed: &Signed<'_>) -> Vec<u8> {
-    // HMAC takes keys of every length.
+fn digest<M: Mac + KeyInit>(key: &[u8], parts: &[Part], signed: &SignedParts<'_>) -> Vec<u8> {
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = <M as KeyInit>::new_from_slice(key) else { return Vec::new() };
     for part in parts {
         mac.update(match part {
@@ -122,14 +122,19 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
         if !before.is_empty() {
             parts.push(Part::Literal(before.to_owned()));
         }
-        let (name, next) = after.split_once('}').ok_or("`{` has no `}`")?;
+        let (name, next) = after.split_once('}').ok_or("unclosed `{`")?;
         parts.push(match name {
             "method" => Part::Method,
             "path" => Part::Path,
             "query" => Part::Query,
             "timestamp" => Part::Timestamp,
             "body" => Part::Body,
-            _ => return Err("use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}`".to_owned()),
+            _ => {
+                return Err(
+                    "unknown placeholder; use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}`"
+                        .to_owned(),
+                );
+            }
         });
         rest = next;
     }

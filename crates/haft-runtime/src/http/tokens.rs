@@ -1,4 +1,4 @@
-//! Access tokens, kept while they are good, refreshed by one caller at a time.
+//! The cache of access tokens; one caller at a time refreshes a token.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +11,22 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::oauth::Grant;
 use crate::egress::Egress;
 
-/// How many grants are remembered.
-const MAX_SLOTS: usize = 4096;
+/// The maximum number of cached grants.
+const MAX_GRANTS: usize = 4096;
 
 /// An access token.
 #[derive(Clone)]
 pub(super) struct Token {
     pub(super) access: Secret,
-    pub(super) good_until: Instant,
-    /// The refresh token that goes with it, where the server rotates them.
+    pub(super) valid_until: Instant,
+    /// The refresh token that came with it, if the server rotates them.
     pub(super) refresh: Option<Secret>,
 }
 
-/// Says why there is no token.
+/// Why a token could not be fetched.
 pub(super) struct FetchError {
     pub(super) error: CallError,
-    /// Whether the server turned the grant down, rather than could not be asked.
+    /// Whether the server rejected the grant, rather than being unreachable.
     pub(super) rejected: bool,
 }
 
@@ -39,7 +39,7 @@ impl From<CallError> for FetchError {
 /// All tokens of the process.
 pub(super) struct TokenCache {
     entries: Mutex<HashMap<[u8; 32], Entry>>,
-    most: usize,
+    max_grants: usize,
 }
 
 struct Entry {
@@ -47,27 +47,27 @@ struct Entry {
     used: Instant,
 }
 
-/// The token of one grant. Who holds the lock may fetch.
+/// The token of one grant. The holder of the lock may fetch a new one.
 #[derive(Default)]
 struct Slot {
     token: Option<Token>,
     refresh: Option<Secret>,
-    /// Whether that one could not be kept beyond the process.
+    /// Whether the refresh token could not be stored.
     unsaved: bool,
-    /// The last failure: those who waited for that attempt share it instead of repeating it.
+    /// The last failure; callers that waited for that attempt share it.
     failure: Option<(Instant, CallError)>,
 }
 
 impl Slot {
-    /// Asks for a token with the newest refresh token, and keeps the next one before anybody else may ask.
+    /// Fetches a token with the newest refresh token, and stores the next one before anybody else may fetch.
     async fn fetch(&mut self, egress: &Egress, grant: &Grant) -> Result<Token, FetchError> {
-        let Some((keeper, id)) = grant.keeper() else {
+        let Some((store, id)) = grant.refresh_token_store() else {
             return grant.fetch(egress, self.refresh.as_ref()).await;
         };
         let fault = |error: SecretError| CallError::internal(format!("{error}: {}", error.source));
-        let turn = keeper.begin(&id).await.map_err(fault)?;
+        let lease = store.begin(&id).await.map_err(fault)?;
         if !self.unsaved {
-            self.refresh = turn.token;
+            self.refresh = lease.token;
         }
         let fetched = grant.fetch(egress, self.refresh.as_ref()).await;
         let newest = match &fetched {
@@ -75,11 +75,11 @@ impl Slot {
             Err(FetchError { rejected: true, .. }) => None,
             Err(_) => self.refresh.as_ref(),
         };
-        let kept = keeper.end(&id, turn.number, newest).await;
-        self.unsaved = kept.is_err();
-        if let Err(error) = kept {
-            let why = &error.source;
-            tracing::error!(%error, %why, "a rotated refresh token is known to this process only");
+        let stored = store.end(&id, lease.number, newest).await;
+        self.unsaved = stored.is_err();
+        if let Err(error) = stored {
+            let source = &error.source;
+            tracing::error!(%error, %source, "rotated refresh token not stored; only this process has it");
         }
         fetched
     }
@@ -87,24 +87,24 @@ impl Slot {
 
 impl Default for TokenCache {
     fn default() -> Self {
-        Self { entries: Mutex::default(), most: MAX_SLOTS }
+        Self { entries: Mutex::default(), max_grants: MAX_GRANTS }
     }
 }
 
 impl TokenCache {
-    /// Returns a good token; fetches one where there is none.
+    /// Returns a valid token; fetches one if necessary.
     pub(super) async fn get(&self, egress: &Egress, grant: &Grant) -> Result<Secret, CallError> {
-        let asked = Instant::now();
+        let started = Instant::now();
         let slot = self.slot(grant.key());
         let mut slot = slot.lock_owned().await;
-        if let Some(token) = slot.token.as_ref().filter(|token| token.good_until > Instant::now()) {
+        if let Some(token) = slot.token.as_ref().filter(|token| token.valid_until > Instant::now()) {
             return Ok(token.access.clone());
         }
-        if let Some((_, error)) = slot.failure.as_ref().filter(|(when, _)| *when >= asked) {
+        if let Some((_, error)) = slot.failure.as_ref().filter(|(when, _)| *when >= started) {
             return Err(error.clone());
         }
         let (egress, grant) = (egress.clone(), grant.clone());
-        // A task of its own: a caller that gives up must not lose a refresh token that the server just rotated.
+        // A separate task: a cancelled caller must not lose a refresh token that the server just rotated.
         let fetching = tokio::spawn(async move {
             match slot.fetch(&egress, &grant).await {
                 Ok(token) => {
@@ -114,8 +114,8 @@ impl TokenCache {
                     Ok(token.access)
                 }
                 Err(FetchError { error, rejected }) => {
-                    // Only where the server does not take a rotated refresh token any more, the configured one is
-                    // tried next; while the server is merely out of reach, the rotated one is all there is.
+                    // The configured refresh token is tried next only if the server rejected the rotated one. If the
+                    // server is merely unreachable, the rotated one stays valid.
                     if rejected {
                         slot.refresh = None;
                     }
@@ -125,10 +125,12 @@ impl TokenCache {
                 }
             }
         });
-        fetching.await.unwrap_or_else(|_| Err(CallError::internal("the task that fetched a token failed")))
+        fetching
+            .await
+            .unwrap_or_else(|_| Err(CallError::internal("the task that fetches the access token failed")))
     }
 
-    /// Gives up a token that the service did not take, unless it was replaced meanwhile.
+    /// Removes a token that the service rejected, unless it was replaced meanwhile.
     pub(super) async fn forget(&self, grant: &Grant, used: &Secret) {
         let slot = self.slot(grant.key());
         let mut slot = slot.lock().await;
@@ -139,8 +141,8 @@ impl TokenCache {
 
     fn slot(&self, key: [u8; 32]) -> Arc<AsyncMutex<Slot>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= self.most && !entries.contains_key(&key) {
-            evict(&mut entries, (self.most / 16).max(1));
+        if entries.len() >= self.max_grants && !entries.contains_key(&key) {
+            evict(&mut entries, (self.max_grants / 16).max(1));
         }
         let now = Instant::now();
         let entry = entries.entry(key).or_insert_with(|| Entry { slot: Arc::default(), used: now });
@@ -149,8 +151,8 @@ impl TokenCache {
     }
 }
 
-/// Drops some that nobody uses now: first those without a good token, last those with a rotated refresh token,
-/// which cannot be had again; of each the ones that were not used for longest.
+/// Removes unused entries: first those without a valid token, last those with a rotated refresh token, which cannot be
+/// fetched again; of each the least recently used.
 fn evict(entries: &mut HashMap<[u8; 32], Entry>, count: usize) {
     let now = Instant::now();
     let mut idle: Vec<_> = entries
@@ -158,8 +160,8 @@ fn evict(entries: &mut HashMap<[u8; 32], Entry>, count: usize) {
         .filter(|(_, entry)| Arc::strong_count(&entry.slot) == 1)
         .filter_map(|(key, entry)| {
             let slot = entry.slot.try_lock().ok()?;
-            let good = slot.token.as_ref().is_some_and(|token| token.good_until > now);
-            Some((slot.refresh.is_some(), good, entry.used, *key))
+            let valid = slot.token.as_ref().is_some_and(|token| token.valid_until > now);
+            Some((slot.refresh.is_some(), valid, entry.used, *key))
         })
         .collect();
     idle.sort_unstable();
@@ -175,10 +177,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_can_be_had_again_goes_first() {
-        let cache = TokenCache { entries: Mutex::default(), most: 4 };
+    async fn tokens_that_can_be_fetched_again_are_evicted_first() {
+        let cache = TokenCache { entries: Mutex::default(), max_grants: 4 };
         let later = Instant::now() + Duration::from_mins(1);
-        let token = |good_until| Token { access: Secret::new("a".into()), good_until, refresh: None };
+        let token = |valid_until| Token { access: Secret::new("a".into()), valid_until, refresh: None };
         let fill = async |key: u8, good: bool, rotated: bool| {
             let slot = cache.slot([key; 32]);
             let mut slot = slot.lock().await;
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(kept(), [1, 3, 5, 6]);
         fill(7, true, true).await;
         assert_eq!(kept(), [1, 5, 6, 7]);
-        // What is in use stays, the oldest of the others goes.
+        // Entries in use stay; the oldest of the others is evicted.
         let used = cache.slot([1; 32]);
         fill(8, true, true).await;
         assert_eq!(kept(), [1, 6, 7, 8]);

@@ -1,166 +1,156 @@
-//! A call on its way: what was asked for, what stages and the tool may know of it, and the record that it becomes.
+//! A call in the pipeline, and the record it becomes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use haft_core::Timestamp;
 use haft_core::call::{CallRecord, CallStatus};
 use haft_core::executor::{CallArtifacts, CallContext};
 use haft_core::id::CallId;
 use haft_core::name::TenantId;
 use haft_core::outcome::Outcome;
-use haft_core::{Clock as _, Timestamp};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::admission::Admission;
 use super::checks::milliseconds;
 use super::request::Labels;
-use crate::clock::{self, SystemClock};
-use crate::limits::Admission;
+use crate::clock;
 use crate::registry::{CompiledTool, Entry};
 
-/// A call that may run.
+/// A call that passed all checks.
 pub struct Call {
-    /// What is compiled of the tool.
+    /// The compiled tool.
     pub plan: Arc<CompiledTool>,
-    /// Elsewhere, as a call is handed on by many.
-    pub(super) asked: Box<Asked>,
-    /// Stops it alone, where it runs in the background.
+    pub(super) invocation: Invocation,
+    /// Cancels this call alone, if it runs in the background.
     pub(super) cancel: Option<CancellationToken>,
-    /// Which attempt of the tool is the next, counted from 0 over all that stages run again.
+    /// The number of the next attempt, counted from 0 across all retries.
     pub(crate) attempt: u32,
-    /// Its place among the running calls.
     pub(super) admission: Admission,
-    /// What it has left besides its value, if anything.
-    pub(crate) left: Option<Box<CallArtifacts>>,
+    /// What the tool produced besides its value.
+    pub(crate) artifacts: Option<Box<CallArtifacts>>,
 }
 
-/// What was asked for, once it is known of which tool.
-pub(super) struct Asked {
+/// A request together with the tool it resolved to.
+pub(super) struct Invocation {
     pub(super) entry: Arc<Entry>,
     pub(super) context: CallContext,
     pub(super) args: Value,
     pub(super) revision: u32,
     pub(super) surface: &'static str,
-    /// The hash of the arguments, where they have an idempotency key.
+    /// The hash of the arguments, if there is an idempotency key.
     pub(super) args_digest: Option<String>,
     pub(super) labels: Option<Box<Labels>>,
-    /// Where somebody keeps it.
-    pub(super) started_at: Option<Timestamp>,
+    pub(super) started_at: Timestamp,
 }
 
 impl Call {
-    /// Returns its identity.
+    /// Returns the id of the call.
     pub fn id(&self) -> CallId {
-        self.asked.context.id
+        self.invocation.context.id
     }
 
     /// Returns the tool.
     pub fn entry(&self) -> &Arc<Entry> {
-        &self.asked.entry
+        &self.invocation.entry
     }
 
     /// Returns the name of the tool, without its bundle.
     pub fn tool(&self) -> &str {
-        self.asked.entry.tool.spec.name.as_str()
+        self.invocation.entry.tool.spec.name.as_str()
     }
 
-    /// Returns which revision of the tool runs.
+    /// Returns the revision of the tool that runs.
     pub fn revision(&self) -> u32 {
-        self.asked.revision
+        self.invocation.revision
     }
 
-    /// Returns the arguments: a map, checked against the schema.
+    /// Returns the arguments: an object, validated against the schema.
     pub fn args(&self) -> &Value {
-        &self.asked.args
+        &self.invocation.args
     }
 
-    /// Returns the hash of the arguments, where somebody has made it already.
+    /// Returns the hash of the arguments, if it was computed.
     pub(crate) fn args_digest(&self) -> Option<&str> {
-        self.asked.args_digest.as_deref()
+        self.invocation.args_digest.as_deref()
     }
 
-    /// Returns for whom it runs.
+    /// Returns the tenant for which it runs.
     pub fn tenant(&self) -> &TenantId {
-        self.asked.context.tenant()
+        self.invocation.context.tenant()
     }
 
-    /// Returns who calls: the name of a token, or `program`.
+    /// Returns the name of the caller: that of a token, or `program`.
     pub fn caller(&self) -> &str {
-        &self.asked.context.caller().name
+        &self.invocation.context.caller().name
     }
 
-    /// Returns through which surface it came: `rest`, `mcp`, `library`, …
+    /// Returns the surface: `rest`, `mcp`, `library`, …
     pub fn surface(&self) -> &'static str {
-        self.asked.surface
+        self.invocation.surface
     }
 
     /// Returns when it started.
     pub fn started_at(&self) -> Timestamp {
-        self.asked.started_at()
+        self.invocation.started_at
     }
 
-    /// Returns how long it has taken up to now.
-    pub fn took(&self) -> Duration {
-        clock::since(self.asked.context.started)
+    /// Returns the time since it started.
+    pub fn elapsed(&self) -> Duration {
+        clock::since(self.invocation.context.started)
     }
 
-    /// Returns when it must be over.
+    /// Returns its deadline.
     pub fn deadline(&self) -> Instant {
-        self.asked.context.deadline
+        self.invocation.context.deadline
     }
 
-    /// Returns what the tool may know of it. Not for stages of others: what they learned of it would not be kept out of
-    /// the outcome, as each run of the tool starts anew.
+    /// Returns the context that the tool sees. It is not public: each run of the tool resets it, so secrets that a
+    /// stage read through it would not be redacted in the outcome.
     pub(crate) fn context(&self) -> &CallContext {
-        &self.asked.context
+        &self.invocation.context
     }
 
-    /// The same, to change it.
+    /// Returns the context for changes.
     pub(crate) fn context_mut(&mut self) -> &mut CallContext {
-        &mut self.asked.context
+        &mut self.invocation.context
     }
 
-    /// Returns what an execution needs, each by itself.
+    /// Borrows the parts that an execution needs.
     pub(crate) fn parts(&mut self) -> (&CompiledTool, &mut CallContext, &mut u32, &Value) {
-        (&self.plan, &mut self.asked.context, &mut self.attempt, &self.asked.args)
+        (&self.plan, &mut self.invocation.context, &mut self.attempt, &self.invocation.args)
     }
 
-    /// Makes the record of a call that is over.
-    pub(super) fn finished(self, outcome: Outcome) -> (CallRecord, Admission) {
-        let Call { asked, left, admission, .. } = self;
-        let mut record = asked.finished(outcome);
-        if let Some(left) = left {
-            (record.content, record.process) = (left.content, left.process);
+    /// Ends the call; returns its final record.
+    pub(super) fn finish(self, outcome: Outcome) -> (CallRecord, Admission) {
+        let Call { invocation, artifacts, admission, .. } = self;
+        let mut record = invocation.finished_record(outcome);
+        if let Some(artifacts) = artifacts {
+            (record.content, record.process) = (artifacts.content, artifacts.process);
         }
         (record, admission)
     }
 }
 
-impl Asked {
-    fn started_at(&self) -> Timestamp {
-        self.started_at.unwrap_or_else(|| {
-            let now = SystemClock.now();
-            now.checked_sub(clock::since(self.context.started)).unwrap_or(now)
-        })
-    }
-
-    pub(super) fn has_key(&self) -> bool {
+impl Invocation {
+    pub(super) fn has_idempotency_key(&self) -> bool {
         self.labels.as_ref().is_some_and(|labels| labels.idempotency_key.is_some())
     }
 
-    /// Makes the record of a call that runs.
-    pub(super) fn running(&self) -> CallRecord {
+    /// Returns the record of the running call.
+    pub(super) fn running_record(&self) -> CallRecord {
         self.record(self.args.clone(), self.args_digest.clone(), self.labels.clone())
     }
 
-    /// Makes the record of a call that is over.
-    pub(super) fn finished(mut self, outcome: Outcome) -> CallRecord {
+    /// Returns the record of the call with its outcome.
+    pub(super) fn finished_record(mut self, outcome: Outcome) -> CallRecord {
         let (args, digest, labels) =
             (std::mem::take(&mut self.args), self.args_digest.take(), self.labels.take());
         let mut record = self.record(args, digest, labels);
-        let took: Duration = clock::since(self.context.started);
-        let finished_at = record.started_at.checked_add(took).unwrap_or(record.started_at);
-        record.finish(outcome, finished_at, milliseconds(took));
+        let elapsed = clock::since(self.context.started);
+        let finished_at = record.started_at.checked_add(elapsed).unwrap_or(record.started_at);
+        record.finish(outcome, finished_at, milliseconds(elapsed));
         record
     }
 
@@ -188,7 +178,7 @@ impl Asked {
             request_id,
             chat_id,
             message_id,
-            started_at: self.started_at(),
+            started_at: self.started_at,
             finished_at: None,
             duration_ms: None,
         }

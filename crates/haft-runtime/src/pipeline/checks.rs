@@ -1,49 +1,53 @@
-//! The checks that a call has to pass before it runs, and how their errors read.
+//! The checks of a call, and the errors of the pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::catalog::StoreError;
-use haft_core::coerce::{coerce, whole_numbers};
+use haft_core::coerce::{coerce, normalize_integers};
 use haft_core::outcome::{CallError, ErrorCode};
-use haft_core::runnable::Mode;
+use haft_core::runnable::{Mode, NotRunnable};
 use haft_core::spec::Validation;
 use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
 use crate::registry::{CompiledTool, Entry, Registry};
 
-pub(crate) fn too_late(tool: &str, allowed: Duration) -> CallError {
-    let message = format!("`{tool}` took longer than {}", haft_core::duration::format(allowed));
+pub(crate) fn timed_out(tool: &str, allowed: Duration) -> CallError {
+    let message = format!("`{tool}` timed out after {}", haft_core::duration::format(allowed));
     CallError::new(ErrorCode::Timeout, message)
 }
 
-pub(super) fn plan(entry: &Entry, mode: Mode, registry: &Registry) -> Result<Arc<CompiledTool>, CallError> {
+pub(super) fn compiled(
+    entry: &Entry,
+    mode: Mode,
+    registry: &Registry,
+) -> Result<Arc<CompiledTool>, CallError> {
     entry.plan(mode.into(), registry.executors()).map_err(|problems| {
-        let why = haft_core::problem::join(&problems);
-        haft_core::runnable::NotRunnable::NotReady.to_error(&entry.qualified, Some(&why))
+        let reason = haft_core::problem::join(&problems);
+        entry.named_error(|tool| NotRunnable::NotReady.to_error(tool, Some(&reason)))
     })
 }
 
 pub(super) fn authorise(plan: &CompiledTool, elevated: bool) -> Result<(), CallError> {
     if plan.spec.needs_approval() && !elevated {
-        let message = format!("`{}` needs an approval, or a caller who is elevated", plan.spec.name);
+        let message = format!("`{}` needs approval or an elevated caller", plan.spec.name);
         return Err(CallError::new(ErrorCode::ApprovalRequired, message));
     }
     Ok(())
 }
 
-/// Checks the arguments, and brings them to their shape first: back from what models are told, and further where the
-/// definition says so.
+/// Validates the arguments, after the names that models use are mapped back and, if the definition says so, values are
+/// coerced.
 pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), CallError> {
     match plan.spec.execution.validation {
         Validation::None => return Ok(()),
         Validation::Strict => {}
         Validation::Coerce => *args = coerce(&plan.spec.input_schema, std::mem::take(args)),
     }
-    plan.told.restore(args);
+    plan.aliases.restore(args);
     let checked = match plan.input.check(args) {
-        // Strict mode makes models send null for what they leave out.
+        // In strict mode models send null for omitted arguments.
         Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),
         checked => checked,
     };
@@ -53,41 +57,38 @@ pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), Call
         fitting.map(|own| *args = own).ok_or(violations)
     });
     if checked.is_ok() {
-        whole_numbers(&plan.spec.input_schema, args);
+        normalize_integers(&plan.spec.input_schema, args);
     }
     checked.map_err(|violations| {
         let list: Vec<_> = violations
             .iter()
             .map(|v| if v.path.is_empty() { v.message.clone() } else { format!("{}: {}", v.path, v.message) })
             .collect();
-        CallError::new(
-            ErrorCode::InvalidArguments,
-            format!("the arguments do not fit the schema: {}", list.join("; ")),
-        )
-        .with_details(json!({"violations": violations}))
+        CallError::new(ErrorCode::InvalidArguments, format!("invalid arguments: {}", list.join("; ")))
+            .with_details(json!({"violations": violations}))
     })
 }
 
-pub(super) fn unrecorded(error: StoreError) -> CallError {
-    let message = format!("the call could not be recorded: {}", why(error));
+pub(super) fn not_recorded(error: StoreError) -> CallError {
+    let message = format!("the call could not be recorded: {}", cause(error));
     CallError::new(ErrorCode::StoreUnavailable, message).for_model("the call could not be recorded")
 }
 
-/// What would leave no record does not run.
-pub(super) fn unrecordable(error: StoreError) -> CallError {
-    let message = format!("no call is run, as none can be recorded at present: {}", why(error));
+/// Returns the error of a call that was not run because it could not be recorded.
+pub(super) fn ledger_unavailable(error: StoreError) -> CallError {
+    let message = format!("call rejected: the ledger is unavailable ({})", cause(error));
     CallError::new(ErrorCode::StoreUnavailable, message)
-        .for_model("the tool was not run, as calls cannot be recorded at present; try again later")
+        .for_model("the tool did not run because calls cannot be recorded; retry later")
 }
 
-fn why(error: StoreError) -> String {
+fn cause(error: StoreError) -> String {
     match error {
-        StoreError::Unavailable { doing, source } => format!("{doing}: {source}"),
+        StoreError::Unavailable { action, source, .. } => format!("cannot {action}: {source}"),
         other => other.to_string(),
     }
 }
 
 pub(crate) fn milliseconds(time: Duration) -> f64 {
-    // Whole microseconds: more digits would only look exact.
+    // Whole microseconds: the measurement is not more precise.
     f64::from(u32::try_from(time.as_micros()).unwrap_or(u32::MAX)) / 1000.0
 }

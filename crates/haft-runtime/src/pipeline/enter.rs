@@ -38,7 +38,7 @@ impl Pipeline {
         if let Some(ledger) = &self.ledger
             && ledger.is_failing()
         {
-            ledger.probe().await.map_err(unrecordable)?;
+            ledger.probe().await.map_err(|error| unrecordable(&error))?;
         }
         if !found.entry.is_compiled(request.mode.into()) {
             Box::pin(self.compile(&found, request.mode)).await;

@@ -1,4 +1,4 @@
-//! What a surface asks of the pipeline.
+//! What a surface passes to the pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 
 use crate::registry::ResolvedTool;
 
-/// Which tool a call means.
+/// The tool to call.
 #[derive(Clone)]
 pub enum CallTarget {
-    /// The one that a reference names.
+    /// By reference.
     Named(ToolRef),
-    /// One that the surface has found in the registry just now.
-    Found(ResolvedTool),
+    /// Already resolved in the registry by the surface.
+    Resolved(ResolvedTool),
 }
 
 impl From<ToolRef> for CallTarget {
@@ -27,40 +27,40 @@ impl From<ToolRef> for CallTarget {
     }
 }
 
-/// What a surface asks of a tool.
+/// A request to call a tool.
 #[derive(Clone)]
 pub struct Request {
-    /// For whom; [`Pipeline::principal`](super::Pipeline::principal) makes one.
+    /// For whom the call runs; see [`Pipeline::principal`](super::Pipeline::principal).
     pub principal: Arc<Principal>,
     /// The arguments.
     pub args: Map<String, Value>,
-    /// In which mode.
+    /// The mode: production runs the published revision, debug the newest.
     pub mode: Mode,
-    /// Through which surface.
+    /// The surface: `rest`, `mcp`, `library`, …
     pub surface: &'static str,
-    /// A shorter or longer time than the definition's, under a cap.
+    /// Overrides the timeout of the definition, up to a maximum.
     pub timeout: Option<Duration>,
-    /// Who watches a call that somebody waits for; one in the background has watchers of its own.
+    /// Receives the events of a call in the foreground; background calls have their own channel.
     pub events: Option<Arc<dyn EventSink>>,
-    /// What is said of the call itself, if anything.
+    /// Labels for the record of the call.
     pub labels: Option<Box<Labels>>,
 }
 
-/// What is said of a call and goes to its record.
+/// Labels of a call that are stored in its record.
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
-    /// The key under which a repetition finds this call.
+    /// The key by which a repeated request finds this call.
     pub idempotency_key: Option<String>,
-    /// The request that brought the call.
+    /// The id of the HTTP or MCP request.
     pub request_id: Option<String>,
-    /// The chat it belongs to.
+    /// The chat the call belongs to.
     pub chat_id: Option<String>,
-    /// The message it belongs to.
+    /// The message the call belongs to.
     pub message_id: Option<String>,
 }
 
 impl Labels {
-    /// Returns the labels of a call that a request of this id brought.
+    /// Returns labels with this request id, if there is one.
     pub fn of_request(request_id: Option<String>) -> Option<Box<Self>> {
         request_id.map(|id| Box::new(Self { request_id: Some(id), ..Self::default() }))
     }

@@ -12,10 +12,10 @@ use haft_sandbox::{File, SandboxLayout};
 use haft_template::{SecretName, reserved_variable};
 use serde_json::{Map, Value};
 
-/// The most bytes of one variable, its name included: what Linux passes to a process.
-const MAX_LENGTH: usize = 131_072;
+/// The maximum size of one variable with its name, as Linux sets it.
+const MAX_VARIABLE_BYTES: usize = 131_072;
 
-/// The file in which a process finds all its arguments, whatever their size.
+/// The file with all arguments, whatever their size.
 const ARGS_FILE: &str = "args.json";
 
 /// The variables of one process.
@@ -23,12 +23,12 @@ pub(crate) struct Environment {
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// All arguments as JSON.
     pub(crate) args: String,
-    /// Arguments that no variable holds, as text.
+    /// Arguments that are too large for a variable, as text.
     pub(crate) large: Vec<(String, String)>,
 }
 
 impl Environment {
-    /// Starts with what every process gets.
+    /// Creates the environment that every process gets.
     pub(crate) fn new(path: &str, place: &SandboxLayout) -> Self {
         let mut environment =
             Self { variables: Vec::with_capacity(12), args: String::new(), large: Vec::new() };
@@ -39,18 +39,18 @@ impl Environment {
         environment
     }
 
-    /// Sets a variable of haft's own.
+    /// Sets a variable that haft defines.
     pub(crate) fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<Path>) {
         let name = name.into();
         self.variables.retain(|(known, _)| *known != name);
         self.variables.push((name, value.as_ref().as_os_str().to_owned()));
     }
 
-    /// Adds a variable of the tool's own.
+    /// Adds a variable that the tool defines.
     pub(crate) fn add(&mut self, name: &str, value: &str) -> Result<(), CallError> {
-        refuse_nul(name, value)?;
-        if name.len() + value.len() + 1 >= MAX_LENGTH {
-            let message = format!("`{name}` is longer than the 128 KiB that a variable can hold");
+        reject_nul(name, value)?;
+        if name.len() + value.len() + 1 >= MAX_VARIABLE_BYTES {
+            let message = format!("`{name}` exceeds the limit of 128 KiB for an environment variable");
             return Err(CallError::new(ErrorCode::TooLarge, message));
         }
         self.variables.retain(|(known, _)| known != name);
@@ -60,7 +60,7 @@ impl Environment {
 
     /// Adds the declared arguments: each as a variable, unless its name would change how the interpreter runs, and
     /// all of them as JSON in `HAFT_ARGS` and in the file that `HAFT_ARGS_FILE` names. A tool that reads the file
-    /// may be given more than a variable holds.
+    /// accepts arguments that are too large for a variable.
     pub(crate) fn add_arguments(
         &mut self,
         spec: &ToolSpec,
@@ -75,15 +75,14 @@ impl Environment {
         check_size(spec, self.args.len())?;
         for (name, value) in declared {
             let text = text_of(value);
-            refuse_nul(name, &text)?;
+            reject_nul(name, &text)?;
             if reserved_variable(name) || value.is_null() {
                 continue;
             }
             match self.add(name, &text) {
                 Err(_) if reads_file => self.large.push((name.to_owned(), text)),
                 Err(error) => {
-                    let hint =
-                        format!("{}; let the tool read it from the file in HAFT_ARGS_FILE", error.message);
+                    let hint = format!("{}; read it from the file in HAFT_ARGS_FILE", error.message);
                     let shorter = format!("{}: shorten it", error.message);
                     return Err(CallError { message: hint, ..error }.for_model(shorter));
                 }
@@ -91,7 +90,7 @@ impl Environment {
             }
         }
         let args = self.args.clone();
-        if args.len() + 10 < MAX_LENGTH {
+        if args.len() + 10 < MAX_VARIABLE_BYTES {
             self.set("HAFT_ARGS", args);
         } else {
             self.large.push(("HAFT_ARGS".to_owned(), args));
@@ -100,17 +99,18 @@ impl Environment {
         Ok(File { name: ARGS_FILE, content: Bytes::from(self.args.clone()) })
     }
 
-    /// Refuses arguments that are together more than a variable holds, for a tool that reads them from one.
-    pub(crate) fn holds_all(&self) -> Result<(), CallError> {
+    /// Rejects arguments that are together too large for the variable `HAFT_ARGS`.
+    pub(crate) fn require_args_variable(&self) -> Result<(), CallError> {
         if self.large.is_empty() {
             return Ok(());
         }
-        let message = "the arguments together are longer than the 128 KiB that a variable can hold";
-        let hint = format!("{message}, and the tool reads HAFT_ARGS; let it read the file in HAFT_ARGS_FILE");
+        let message = "the arguments exceed the limit of 128 KiB for an environment variable";
+        let hint =
+            format!("{message}, and the tool reads HAFT_ARGS; read the file in HAFT_ARGS_FILE instead");
         Err(CallError::new(ErrorCode::TooLarge, hint).for_model(format!("{message}: shorten them")))
     }
 
-    /// Adds the secrets that a tool names; returns the names of those that are not stored.
+    /// Adds the secrets that a tool names; returns the names of those that do not exist.
     pub(crate) async fn add_secrets(
         &mut self,
         call: &CallContext,
@@ -132,13 +132,13 @@ pub(crate) fn declared<'a>(
     spec: &'a ToolSpec,
     args: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    schema::declared(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
+    schema::declared_properties(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
         let value = args.get(name).or_else(|| schema.get("default"))?;
         Some((name, value))
     })
 }
 
-/// Returns an argument as a variable holds it: a text as it is, everything else as JSON.
+/// Returns an argument as the value of a variable: a string as it is, everything else as JSON.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -146,31 +146,32 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Returns the variables as the texts that they began as.
+/// Converts variables to strings.
 pub(crate) fn texts(variables: Vec<(OsString, OsString)>) -> Vec<(String, String)> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     variables.into_iter().map(|(name, value)| (text(name), text(value))).collect()
 }
 
-fn refuse_nul(name: &str, value: &str) -> Result<(), CallError> {
+fn reject_nul(name: &str, value: &str) -> Result<(), CallError> {
     if value.contains('\0') {
-        let message = format!("`{name}` contains a NUL character, which no process can be given");
+        let message = format!("`{name}` contains a NUL character, which cannot be passed to a process");
         return Err(CallError::new(ErrorCode::InvalidArguments, message));
     }
     Ok(())
 }
-/// Returns the names of the secrets without which nothing runs.
+
+/// Returns the names of the required secrets.
 pub(crate) fn required(secrets: &[SecretName]) -> impl Iterator<Item = &str> {
     secrets.iter().filter(|secret| secret.required).map(|secret| secret.name.as_str())
 }
 
-/// Refuses arguments that are more than the definition allows.
+/// Rejects arguments that exceed `max_request_bytes`.
 pub(crate) fn check_size(spec: &ToolSpec, bytes: usize) -> Result<(), CallError> {
-    let most = spec.execution.limits.max_request_bytes;
-    if bytes as u64 <= most {
+    let max = spec.execution.limits.max_request_bytes;
+    if bytes as u64 <= max {
         return Ok(());
     }
-    let text = format!("the arguments have {bytes} bytes, more than the {most} that are allowed");
-    let hint = format!("{text}; raise `execution.limits.max_request_bytes` to allow it");
+    let text = format!("the arguments have {bytes} bytes, which exceeds the limit of {max}");
+    let hint = format!("{text}; raise `execution.limits.max_request_bytes`");
     Err(CallError::new(ErrorCode::TooLarge, hint).for_model(text))
 }

@@ -1,23 +1,23 @@
-//! Output as it comes, line by line, for those who watch a call.
+//! Streams the output of a process as events, line by line.
 
 use haft_core::executor::{CallContext, CallEvent};
-use haft_core::secret::{halved_at_end, scrub_text};
+use haft_core::secret::{partial_secret_at_end, scrub_text};
 
-/// The longest line that is told in one piece.
-const MAX_LENGTH: usize = 8 * 1024;
+/// The maximum length of a line in one event.
+const MAX_LINE_BYTES: usize = 8 * 1024;
 
-/// Cuts a stream into lines and tells them; no secret of the call stands in them.
-pub(crate) struct Lines<'a> {
+/// Splits a stream into lines and emits them as events, with secrets redacted.
+pub(crate) struct OutputLines<'a> {
     call: &'a CallContext,
     pending: Vec<u8>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> OutputLines<'a> {
     pub(crate) fn new(call: &'a CallContext) -> Self {
         Self { call, pending: Vec::new() }
     }
 
-    /// Takes a piece of output.
+    /// Adds a chunk of output.
     pub(crate) fn take(&mut self, chunk: &[u8]) {
         if self.call.events.is_none() {
             return;
@@ -26,13 +26,13 @@ impl<'a> Lines<'a> {
             self.pending.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 self.flush();
-            } else if self.pending.len() > MAX_LENGTH {
+            } else if self.pending.len() > MAX_LINE_BYTES {
                 self.flush_part();
             }
         }
     }
 
-    /// Tells what came after the last line's end.
+    /// Emits what follows the last line break.
     pub(crate) fn flush(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -44,12 +44,12 @@ impl<'a> Lines<'a> {
         self.call.emit(CallEvent::Output(line));
     }
 
-    /// Tells a piece of a long line; what may be the beginning of a secret waits for the rest of it.
+    /// Emits a part of a long line; what may be the beginning of a secret waits for the rest.
     fn flush_part(&mut self) {
         let secrets = self.call.exposed();
         let mut line = String::from_utf8_lossy(&self.pending).into_owned();
         scrub_text(&mut line, &secrets);
-        let rest = line.split_off(line.len() - halved_at_end(&line, &secrets));
+        let rest = line.split_off(line.len() - partial_secret_at_end(&line, &secrets));
         self.pending = rest.into_bytes();
         if !line.is_empty() {
             self.call.emit(CallEvent::Output(line));
@@ -83,9 +83,9 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct RecordedLines(Mutex<Vec<String>>);
 
-    impl EventSink for Heard {
+    impl EventSink for RecordedLines {
         fn emit(&self, event: CallEvent) {
             if let CallEvent::Output(line) = event {
                 self.0.lock().unwrap().push(line);
@@ -93,13 +93,13 @@ mod tests {
         }
     }
 
-    fn heard(secret: &str, chunks: &[&str]) -> Vec<String> {
+    fn emitted(secret: &str, chunks: &[&str]) -> Vec<String> {
         let (id, tenant) = (CallId(uuid::Uuid::nil()), TenantId::new("default").unwrap());
         let mut call = CallContext::new(id, tenant, Instant::now(), Arc::new(NoSecrets));
-        let sink = Arc::new(Heard::default());
+        let sink = Arc::new(RecordedLines::default());
         call.events = Some(Arc::clone(&sink) as Arc<dyn EventSink>);
         call.hide(Secret::new(secret.to_owned()));
-        let mut lines = Lines::new(&call);
+        let mut lines = OutputLines::new(&call);
         for chunk in chunks {
             lines.take(chunk.as_bytes());
         }
@@ -109,16 +109,17 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_a_secret_is_told() {
+    fn no_line_of_a_secret_is_emitted() {
         let secret = "-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----\n";
-        let told = heard(secret, &["key:\n-----BEGIN KEY-----\nMIIEvQIB", "ADANBg\n-----END KEY-----\nend"]);
-        assert_eq!(told, ["key:", "***", "***", "***", "end"]);
+        let lines =
+            emitted(secret, &["key:\n-----BEGIN KEY-----\nMIIEvQIB", "ADANBg\n-----END KEY-----\nend"]);
+        assert_eq!(lines, ["key:", "***", "***", "***", "end"]);
     }
 
     #[test]
-    fn a_secret_at_the_end_of_a_piece_is_not_told() {
-        let long = "x".repeat(MAX_LENGTH);
-        let told = heard("hunter2-key", &[&format!("{long}hunter2"), "-key and more\n"]);
-        assert_eq!(told, [long.as_str(), "*** and more"]);
+    fn a_secret_across_two_parts_of_a_line_is_not_emitted() {
+        let long = "x".repeat(MAX_LINE_BYTES);
+        let lines = emitted("hunter2-key", &[&format!("{long}hunter2"), "-key and more\n"]);
+        assert_eq!(lines, [long.as_str(), "*** and more"]);
     }
 }

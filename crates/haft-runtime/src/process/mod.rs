@@ -1,16 +1,16 @@
-//! What all tools that run a process share: the environment, the limits, and the way back to an outcome.
+//! What all tools that run a process share: environment, limits, and the conversion to an outcome.
 
 mod environment;
 mod lines;
 mod outcome;
-mod places;
 mod runner;
+mod slots;
 mod syntax;
 
 pub(crate) use environment::{Environment, check_size, declared, required, texts};
-pub(crate) use lines::Lines;
-pub(crate) use outcome::{End, Spoken, outcome};
-pub(crate) use places::{Account, Turn};
-pub(crate) use runner::{Job, STOPS_WITHIN, refused};
+pub(crate) use lines::OutputLines;
+pub(crate) use outcome::{ProcessEnd, ValueSource, outcome};
+pub(crate) use runner::{Job, STOP_GRACE, sandbox_error};
 pub use runner::{ProcessSettings, Processes};
-pub(crate) use syntax::{Reading, not_checked};
+pub(crate) use slots::{Account, ProcessSlot};
+pub(crate) use syntax::{BashSource, not_checked};

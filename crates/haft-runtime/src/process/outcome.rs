@@ -1,4 +1,4 @@
-//! From what a process left to the outcome of the call.
+//! Converts the end of a process to the outcome of the call.
 
 use std::time::Duration;
 
@@ -11,88 +11,86 @@ use haft_core::secret::Secret;
 use haft_sandbox::{CapturedOutput, ExitReason, Limit};
 use serde_json::{Value, json};
 
-/// How much of each stream is kept with a call.
-const KEPT: usize = 16 * 1024;
+/// How many bytes of each stream are stored in the record of a call.
+const MAX_RECORDED_BYTES: usize = 16 * 1024;
 
-/// How a process ended, and what it said.
-pub(crate) struct End<'a> {
+/// How a process ended, with its output.
+pub(crate) struct ProcessEnd<'a> {
     pub(crate) ending: ExitReason,
     pub(crate) stdout: &'a CapturedOutput,
     pub(crate) stderr: &'a CapturedOutput,
-    /// The most bytes that its value may have.
-    pub(crate) most: u64,
-    /// The folder whose path is of no interest to anyone.
+    /// The maximum size of the value.
+    pub(crate) max_value_bytes: u64,
+    /// The folder of the sandbox files, whose path is removed from the output.
     pub(crate) files: &'a str,
-    /// Secrets that the tool names and that are not stored: a likely reason of a failure.
+    /// Secrets that the tool names but that do not exist: a likely reason of a failure.
     pub(crate) missing: &'a [String],
 }
 
-/// Which streams make the value.
+/// Where the value of a call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spoken {
+pub(crate) enum ValueSource {
     /// The standard output.
-    Output,
-    /// Nothing: the value came another way.
-    Apart,
+    Stdout,
+    /// Another channel.
+    Separate,
 }
 
-/// Keeps what the process left with the call, and says what the call came to.
-pub(crate) fn outcome(call: &CallContext, end: &End<'_>, spoken: Spoken) -> Outcome {
+/// Adds the record of the process to the call and returns the outcome.
+pub(crate) fn outcome(call: &CallContext, end: &ProcessEnd<'_>, source: ValueSource) -> Outcome {
     let secrets = call.exposed();
-    let stderr = told(end.stderr, end.files, &secrets);
-    // Of a call that succeeds it is the value.
+    let stderr = redacted(end.stderr, end.files, &secrets);
+    // The value of a successful call is not recorded twice.
     let stdout = match end.ending {
         ExitReason::Exited(0) => String::new(),
-        _ => told(end.stdout, end.files, &secrets),
+        _ => redacted(end.stdout, end.files, &secrets),
     };
     call.report_process(record(end, &stdout, &stderr));
     match end.ending {
-        ExitReason::Exited(0) if spoken == Spoken::Apart => Ok(Value::Null),
+        ExitReason::Exited(0) if source == ValueSource::Separate => Ok(Value::Null),
         ExitReason::Exited(0) => {
             let printed = StreamOutput { bytes: &end.stdout.bytes, left_out: end.stdout.left_out };
-            Ok(printed.value(end.most, &secrets))
+            Ok(printed.value(end.max_value_bytes, &secrets))
         }
         ExitReason::Exited(code) => {
-            let mut said = last_lines(&stderr);
-            let mut details = json!({"exit_code": code, "stderr": said});
-            if said.is_empty() && !stdout.trim().is_empty() {
-                said = last_lines(&stdout);
-                details = json!({"exit_code": code, "stderr": "", "stdout": said});
+            let mut text = last_lines(&stderr);
+            let mut details = json!({"exit_code": code, "stderr": text});
+            if text.is_empty() && !stdout.trim().is_empty() {
+                text = last_lines(&stdout);
+                details = json!({"exit_code": code, "stderr": "", "stdout": text});
             }
-            let message = match said.as_str() {
+            let message = match text.as_str() {
                 "" => format!("exit code {code}"),
-                said => format!("exit code {code}: {said}"),
+                text => format!("exit code {code}: {text}"),
             };
             Err(failed(message, end).with_details(details))
         }
         ExitReason::Signalled(signal) => {
-            let message = format!("the process was ended by signal {signal}");
+            let message = format!("the process was killed by signal {signal}");
             Err(failed(message, end).with_details(json!({"signal": signal, "stderr": last_lines(&stderr)})))
         }
         ExitReason::Stopped(limit) => Err(stopped(limit, allowed(call))),
     }
 }
 
-/// Returns how long the call was allowed to take, whoever said so.
+/// Returns the timeout of the call.
 fn allowed(call: &CallContext) -> Duration {
     let time = call.deadline.saturating_duration_since(call.started);
     let millis = time.as_nanos().div_ceil(1_000_000);
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
-/// Returns a stream for people: without our paths, and without any secret.
-fn told(stream: &CapturedOutput, files: &str, secrets: &[Secret]) -> String {
+/// Returns the text of a stream without paths of the sandbox and without secrets.
+fn redacted(stream: &CapturedOutput, files: &str, secrets: &[Secret]) -> String {
     let text = stream.text().replace(&format!("{files}/"), "");
-    StreamOutput { bytes: text.as_bytes(), left_out: stream.left_out }.told(secrets)
+    StreamOutput { bytes: text.as_bytes(), left_out: stream.left_out }.redacted(secrets)
 }
 
-fn failed(message: String, end: &End<'_>) -> CallError {
+fn failed(message: String, end: &ProcessEnd<'_>) -> CallError {
     let mut error = CallError::new(ErrorCode::ExecutionFailed, message);
     if let [first, ..] = end.missing {
-        error.message = format!(
-            "{} (hint: the tool names `{first}`, and there is no credential of that name)",
-            error.message
-        );
+        error.message =
+            format!("{} (hint: the tool uses `{first}`, but no such credential exists)", error.message);
     }
     error
 }
@@ -100,21 +98,19 @@ fn failed(message: String, end: &End<'_>) -> CallError {
 fn stopped(limit: Limit, allowed: Duration) -> CallError {
     let (code, message) = match limit {
         Limit::Wall => {
-            (ErrorCode::Timeout, format!("the process took longer than {}", duration::format(allowed)))
+            (ErrorCode::Timeout, format!("the process timed out after {}", duration::format(allowed)))
         }
-        Limit::Cpu => {
-            (ErrorCode::ExecutionFailed, "the process used more processor time than it may".to_owned())
-        }
-        Limit::Memory => (ErrorCode::ExecutionFailed, "the process used more memory than it may".to_owned()),
+        Limit::Cpu => (ErrorCode::ExecutionFailed, "the process exceeded its CPU time limit".to_owned()),
+        Limit::Memory => (ErrorCode::ExecutionFailed, "the process exceeded its memory limit".to_owned()),
         Limit::FileSize => {
-            (ErrorCode::ExecutionFailed, "the process wrote a file that is larger than it may be".to_owned())
+            (ErrorCode::ExecutionFailed, "the process exceeded its file size limit".to_owned())
         }
-        Limit::Output => (ErrorCode::TooLarge, "the process wrote far more output than is kept".to_owned()),
+        Limit::Output => (ErrorCode::TooLarge, "the process exceeded its output limit".to_owned()),
     };
     CallError::new(code, message).with_details(json!({"limit": limit.as_str()}))
 }
 
-fn record(end: &End<'_>, stdout: &str, stderr: &str) -> ProcessRecord {
+fn record(end: &ProcessEnd<'_>, stdout: &str, stderr: &str) -> ProcessRecord {
     let mut record = ProcessRecord { left_out: end.stdout.left_out, ..ProcessRecord::default() };
     match end.ending {
         ExitReason::Exited(code) => record.exit_code = Some(code),
@@ -126,9 +122,9 @@ fn record(end: &End<'_>, stdout: &str, stderr: &str) -> ProcessRecord {
     record
 }
 
-/// Returns the end of a text, as much as is kept of it.
+/// Returns the last part of a text, as much as is recorded.
 fn tail(text: &str) -> &str {
-    let start = text.len().saturating_sub(KEPT);
+    let start = text.len().saturating_sub(MAX_RECORDED_BYTES);
     let start = (start..=text.len()).find(|index| text.is_char_boundary(*index)).unwrap_or(0);
     text.get(start..).unwrap_or_default()
 }

@@ -9,27 +9,27 @@ use haft_core::executor::CallContext;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{
-    Command, File, Level, Limits, ProcessResult, Sandbox, SandboxError, SandboxLayout, Settings, Stream,
+    Command, File, Input, Level, Limits, ProcessResult, Sandbox, SandboxError, SandboxLayout, Settings,
+    Stream,
 };
 
-use super::places::Places;
-use super::{Account, End, Lines, Spoken, Turn, outcome};
+use super::slots::ProcessSlots;
+use super::{Account, OutputLines, ProcessEnd, ProcessSlot, ValueSource, outcome};
 
-/// How long after the deadline of its call a process may take to be gone, so that there is time to tell what it left.
-pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(3);
+/// How long a process may take to end after the deadline of its call, so that its output can still be recorded.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// The most time on processors that is asked for on account of many threads; what a warm interpreter has.
-const MAX_COMPUTING: Duration = Duration::from_hours(1);
+/// The maximum CPU time of a process with many threads; the same as that of a warm interpreter.
+const MAX_CPU_TIME: Duration = Duration::from_hours(1);
 
-/// What an installation settles about the processes of tools.
+/// The settings of an installation for the processes of tools.
 #[derive(Debug, Clone)]
 pub struct ProcessSettings {
-    /// Where programs are found.
+    /// The `PATH` of processes.
     pub path: String,
-    /// What a process may use; time and output come from the tool.
+    /// The limits of a process; those on time and output come from the tool.
     pub limits: Limits,
-    /// The most processes of tools at once; further calls wait for their turn. One caller has at most three
-    /// quarters of them.
+    /// The maximum number of processes at once; further calls wait. One caller has at most three quarters of them.
     pub at_once: usize,
 }
 
@@ -43,12 +43,12 @@ impl Default for ProcessSettings {
     }
 }
 
-/// The processes of tools. Cheap to clone.
+/// Runs the processes of tools. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Processes {
     sandbox: Sandbox,
     settings: Arc<ProcessSettings>,
-    places: Arc<Places>,
+    slots: Arc<ProcessSlots>,
 }
 
 /// One process to run for a call.
@@ -58,19 +58,18 @@ pub(crate) struct Job<'a> {
     pub(crate) command_line: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) files: Vec<File>,
-    /// Secrets that the tool names and that are not stored.
+    /// Secrets that the tool names but that do not exist.
     pub(crate) missing: Vec<String>,
 }
 
 impl Processes {
-    /// Makes the processes of tools run in this sandbox.
+    /// Runs processes in this sandbox.
     pub fn new(sandbox: Sandbox, settings: ProcessSettings) -> Self {
-        let places = Places::new(settings.at_once);
-        Self { sandbox, settings: Arc::new(settings), places }
+        let slots = ProcessSlots::new(settings.at_once);
+        Self { sandbox, settings: Arc::new(settings), slots }
     }
 
-    /// Makes the processes of tools run with the usual settings and a folder of the program's own, which none of
-    /// them sees.
+    /// Runs processes with the default settings and a private folder, which is hidden from them.
     pub fn with_folder(folder: &Path) -> Result<Self, SandboxError> {
         let scratch = folder.join("run");
         let settings = Settings { hidden: vec![folder.to_owned()], ..Settings::new(scratch) };
@@ -86,50 +85,56 @@ impl Processes {
         &self.settings
     }
 
-    /// Waits for a turn: a machine runs only so many processes at once.
-    pub(crate) async fn turn(&self, account: Account) -> Turn {
-        self.places.turn(account).await
+    /// Waits for a slot to run a process.
+    pub(crate) async fn slot(&self, account: Account) -> ProcessSlot {
+        self.slots.acquire(account).await
     }
 
-    /// Makes the place in which a tool's process runs.
+    /// Returns the sandbox layout for a process of a tool.
     pub(crate) fn place(&self, spec: &ToolSpec) -> Result<SandboxLayout, CallError> {
         let level = if spec.sandbox { Level::Isolated } else { Level::Host };
         let engine = spec.image.as_ref().map(|_| self.sandbox.container_engine());
-        self.sandbox.place(level, engine).map_err(|error| refused(&error))
+        self.sandbox.place(level, engine).map_err(|error| sandbox_error(&error))
     }
 
-    /// Returns what a process of a call may use.
+    /// Returns the limits of a process of a call.
     pub(crate) fn limits(&self, spec: &ToolSpec, call: &CallContext) -> Limits {
         let wall = call.deadline.saturating_duration_since(Instant::now());
         let output = usize::try_from(spec.execution.limits.max_response_bytes).unwrap_or(usize::MAX);
-        let cpu = computing(wall, self.settings.limits.cpus);
+        let cpu = cpu_time(wall, self.settings.limits.cpus);
         Limits { wall, cpu, output, ..self.settings.limits.clone() }
     }
 
-    /// Runs a process and says what it came to.
+    /// Runs a process without input and returns its outcome.
     pub(crate) async fn run(&self, call: &CallContext, job: Job<'_>) -> Outcome {
-        let _turn = self.turn(Account::of(call)).await;
+        self.run_with_input(call, job, Input::Empty).await
+    }
+
+    /// Runs a process and returns its outcome.
+    pub(crate) async fn run_with_input(&self, call: &CallContext, job: Job<'_>, input: Input) -> Outcome {
+        let _slot = self.slot(Account::of(call)).await;
         let files = job.place.files().to_string_lossy().into_owned();
         let mut command = Command::new(job.place, job.command_line);
         command.env = job.env;
+        command.input = input;
         command.files = job.files;
         command.network = job.spec.network;
         command.image.clone_from(&job.spec.image);
         command.limits = self.limits(job.spec, call);
         let finished = self.watch(call, command).await?;
-        let end = End {
+        let end = ProcessEnd {
             ending: finished.ending,
             stdout: &finished.stdout,
             stderr: &finished.stderr,
-            most: job.spec.execution.limits.max_response_bytes,
+            max_value_bytes: job.spec.execution.limits.max_response_bytes,
             files: &files,
             missing: &job.missing,
         };
-        outcome(call, &end, Spoken::Output)
+        outcome(call, &end, ValueSource::Stdout)
     }
 
     async fn watch(&self, call: &CallContext, command: Command) -> Result<ProcessResult, CallError> {
-        let (mut out, mut err) = (Lines::new(call), Lines::new(call));
+        let (mut out, mut err) = (OutputLines::new(call), OutputLines::new(call));
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),
             Stream::Stderr => err.take(chunk),
@@ -137,30 +142,29 @@ impl Processes {
         let finished = self.sandbox.run(command, &mut watch).await;
         out.flush();
         err.flush();
-        finished.map_err(|error| refused(&error))
+        finished.map_err(|error| sandbox_error(&error))
     }
 }
 
-/// Returns how long one process may compute within a time on the clock. All its threads count together, so this
-/// is more than that time by as many processors as they could use at once.
-fn computing(wall: Duration, cpus: f64) -> Duration {
+/// Returns the CPU time of a process for a wall-clock time. All its threads count together, so it is the wall-clock
+/// time multiplied by the processors that they can use at once.
+fn cpu_time(wall: Duration, cpus: f64) -> Duration {
     let of_machine = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let at_once = u32::try_from(of_machine).unwrap_or(u32::MAX).max(cpus.ceil() as u32).max(1);
     let wall = wall.max(Duration::from_secs(1));
-    wall.saturating_mul(at_once).min(MAX_COMPUTING.max(wall))
+    wall.saturating_mul(at_once).min(MAX_CPU_TIME.max(wall))
 }
 
-/// Turns what kept a process from running to an error of the call.
-pub(crate) fn refused(error: &SandboxError) -> CallError {
+/// Turns an error of the sandbox into an error of the call.
+pub(crate) fn sandbox_error(error: &SandboxError) -> CallError {
     use std::error::Error as _;
     let message = error.source().map_or(error.to_string(), |source| format!("{error}: {source}"));
     match error {
         SandboxError::Argument { .. } => CallError::new(ErrorCode::InvalidArguments, message),
         SandboxError::MissingProgram(_) => CallError::new(ErrorCode::NotReady, message),
         SandboxError::Unavailable { .. } | SandboxError::Unsupported { .. } => {
-            CallError::new(ErrorCode::SandboxUnavailable, message)
-                .for_model("this tool cannot run here at present")
+            CallError::new(ErrorCode::SandboxUnavailable, message).for_model("this tool is unavailable")
         }
         SandboxError::Engine { .. } | SandboxError::Prepare { .. } | SandboxError::System { .. } => {
             CallError::new(ErrorCode::SandboxUnavailable, message).for_model("the tool could not be started")
@@ -173,11 +177,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_compute_at_once_do_not_shorten_a_call() {
+    fn cpu_time_grows_with_the_number_of_processors() {
         let seconds = Duration::from_secs;
         let machine = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
         let check = |wall: Duration, cpus: f64, expected: Duration| {
-            assert_eq!(computing(wall, cpus), expected, "{wall:?} on {cpus}");
+            assert_eq!(cpu_time(wall, cpus), expected, "{wall:?} on {cpus}");
         };
         check(seconds(30), 0.5, seconds(30) * machine);
         check(seconds(30), f64::from(machine) + 0.5, seconds(30) * (machine + 1));

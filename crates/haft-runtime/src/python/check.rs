@@ -1,4 +1,4 @@
-//! Whether python can compile a body.
+//! Checks the syntax of python scripts without running them.
 
 use std::time::Duration;
 
@@ -9,17 +9,16 @@ use tokio::time::Instant;
 
 use super::interpreters::{Job, PythonPool};
 use super::recipe::{Recipe, Source};
-use super::request::{Request, Wanted};
-use super::server::Bounds;
-use crate::process::{Account, not_checked, refused};
+use super::request::{Operation, Request};
+use super::server::CallLimits;
+use crate::process::{Account, not_checked, sandbox_error};
 
-const BODY: &str = "implementation.body";
-/// How long compiling may take.
-const WITHIN: Duration = Duration::from_secs(10);
+const BODY_FIELD: &str = "implementation.body";
+/// The timeout of a check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PythonPool {
-    /// Compiles a body without running it; says where it is wrong. Where python cannot be run at all that is said:
-    /// it is no fault of the body.
+    /// Compiles a script without running it. If python cannot be run, the problem says that it was not checked.
     pub(crate) async fn examine(&self, body: &str) -> Vec<Problem> {
         let settings = self.processes().settings();
         let recipe = Recipe {
@@ -33,10 +32,10 @@ impl PythonPool {
         };
         let place = match self.processes().sandbox().place(recipe.level, None) {
             Ok(place) => place,
-            Err(error) => return vec![not_checked(BODY, &refused(&error))],
+            Err(error) => return vec![not_checked(BODY_FIELD, &sandbox_error(&error))],
         };
-        let wanted = Wanted::Check { body: body.to_owned() };
-        let request = Request { wanted, env: Vec::new(), large: Vec::new() };
+        let operation = Operation::Check { body: body.to_owned() };
+        let request = Request { operation, env: Vec::new(), large: Vec::new() };
         let digest = recipe.digest();
         let job = Job {
             tenant: None,
@@ -47,29 +46,30 @@ impl PythonPool {
             request,
             files: Vec::new(),
         };
-        let bounds = || Bounds { until: Instant::now() + WITHIN, cpu: WITHIN, output: 64 * 1024 };
-        match self.run(job, bounds, &mut |_, _| {}).await {
-            Ok(done) => read(done.ending, &done.result).into_iter().collect(),
-            Err(error) => vec![not_checked(BODY, &error)],
+        let limits =
+            || CallLimits { deadline: Instant::now() + CHECK_TIMEOUT, cpu: CHECK_TIMEOUT, output: 64 * 1024 };
+        match self.run(job, limits, &mut |_, _| {}).await {
+            Ok(result) => parse(result.ending, &result.result).into_iter().collect(),
+            Err(error) => vec![not_checked(BODY_FIELD, &error)],
         }
     }
 }
 
-/// Reads what the interpreter found.
-fn read(ending: ExitReason, result: &[u8]) -> Option<Problem> {
-    let told: Value = serde_json::from_slice(result).unwrap_or_default();
-    let Some(problem) = told.get("problem") else {
-        let message = format!("python ended while it compiled the body ({ending:?})");
-        return Some(Problem::new(BODY, "syntax", message));
+/// Parses the result of a check.
+fn parse(ending: ExitReason, result: &[u8]) -> Option<Problem> {
+    let response: Value = serde_json::from_slice(result).unwrap_or_default();
+    let Some(problem) = response.get("problem") else {
+        let message = format!("python ended while compiling the script ({ending:?})");
+        return Some(Problem::new(BODY_FIELD, "syntax", message));
     };
     let message = problem.get("message")?.as_str()?;
     let number = |name: &str| problem.get(name).and_then(Value::as_u64).filter(|number| *number > 0);
-    let place = match (number("line"), number("column")) {
+    let position = match (number("line"), number("column")) {
         (Some(line), Some(column)) => format!(" (line {line}, column {column} of the body)"),
         (Some(line), None) => format!(" (line {line} of the body)"),
         _ => String::new(),
     };
-    Some(Problem::new(BODY, "syntax", format!("python: {message}{place}")))
+    Some(Problem::new(BODY_FIELD, "syntax", format!("python: {message}{position}")))
 }
 
 #[cfg(test)]
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_told_with_its_place() {
+    fn an_error_is_reported_with_its_position() {
         let check = |result: &str, expected: Option<&str>| {
-            let told = read(ExitReason::Exited(0), result.as_bytes()).map(|problem| problem.message);
-            assert_eq!(told.as_deref(), expected, "{result}");
+            let message = parse(ExitReason::Exited(0), result.as_bytes()).map(|problem| problem.message);
+            assert_eq!(message.as_deref(), expected, "{result}");
         };
         check(r#"{"problem": null}"#, None);
         check(
@@ -95,6 +95,6 @@ mod tests {
             r#"{"problem": {"message": "MemoryError: ", "line": null, "column": null}}"#,
             Some("python: MemoryError: "),
         );
-        check("", Some("python ended while it compiled the body (Exited(0))"));
+        check("", Some("python ended while compiling the script (Exited(0))"));
     }
 }

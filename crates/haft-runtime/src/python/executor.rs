@@ -14,20 +14,22 @@ use serde_json::{Map, Value};
 
 use super::interpreters::{Job, PythonPool};
 use super::recipe::Source;
-use super::request::{Request, Wanted};
-use super::server::Done;
+use super::request::{Operation, Request};
+use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
-use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, check_size, declared, outcome, texts};
+use crate::process::{
+    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, outcome, texts,
+};
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
 pub struct PythonExecutor {
     interpreters: PythonPool,
-    /// Where bundles have their folders, where they have any.
+    /// The folder that contains the folders of bundles.
     home: Option<PathBuf>,
 }
 
 impl PythonExecutor {
-    /// Makes the executor; `home` is what the folders of bundles are relative to.
+    /// Creates the executor; the folders of bundles are relative to `home`.
     pub fn new(interpreters: PythonPool, home: Option<PathBuf>) -> Self {
         Self { interpreters, home }
     }
@@ -44,12 +46,12 @@ impl Executor for PythonExecutor {
         };
         let entry = Entrypoint::parse(&python.entrypoint).map_err(|problem| vec![problem])?;
         let Some(folder) = self.home.as_ref().zip(folder).map(|(home, folder)| home.join(folder)) else {
-            let message = "a python function is in a file of its bundle, and this definition has no folder";
+            let message = "python functions need the folder of a bundle, but this definition has none";
             return Err(vec![Problem::new("implementation.entrypoint", "no_folder", message)]);
         };
-        entry.is_in(&folder).map_err(|problem| vec![problem])?;
+        entry.check_in(&folder).map_err(|problem| vec![problem])?;
         let mut recipe = self.interpreters.recipe(spec, Source::Check);
-        // All functions of a module share an interpreter.
+        // All functions of a module share one interpreter.
         "toolset".clone_into(&mut recipe.name);
         Ok(Arc::new(PythonFunction {
             spec: Arc::clone(spec),
@@ -60,7 +62,7 @@ impl Executor for PythonExecutor {
     }
 }
 
-/// A function of a toolset, ready to run.
+/// A prepared function of a toolset.
 struct PythonFunction {
     spec: Arc<ToolSpec>,
     entry: Entrypoint,
@@ -72,7 +74,7 @@ impl PythonFunction {
     async fn call(&self, call: &CallContext, args: &Map<String, Value>) -> Outcome {
         let toolset = self.toolset.current().await.map_err(|error| {
             CallError::new(ErrorCode::NotReady, format!("failed to read the toolset's folder: {error}"))
-                .for_model("this tool cannot run here at present")
+                .for_model("this tool is unavailable")
         })?;
         let processes = self.interpreters.processes();
         let place = processes.place(&self.spec)?;
@@ -82,8 +84,8 @@ impl PythonFunction {
             kwargs.entry(name).or_insert_with(|| value.clone());
         }
         check_size(&self.spec, serde_json::to_vec(&kwargs).map_or(0, |text| text.len()))?;
-        let wanted = Wanted::Function { entry: self.entry.text.clone(), kwargs };
-        let request = Request { wanted, env: texts(environment.variables), large: Vec::new() };
+        let operation = Operation::Function { entry: self.entry.text.clone(), kwargs };
+        let request = Request { operation, env: texts(environment.variables), large: Vec::new() };
         let shown = place.files().to_string_lossy().into_owned();
         let (tenant, files) = (Some(call.tenant().clone()), Vec::new());
         let job = Job {
@@ -95,31 +97,31 @@ impl PythonFunction {
             request,
             files,
         };
-        let done = self.interpreters.call(call, &self.spec, job).await?;
-        self.returned(call, &done, &shown)
+        let result = self.interpreters.call(call, &self.spec, job).await?;
+        self.returned(call, &result, &shown)
     }
 
-    /// Reads what the function returned or raised. What it printed is kept with the call.
-    fn returned(&self, call: &CallContext, done: &Done, files: &str) -> Outcome {
-        let end = End {
-            ending: done.ending,
-            stdout: &done.stdout,
-            stderr: &done.stderr,
-            most: self.spec.execution.limits.max_response_bytes,
+    /// Returns the value or the exception of the function. Its output goes to the record of the call.
+    fn returned(&self, call: &CallContext, result: &PythonResult, files: &str) -> Outcome {
+        let end = ProcessEnd {
+            ending: result.ending,
+            stdout: &result.stdout,
+            stderr: &result.stderr,
+            max_value_bytes: self.spec.execution.limits.max_response_bytes,
             files,
             missing: &[],
         };
-        let ended = outcome(call, &end, Spoken::Apart);
-        let told: Value = serde_json::from_slice(&done.result).unwrap_or_default();
-        let raised = told.get("error").and_then(Value::as_str);
-        match (ended, raised, told.get("value")) {
+        let ended = outcome(call, &end, ValueSource::Separate);
+        let response: Value = serde_json::from_slice(&result.result).unwrap_or_default();
+        let raised = response.get("error").and_then(Value::as_str);
+        match (ended, raised, response.get("value")) {
             (Ok(_), None, Some(value)) => Ok(value.clone()),
             (Err(error), Some(line), _) if error.code == ErrorCode::ExecutionFailed => {
                 Err(CallError { message: line.to_owned(), ..error })
             }
             (Ok(_), Some(line), _) => Err(CallError::new(ErrorCode::ExecutionFailed, line)),
             (Ok(_), None, None) => {
-                let message = format!("`{}` ended the process and returned nothing", self.entry.text);
+                let message = format!("`{}` ended the process without a result", self.entry.text);
                 Err(CallError::new(ErrorCode::ExecutionFailed, message))
             }
             (Err(error), ..) => Err(error),
@@ -133,6 +135,6 @@ impl Prepared for PythonFunction {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }

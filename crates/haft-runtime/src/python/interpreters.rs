@@ -1,4 +1,4 @@
-//! The way to run something in python: warm where the sandbox allows it, else cold.
+//! Runs python calls: in a warm interpreter if the sandbox has its own processes, otherwise in a new one.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use haft_sandbox::{
 };
 use tokio::time::Instant;
 
-use super::pool::{Errand, Pool, PoolSettings, Turns};
+use super::pool::{Permits, Pool, PoolSettings};
 use super::recipe::{Digest, Key, Mode, Recipe, Source};
-use super::request::{Request, Wanted};
-use super::server::{Bounds, Done, Next, Order, ServerError};
-use crate::process::{Account, Lines, Processes, refused};
+use super::request::{Operation, Request};
+use super::server::{AfterCall, CallLimits, PythonCall, PythonResult, ServerError};
+use crate::process::{Account, OutputLines, Processes, sandbox_error};
 
 /// Python interpreters inside the sandbox. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -25,22 +25,22 @@ pub struct PythonPool {
     pool: Arc<Pool>,
 }
 
-/// One thing to run.
+/// One job for an interpreter.
 pub(super) struct Job<'a> {
-    /// For whom, where it is for anyone in particular.
+    /// The tenant, unless the job is the same for all.
     pub(super) tenant: Option<TenantId>,
     pub(super) account: Account,
     pub(super) recipe: &'a Recipe,
-    /// The recipe's own, made once.
+    /// The digest of the recipe.
     pub(super) digest: Digest,
     pub(super) place: SandboxLayout,
     pub(super) request: Request,
-    /// Small files of a cold interpreter.
+    /// Files for a cold interpreter.
     pub(super) files: Vec<File>,
 }
 
 impl PythonPool {
-    /// Makes the interpreters of a sandbox; they are started when they are needed.
+    /// Creates the pool; interpreters are started on demand.
     pub fn new(processes: Processes) -> Self {
         Self::with(processes, PoolSettings::default())
     }
@@ -54,7 +54,7 @@ impl PythonPool {
         &self.processes
     }
 
-    /// Returns how an interpreter for a tool is made.
+    /// Returns the recipe of the interpreter for a tool.
     pub(super) fn recipe(&self, spec: &ToolSpec, source: Source) -> Recipe {
         Recipe {
             name: spec.name.as_str().to_owned(),
@@ -67,90 +67,91 @@ impl PythonPool {
         }
     }
 
-    /// Runs one call of a tool; those who watch see its output.
+    /// Runs one call of a tool and emits its output as events.
     pub(super) async fn call(
         &self,
         call: &CallContext,
         spec: &ToolSpec,
         job: Job<'_>,
-    ) -> Result<Done, CallError> {
-        let (mut out, mut err) = (Lines::new(call), Lines::new(call));
+    ) -> Result<PythonResult, CallError> {
+        let (mut out, mut err) = (OutputLines::new(call), OutputLines::new(call));
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),
             Stream::Stderr => err.take(chunk),
         };
-        let bounds = || {
+        let limits = || {
             let Limits { wall, cpu, output, .. } = self.processes.limits(spec, call);
-            Bounds { until: Instant::now() + wall, cpu, output }
+            CallLimits { deadline: Instant::now() + wall, cpu, output }
         };
-        let done = self.run(job, bounds, &mut watch).await;
+        let result = self.run(job, limits, &mut watch).await;
         out.flush();
         err.flush();
-        done
+        result
     }
 
-    /// Runs one thing; its bounds are asked for when its turn has come.
+    /// Runs one job; its limits are computed after it has its permits.
     pub(super) async fn run(
         &self,
         job: Job<'_>,
-        bounds: impl FnOnce() -> Bounds,
+        limits: impl FnOnce() -> CallLimits,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Done, CallError> {
-        let done = if job.place.has_own_processes() {
+    ) -> Result<PythonResult, CallError> {
+        let result = if job.place.has_own_processes() {
             let key = Key::new(job.tenant, job.digest);
-            // The turn of its kind comes first: who waits for that keeps nobody else waiting.
-            let of_its_kind = self.pool.turn(&key).await;
-            let turns = Turns { of_its_kind, place: self.processes.turn(job.account).await };
-            let order = Order { request: &job.request, bounds: bounds() };
-            self.pool.call(&key, job.recipe, Errand { order, turns }, watch).await
+            // The permit of the key comes first, so that a call that waits for it holds no process slot.
+            let ticket = self.pool.acquire(&key).await;
+            let permits = Permits { key: ticket, slot: self.processes.slot(job.account).await };
+            let call = PythonCall { request: &job.request, limits: limits() };
+            self.pool.call(&key, job.recipe, (call, permits), watch).await
         } else {
-            let _turn = self.processes.turn(job.account.clone()).await;
-            self.cold(job, &bounds(), watch).await
+            let _slot = self.processes.slot(job.account.clone()).await;
+            self.run_cold(job, &limits(), watch).await
         };
-        done.map_err(|error| failure(&error))
+        result.map_err(|error| call_error(&error))
     }
 
-    async fn cold(
+    async fn run_cold(
         &self,
         job: Job<'_>,
-        bounds: &Bounds,
+        limits: &CallLimits,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Done, ServerError> {
+    ) -> Result<PythonResult, ServerError> {
         let call = Bytes::from(job.request.json(None).to_string());
         let mut command = job.recipe.command(job.place, Mode::Once(call));
         command.files.extend(job.files);
-        let wall = bounds.until.saturating_duration_since(Instant::now());
-        command.limits = Limits { wall, cpu: bounds.cpu, output: bounds.output, ..command.limits };
+        let wall = limits.deadline.saturating_duration_since(Instant::now());
+        command.limits = Limits { wall, cpu: limits.cpu, output: limits.output, ..command.limits };
         let finished = self.processes.sandbox().run(command, watch).await?;
-        Ok(sorted(finished, &job.request.wanted))
+        Ok(cold_result(finished, &job.request.operation))
     }
 }
 
-/// Sorts what a cold interpreter said: where there is a result, that is its standard output.
-fn sorted(finished: ProcessResult, wanted: &Wanted) -> Done {
+/// Returns the result of a cold interpreter, which writes results to its standard output.
+fn cold_result(finished: ProcessResult, operation: &Operation) -> PythonResult {
     let ProcessResult { mut ending, stdout, stderr, .. } = finished;
-    // A result that was cut is none.
-    if stdout.left_out > 0 && !matches!(wanted, Wanted::Script { .. }) {
+    // A truncated result is invalid.
+    if stdout.left_out > 0 && !matches!(operation, Operation::Script { .. }) {
         ending = ExitReason::Stopped(Limit::Output);
     }
-    let (stdout, result) = match wanted {
-        Wanted::Script { .. } => (stdout, Vec::new()),
-        Wanted::Function { .. } | Wanted::Check { .. } => (CapturedOutput::default(), stdout.bytes),
+    let (stdout, result) = match operation {
+        Operation::Script { .. } => (stdout, Vec::new()),
+        Operation::Function { .. } | Operation::Check { .. } => (CapturedOutput::default(), stdout.bytes),
     };
-    Done { ending, stdout, stderr, result, next: Next::Over }
+    PythonResult { ending, stdout, stderr, result, after: AfterCall::Ended }
 }
 
-/// Turns what kept a call from running to its error.
-fn failure(error: &ServerError) -> CallError {
+/// Converts an error of the interpreter.
+fn call_error(error: &ServerError) -> CallError {
     match error {
-        ServerError::Sandbox(error) => refused(error),
-        ServerError::Start(_) => CallError::new(ErrorCode::NotReady, error.to_string())
-            .for_model("this tool cannot run here at present"),
+        ServerError::Sandbox(error) => sandbox_error(error),
+        ServerError::Start(_) => {
+            CallError::new(ErrorCode::NotReady, error.to_string()).for_model("this tool is unavailable")
+        }
         ServerError::Wire(source) => {
             CallError::new(ErrorCode::SandboxUnavailable, format!("{error}: {source}"))
                 .for_model("the tool could not be started")
         }
-        ServerError::NotTaken => CallError::new(ErrorCode::SandboxUnavailable, error.to_string())
+        ServerError::NotAccepted => CallError::new(ErrorCode::SandboxUnavailable, error.to_string())
             .for_model("the tool could not be started"),
     }
 }

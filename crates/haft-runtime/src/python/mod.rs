@@ -1,8 +1,8 @@
 //! Python: scripts and the functions of toolsets, forked from warm interpreters inside the sandbox.
 //!
 //! A call costs a fork, not the start of an interpreter. One warm sandbox serves one tenant and one script or
-//! toolset, one call at a time; `server.py` is what runs in it. Where a sandbox has no processes of its own,
-//! each call starts an interpreter, with the same rules.
+//! toolset, one call at a time, with the program `server.py`. If a sandbox has no processes of its own, each call
+//! starts an interpreter, with the same rules.
 
 mod check;
 mod executor;

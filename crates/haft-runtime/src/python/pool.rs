@@ -1,31 +1,32 @@
-//! Warm interpreters that wait for the next call.
+//! The pool of warm interpreters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use haft_sandbox::{Sandbox, Stream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::recipe::{Key, Recipe};
-use super::server::{Done, Next, Order, Server, ServerError};
-use crate::process::Turn;
+use super::server::{AfterCall, PythonCall, PythonResult, Server, ServerError};
+use crate::concurrency::{KeyedConcurrencyLimit, KeyedTicket};
+use crate::process::ProcessSlot;
 
-/// How many interpreters there may be.
+/// The limits of the pool.
 #[derive(Debug, Clone)]
 pub(super) struct PoolSettings {
-    /// For the same purpose at once; further calls wait for their turn.
-    pub(super) of_a_kind: usize,
-    /// Waiting, in all.
-    pub(super) waiting: usize,
-    /// How long one waits for a call.
-    pub(super) patience: Duration,
+    /// The maximum number of interpreters in use at once for one key; further calls wait.
+    pub(super) max_per_key: usize,
+    /// The maximum number of idle interpreters.
+    pub(super) max_idle: usize,
+    /// How long an interpreter stays idle.
+    pub(super) idle_timeout: Duration,
 }
 
 impl Default for PoolSettings {
     fn default() -> Self {
-        Self { of_a_kind: 16, waiting: 32, patience: Duration::from_mins(1) }
+        Self { max_per_key: 16, max_idle: 32, idle_timeout: Duration::from_mins(1) }
     }
 }
 
@@ -34,53 +35,50 @@ impl Default for PoolSettings {
 pub(super) struct Pool {
     sandbox: Sandbox,
     settings: PoolSettings,
+    limit: KeyedConcurrencyLimit<Key>,
     lanes: Mutex<HashMap<Key, Lane>>,
-    /// Whether someone minds those who wait.
-    minded: Once,
+    reaper: Once,
 }
 
-/// What a call holds while it runs, and its interpreter until that is ready again.
+/// The permits that a call holds while it runs, and its interpreter until it is ready again.
 #[derive(Debug)]
 #[expect(dead_code, reason = "held, and dropped")]
-pub(super) struct Turns {
-    pub(super) of_its_kind: Option<OwnedSemaphorePermit>,
-    pub(super) place: Turn,
+pub(super) struct Permits {
+    pub(super) key: Option<KeyedTicket<Key>>,
+    pub(super) slot: ProcessSlot,
 }
 
-/// One call, with its turns.
-pub(super) struct Errand<'a> {
-    pub(super) order: Order<'a>,
-    pub(super) turns: Turns,
-}
-
-/// The interpreters for one purpose.
-#[derive(Debug)]
+/// The interpreters of one key.
+#[derive(Debug, Default)]
 struct Lane {
-    turns: Arc<Semaphore>,
-    /// How many are about to be ready again, and how many calls wait for one of these.
-    coming: usize,
+    /// How many interpreters are about to be ready again.
+    settling: usize,
+    /// How many calls wait for one of these.
     awaited: usize,
-    came: Arc<Notify>,
-    /// The one that was used last stands last.
-    waiting: Vec<Waiting>,
+    settled: Arc<Notify>,
+    /// The idle interpreters; the most recently used one is last.
+    idle: Vec<IdleServer>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct IdleServer {
     server: Server,
     since: Instant,
 }
 
 impl Pool {
-    /// Makes the pool.
+    /// Creates the pool.
     pub(super) fn new(sandbox: Sandbox, settings: PoolSettings) -> Arc<Self> {
-        Arc::new(Self { sandbox, settings, lanes: Mutex::default(), minded: Once::new() })
+        // Calls wait as long as their deadlines allow; the server limits how many there are.
+        let limit = KeyedConcurrencyLimit::new(settings.max_per_key, usize::MAX);
+        Arc::new(Self { sandbox, settings, limit, lanes: Mutex::default(), reaper: Once::new() })
     }
 
-    /// Waits until there may be one more interpreter of a kind; the turn is over when this is dropped.
-    pub(super) async fn turn(&self, key: &Key) -> Option<OwnedSemaphorePermit> {
-        let turns = Arc::clone(&self.lane(key, &mut self.lock()).turns);
-        turns.acquire_owned().await.ok()
+    /// Waits until one more interpreter of this key may be in use.
+    pub(super) async fn acquire(&self, key: &Key) -> Option<KeyedTicket<Key>> {
+        let mut ticket = self.limit.enqueue(key.clone())?;
+        ticket.acquire().await;
+        Some(ticket)
     }
 
     /// Runs one call in a warm interpreter, or in a new one.
@@ -88,26 +86,26 @@ impl Pool {
         self: &Arc<Self>,
         key: &Key,
         recipe: &Recipe,
-        Errand { order, turns }: Errand<'_>,
+        (call, permits): (PythonCall<'_>, Permits),
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Done, ServerError> {
+    ) -> Result<PythonResult, ServerError> {
         loop {
-            let waiting = self.take(key).await;
-            let fresh = waiting.is_none();
-            let mut server = match waiting {
+            let idle = self.take(key).await;
+            let fresh = idle.is_none();
+            let mut server = match idle {
                 Some(server) => server,
                 None => Server::start(&self.sandbox, recipe).await?,
             };
-            match server.call(order, watch).await {
-                // It ended while it waited, or could not put its sandbox in order: the call was not begun.
-                Err(ServerError::NotTaken) if !fresh => {}
-                Ok(done) => {
-                    match done.next {
-                        Next::Ready => self.put(key, server),
-                        Next::Settling => self.settle(key, server, turns),
-                        Next::Over => {}
+            match server.call(call, watch).await {
+                // It ended while it was idle, or could not clean its sandbox: the call has not started.
+                Err(ServerError::NotAccepted) if !fresh => {}
+                Ok(result) => {
+                    match result.after {
+                        AfterCall::Ready => self.put(key, server),
+                        AfterCall::Settling => self.settle(key, server, permits),
+                        AfterCall::Ended => {}
                     }
-                    return Ok(done);
+                    return Ok(result);
                 }
                 Err(error) => return Err(error),
             }
@@ -118,42 +116,32 @@ impl Pool {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lane<'a>(&self, key: &Key, lanes: &'a mut HashMap<Key, Lane>) -> &'a mut Lane {
-        lanes.entry(key.clone()).or_insert_with(|| Lane {
-            turns: Arc::new(Semaphore::new(self.settings.of_a_kind)),
-            coming: 0,
-            awaited: 0,
-            came: Arc::default(),
-            waiting: Vec::new(),
-        })
-    }
-
-    /// Takes an interpreter that is ready, or about to be: that takes less than to start another one.
+    /// Takes an idle interpreter, or waits for one that is about to be ready: that is faster than to start another one.
     async fn take(&self, key: &Key) -> Option<Server> {
         loop {
-            let (came, notified);
+            let (settled, notified);
             {
                 let mut lanes = self.lock();
                 let lane = lanes.get_mut(key)?;
-                if let Some(waiting) = lane.waiting.pop() {
-                    return Some(waiting.server);
+                if let Some(idle) = lane.idle.pop() {
+                    return Some(idle.server);
                 }
-                if lane.coming <= lane.awaited {
+                if lane.settling <= lane.awaited {
                     return None;
                 }
                 lane.awaited += 1;
-                came = Arc::clone(&lane.came);
-                // Whoever comes from now on is heard.
-                notified = came.notified();
+                settled = Arc::clone(&lane.settled);
+                // Created under the lock, so that no notification is missed.
+                notified = settled.notified();
             }
             let _awaiting = Awaiting { pool: self, key };
             notified.await;
         }
     }
 
-    /// Sees to it, behind the answer, that an interpreter is ready again; until then its turns are not over.
-    fn settle(self: &Arc<Self>, key: &Key, mut server: Server, turns: Turns) {
-        self.lane(key, &mut self.lock()).coming += 1;
+    /// Waits in the background until an interpreter is ready again; until then its permits are held.
+    fn settle(self: &Arc<Self>, key: &Key, mut server: Server, permits: Permits) {
+        self.lock().entry(key.clone()).or_default().settling += 1;
         let (pool, key) = (Arc::clone(self), key.clone());
         tokio::spawn(async move {
             if server.settle().await {
@@ -162,29 +150,29 @@ impl Pool {
                 drop(server);
             }
             let mut lanes = pool.lock();
-            let lane = pool.lane(&key, &mut lanes);
-            lane.coming = lane.coming.saturating_sub(1);
-            lane.came.notify_waiters();
+            let lane = lanes.entry(key).or_default();
+            lane.settling = lane.settling.saturating_sub(1);
+            lane.settled.notify_waiters();
             drop(lanes);
-            drop(turns);
+            drop(permits);
         });
     }
 
     fn put(self: &Arc<Self>, key: &Key, server: Server) {
-        self.minded.call_once(|| self.mind());
+        self.reaper.call_once(|| self.start_reaper());
         let surplus = {
             let mut lanes = self.lock();
-            self.lane(key, &mut lanes).waiting.push(Waiting { server, since: Instant::now() });
-            let count: usize = lanes.values().map(|lane| lane.waiting.len()).sum();
-            if count > self.settings.waiting { oldest(&mut lanes) } else { None }
+            lanes.entry(key.clone()).or_default().idle.push(IdleServer { server, since: Instant::now() });
+            let count: usize = lanes.values().map(|lane| lane.idle.len()).sum();
+            if count > self.settings.max_idle { take_oldest(&mut lanes) } else { None }
         };
-        // Ending one is done outside of the lock.
+        // Ended outside of the lock.
         drop(surplus);
     }
 
-    /// Sees to it that nobody waits for ever, as long as there is the pool.
-    fn mind(self: &Arc<Self>) {
-        let (weak, pause) = (Arc::downgrade(self), self.settings.patience / 4);
+    /// Ends idle interpreters regularly, as long as the pool exists.
+    fn start_reaper(self: &Arc<Self>) {
+        let (weak, pause) = (Arc::downgrade(self), self.settings.idle_timeout / 4);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(pause).await;
@@ -194,29 +182,29 @@ impl Pool {
         });
     }
 
-    /// Ends the interpreters that have waited too long, and forgets the kinds that nobody uses.
+    /// Ends the interpreters that were idle too long, and removes unused lanes.
     fn reap(&self) {
-        let mut over = Vec::new();
+        let mut expired = Vec::new();
         let mut lanes = self.lock();
         lanes.retain(|_, lane| {
-            let stay = |waiting: &Waiting| waiting.since.elapsed() < self.settings.patience;
-            let keep = lane.waiting.iter().position(stay).unwrap_or(lane.waiting.len());
-            over.extend(lane.waiting.drain(..keep));
-            !lane.waiting.is_empty() || Arc::strong_count(&lane.turns) > 1
+            let is_fresh = |idle: &IdleServer| idle.since.elapsed() < self.settings.idle_timeout;
+            let first_fresh = lane.idle.iter().position(is_fresh).unwrap_or(lane.idle.len());
+            expired.extend(lane.idle.drain(..first_fresh));
+            !lane.idle.is_empty() || lane.settling > 0 || lane.awaited > 0
         });
         drop(lanes);
-        drop(over);
+        drop(expired);
     }
 }
 
-/// Takes out the interpreter that has waited longest.
-fn oldest(lanes: &mut HashMap<Key, Lane>) -> Option<Waiting> {
-    let first = |lane: &Lane| lane.waiting.first().map(|waiting| waiting.since);
-    let lane = lanes.values_mut().filter(|lane| !lane.waiting.is_empty()).min_by_key(|lane| first(lane))?;
-    Some(lane.waiting.remove(0))
+/// Removes the interpreter that has been idle longest.
+fn take_oldest(lanes: &mut HashMap<Key, Lane>) -> Option<IdleServer> {
+    let first = |lane: &Lane| lane.idle.first().map(|idle| idle.since);
+    let lane = lanes.values_mut().filter(|lane| !lane.idle.is_empty()).min_by_key(|lane| first(lane))?;
+    Some(lane.idle.remove(0))
 }
 
-/// A call that waits for an interpreter to be ready.
+/// A call that waits for an interpreter to be ready again.
 struct Awaiting<'a> {
     pool: &'a Pool,
     key: &'a Key,

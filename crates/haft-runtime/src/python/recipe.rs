@@ -1,4 +1,4 @@
-//! What a warm interpreter is made for.
+//! The recipe of a warm interpreter: what it serves, and its settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 
 /// The program that runs in the sandbox.
 const SERVER: &str = include_str!("server.py");
-/// Where an isolated interpreter finds the toolset.
+/// The mount point of the toolset in an isolated sandbox.
 const TOOLSET: &str = "/toolset";
-/// A server may compute for so long in all; each of its calls has a limit of its own.
+/// The CPU time limit of a server in total; each call has its own limit.
 const SERVER_CPU: Duration = Duration::from_hours(1);
 
 /// What a warm interpreter serves.
@@ -22,43 +22,43 @@ const SERVER_CPU: Duration = Duration::from_hours(1);
 pub(super) enum Source {
     /// A script.
     Script {
-        /// Its body, before anything is filled in.
+        /// The body, before values are filled in.
         body: String,
-        /// Whether it runs as it is written.
+        /// Whether the body has no placeholders.
         plain: bool,
     },
-    /// The functions of a folder.
+    /// The functions of a toolset.
     Toolset {
-        /// The module that is imported ahead.
+        /// The module that is imported in advance.
         module: String,
-        /// Where it lies.
+        /// The folder of the toolset.
         folder: PathBuf,
-        /// What it was like when it was looked at.
+        /// The digest of the state of the folder.
         stamp: [u8; 32],
     },
-    /// Nothing of a tool's: the syntax of bodies is looked at.
+    /// Syntax checks of scripts.
     Check,
 }
 
-/// Everything that makes one interpreter differ from another, but for the tenant.
+/// Everything that distinguishes interpreters, except the tenant.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
-    /// The name that stands in tracebacks.
+    /// The name in tracebacks.
     pub(super) name: String,
     pub(super) source: Source,
     pub(super) level: Level,
     pub(super) network: bool,
     pub(super) limits: Limits,
-    /// Where programs are found.
+    /// The `PATH`.
     pub(super) path: String,
-    /// The image of a cold interpreter, where the tool names one.
+    /// The container image of a cold interpreter.
     pub(super) image: Option<String>,
 }
 
-/// What stands for a recipe.
+/// The hash of a recipe.
 pub(super) type Digest = [u8; 32];
 
-/// By what a warm interpreter is found: no two tenants, tools or settings share one.
+/// The key of a warm interpreter: different tenants, tools or settings never share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     tenant: Option<TenantId>,
@@ -71,34 +71,34 @@ impl Key {
     }
 }
 
-/// How the program in the sandbox runs.
+/// The mode of the program in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It serves one call after another.
+    /// Serves one call after another.
     Serve,
-    /// It does one call, whose JSON it reads.
+    /// Runs one call, whose JSON is this input.
     Once(Bytes),
 }
 
 impl Recipe {
-    /// Returns what stands for it: another in anything has another.
+    /// Returns the hash of the recipe. Recipes that differ in anything have different hashes.
     pub(super) fn digest(&self) -> Digest {
-        // Every field is spelled, and quotes inside of texts are escaped.
+        // `Debug` prints every field and escapes quotes, so the text is unambiguous.
         Sha256::digest(format!("{self:?}")).into()
     }
 
-    /// Returns the process that serves it.
+    /// Returns the command that runs the interpreter.
     pub(super) fn command(&self, place: SandboxLayout, mode: Mode) -> Command {
         let toolset = match &self.source {
             Source::Toolset { folder, .. } => Some(Bind::read_only(folder, TOOLSET)),
             Source::Script { .. } | Source::Check => None,
         };
         let recipe = self.json(&place, toolset.as_ref());
-        let (server, told) = (place.files().join("server.py"), place.files().join("recipe.json"));
+        let (server, recipe_file) = (place.files().join("server.py"), place.files().join("recipe.json"));
         let word = if mode == Mode::Serve { "serve" } else { "once" };
-        // Isolated from the environment and the user's packages; nothing compiled is written; all text is UTF-8.
+        // Isolated from the environment and user packages; no bytecode files; UTF-8.
         let mut argv: Vec<OsString> = ["python3", "-I", "-B", "-X", "utf8"].map(OsString::from).to_vec();
-        argv.extend([server.into(), word.into(), told.into()]);
+        argv.extend([server.into(), word.into(), recipe_file.into()]);
         let mut command = Command::new(place, argv).env("PATH", &self.path).env("LANG", "C.UTF-8");
         command.network = self.network;
         command.image.clone_from(&self.image);
@@ -126,7 +126,7 @@ impl Recipe {
         };
         let work = place.work().to_string_lossy();
         let mut folders = vec![work.as_ref(), "/dev/shm"];
-        // Elsewhere this folder is the machine's.
+        // Without isolation this is the folder of the host.
         if self.level == Level::Isolated {
             folders.push("/tmp");
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_anything_shares_no_interpreter() {
+    fn different_recipes_and_tenants_have_different_keys() {
         let script = |body: &str, plain| Source::Script { body: body.to_owned(), plain };
         let base = recipe(script("a", true));
         let toolset =

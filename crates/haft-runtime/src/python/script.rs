@@ -1,4 +1,4 @@
-//! Python bodies.
+//! Python scripts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,13 +17,13 @@ use serde_json::{Map, Value};
 
 use super::interpreters::{Job, PythonPool};
 use super::recipe::{Digest, Recipe, Source};
-use super::request::{Request, Wanted};
-use crate::process::{Account, End, Environment, STOPS_WITHIN, Spoken, outcome, required, texts};
+use super::request::{Operation, Request};
+use crate::process::{Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, outcome, required, texts};
 
-/// Where a warm interpreter puts the arguments for the script: a private folder in memory.
+/// The file with the arguments in a warm interpreter, in a private folder in memory.
 const ARGS_FILE: &str = "/dev/shm/args.json";
 
-/// A python body, ready to run.
+/// A prepared python script.
 pub(crate) struct PythonScript {
     spec: Arc<ToolSpec>,
     template: PythonTemplate,
@@ -34,13 +34,13 @@ pub(crate) struct PythonScript {
 }
 
 impl PythonScript {
-    /// Compiles the body's templates.
+    /// Compiles the templates of the script.
     pub(crate) fn prepare(
         spec: &Arc<ToolSpec>,
         body: &str,
         interpreters: &PythonPool,
     ) -> Result<Self, Vec<Problem>> {
-        let scope = Scope::of(&spec.input_schema);
+        let scope = Scope::from_schema(&spec.input_schema);
         let template = PythonTemplate::compile(body, &scope).map_err(|errors| {
             errors.iter().map(|error| error.to_problem("implementation.body")).collect::<Vec<_>>()
         })?;
@@ -70,9 +70,9 @@ impl PythonScript {
         } else {
             (vec![file], None)
         };
-        let wanted = Wanted::Script { body, args_file };
+        let operation = Operation::Script { body, args_file };
         let Environment { variables, large, .. } = environment;
-        let request = Request { wanted, env: texts(variables), large };
+        let request = Request { operation, env: texts(variables), large };
         let shown = place.files().to_string_lossy().into_owned();
         let tenant = Some(call.tenant().clone());
         let job = Job {
@@ -84,19 +84,19 @@ impl PythonScript {
             request,
             files,
         };
-        let done = self.interpreters.call(call, &self.spec, job).await?;
-        let end = End {
-            ending: done.ending,
-            stdout: &done.stdout,
-            stderr: &done.stderr,
-            most: self.spec.execution.limits.max_response_bytes,
+        let result = self.interpreters.call(call, &self.spec, job).await?;
+        let end = ProcessEnd {
+            ending: result.ending,
+            stdout: &result.stdout,
+            stderr: &result.stderr,
+            max_value_bytes: self.spec.execution.limits.max_response_bytes,
             files: &shown,
             missing: &missing,
         };
-        outcome(call, &end, Spoken::Output)
+        outcome(call, &end, ValueSource::Stdout)
     }
 
-    /// Returns the body with its values, or nothing where it has none: then it was compiled ahead.
+    /// Returns the body with its values, or `None` if it has no placeholders and was compiled in advance.
     async fn body(&self, call: &CallContext, args: &Map<String, Value>) -> Result<Option<String>, CallError> {
         if self.template.is_plain() {
             return Ok(None);
@@ -124,6 +124,6 @@ impl Prepared for PythonScript {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }

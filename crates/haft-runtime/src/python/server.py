@@ -1,11 +1,11 @@
 """Runs python tools inside the sandbox: forked from a warm interpreter, or once.
 
-`serve`: standard input is a socket. The server forks a child ahead, which waits for a call: one byte and four
-descriptors, namely the call as JSON, standard output, standard error, and the result. Only the child ever reads
-these: neither arguments nor secrets are in the memory that the next child inherits. A child that is done, and alone,
-tells its exit code after the result, so that nobody waits while its memory is given back. When the child has ended
-the server ends everything else in its process namespace, empties the private folders, and forks the next one. What
-it cannot put back in order it does not go on with: it exits, and haft replaces the sandbox.
+`serve`: standard input is a socket. The server forks a child in advance, which waits for a call: one byte and four
+file descriptors, namely the call as JSON, standard output, standard error, and the result. Only the child reads
+these: neither arguments nor secrets are in the memory that the next child inherits. A child that is finished, and has
+no other processes, reports its exit code after the result, so that the caller need not wait for its end. When the
+child has ended, the server kills everything else in its process namespace, empties the private folders, and forks the
+next child. If the server cannot restore a clean state, it exits, and haft replaces the sandbox.
 
 `once`: standard input is the call as JSON; there is no second call, and nothing is forked. The result goes to
 standard output, and what the tool prints to standard error.
@@ -33,22 +33,22 @@ import traceback
 import types
 import warnings
 
-# What most scripts use; what else of the standard library a script imports is imported for it, too.
+# Modules that most scripts use. Other modules of the standard library are imported in advance if a script names them.
 USUAL = (
     "base64 collections datetime decimal functools hashlib io itertools math pathlib random re string "
     "textwrap typing urllib.parse uuid"
 ).split()
 
-# Modules that do something when they are imported.
+# Modules whose import has side effects.
 NOT_AHEAD = {"__main__", "antigravity", "idlelib", "test", "this", "tkinter", "turtle", "turtledemo"}
 
-# After so many calls a server gives way to a new one.
-MOST_CALLS = 2000
+# After this many calls a server is replaced.
+MAX_CALLS = 2000
 
 PR_SET_DUMPABLE = 4
 COROUTINE = 0x80  # in the flags of a function's code
 
-# What is rehearsed: a call, and a script that does a little of what scripts do. It prints to nowhere.
+# The rehearsal: a call, and a script with typical operations. Its output is discarded.
 SAMPLE = """{"env": {"PATH": "/usr/bin:/bin", "HOME": "/", "text": "a b", "HAFT_ARGS": "{}"}, "large": {}, "cpu": 60,
 "body": null, "args_file": "{}", "entry": null, "kwargs": {"a": [1, 2.5, true]}, "check": null}"""
 USUAL_CODE = compile(
@@ -65,14 +65,14 @@ print(f"{1.5:.2f}", file=sys.stderr)
 
 
 class Unclean(Exception):
-    """The sandbox cannot be made as good as new."""
+    """The sandbox could not be restored to a clean state."""
 
 
-# ---- what is done before the first call ----------------------------------------------------------------------
+# ---- before the first call --------------------------------------------------------------------------------------
 
 
 class Tool:
-    """What this interpreter serves: one script, the functions of one folder, or syntax checks."""
+    """What this interpreter serves: one script, the functions of one toolset, or syntax checks."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
@@ -92,7 +92,7 @@ class Tool:
                 self.code = self.compile(recipe["body"])
 
     def import_module(self, name):
-        """Imports the module of functions. Where that fails each call fails alike, and tells."""
+        """Imports the module of the functions. If that fails, each call fails with the same error."""
         try:
             module = importlib.import_module(name)
             functions = [value for value in vars(module).values() if isinstance(value, types.FunctionType)]
@@ -102,7 +102,7 @@ class Tool:
             self.sound = False
 
     def compile(self, body):
-        """Compiles a body; an error in it is the call's, not the server's."""
+        """Compiles a script; an error in it fails the call, not the server."""
         linecache.cache[self.filename] = (len(body), None, body.splitlines(True), self.filename)
         try:
             return compile(body, self.filename, "exec", dont_inherit=True)
@@ -136,7 +136,7 @@ def import_ahead(body):
 
 
 def make_ready(tool):
-    """Does what needs no call."""
+    """Makes the preparations that need no call."""
     os.chdir(tool.work)
     os.environ.clear()
     for stream in (sys.stdout, sys.stderr):
@@ -144,11 +144,11 @@ def make_ready(tool):
 
 
 def perform(tool, call, result):
-    """Does what a call asks for; returns the exit code."""
+    """Runs a call; returns the exit code."""
     if call["cpu"] is not None:
         resource.setrlimit(resource.RLIMIT_CPU, (call["cpu"], call["cpu"] + 1))
     os.environ.update(call["env"])
-    # What is too large for the environment of a further process is in that of this one only.
+    # Values that are too large for the environment of a child process are set in this process only.
     for name, value in call["large"].items():
         os.environ._data[os.environ.encodekey(name)] = os.environ.encodevalue(value)
     if "TZ" in os.environ:
@@ -159,7 +159,7 @@ def perform(tool, call, result):
     if call["check"] is not None:
         return check(call["check"], result)
     if call["entry"] is not None:
-        os.dup2(2, 1)  # What a function prints is kept beside what it returns.
+        os.dup2(2, 1)  # The output of a function is separate from its return value.
         code = guarded(tool, lambda: function(tool, call, result), result)
     else:
         code = guarded(tool, lambda: script(tool, call), None)
@@ -200,7 +200,7 @@ def function(tool, call, result):
 
 
 def guarded(tool, run, result):
-    """Runs a tool's code as an interpreter would: its exit code, its traceback without the frames of this file."""
+    """Runs code like an interpreter: returns its exit code, prints tracebacks without the frames of this file."""
     try:
         run()
         return 0
@@ -237,7 +237,7 @@ def exit_code(end):
 
 
 def finish(code):
-    """Ends as an interpreter does, without tearing down what ends with the process anyway."""
+    """Exits like an interpreter, but skips the teardown of memory."""
     try:
         threading._shutdown()
         atexit._run_exitfuncs()
@@ -252,7 +252,7 @@ def finish(code):
 
 
 def check(body, result):
-    """Compiles a body, and tells what is wrong with it."""
+    """Compiles a script and reports its syntax error."""
     warnings.simplefilter("ignore")
     problem = None
     try:
@@ -276,18 +276,18 @@ def write_all(descriptor, text):
 
 def serve(tool):
     control = socket.socket(fileno=os.dup(0))
-    # Whatever else came along is not for those who are forked here.
+    # Other inherited descriptors must not reach the children.
     os.closerange(3, control.fileno())
     os.closerange(control.fileno() + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    # The first process of a namespace may end all others, none of them can end it, and what they orphan is its.
+    # The first process of a namespace can kill all others, cannot be killed by them, and inherits their orphans.
     if os.getpid() != 1:
         raise Unclean("the server is not the first process of its namespace")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     devices = [private_device(folder) for folder in tool.folders]
     before = condition(tool)
-    # What this process starts must not look into it; where that cannot be had it serves one call.
+    # Children must not inspect this process; if that cannot be prevented, it serves one call only.
     prctl = load_prctl()
     hidden = prctl is not None and prctl(PR_SET_DUMPABLE, 0) == 0
     for descriptor in (1, 2):
@@ -297,13 +297,13 @@ def serve(tool):
     gc.freeze()
     tell(control, {"ready": True})
     seconds, _ = resource.getrlimit(resource.RLIMIT_CPU)
-    for number in range(1, MOST_CALLS + 1):
+    for number in range(1, MAX_CALLS + 1):
         child = os.fork()
         if child == 0:
             become_call(tool, control, prctl)
         code = wait_for(child)
         end_others()
-        again = hidden and tool.sound and number < MOST_CALLS
+        again = hidden and tool.sound and number < MAX_CALLS
         if seconds != resource.RLIM_INFINITY and time.process_time() > seconds / 2:
             again = False
         tell(control, {"ended": code, "again": again})
@@ -331,7 +331,7 @@ def load_prctl():
 
 
 def become_call(tool, control, prctl):
-    """Goes on as the process of one call, and never returns."""
+    """Continues as the process of one call; never returns."""
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -362,14 +362,14 @@ def become_call(tool, control, prctl):
 
 
 def tell_exit(code, result, about):
-    """Tells the exit code ahead of the end, which takes a while, where nobody else would have to be ended."""
+    """Reports the exit code before the process ends, which takes a while, unless other processes must be killed."""
     try:
         os.kill(-1, signal.SIGKILL)
-        return  # There was someone: the server sees to it that they are gone.
+        return  # There are other processes: the server kills them.
     except ProcessLookupError:
         pass
     try:
-        # The tool may have closed this, and opened something else in its place.
+        # The tool may have closed this descriptor and opened another file with the same number.
         if os.path.samestat(os.fstat(result), about):
             os.write(result, b"\nexit %d\n" % code)
     except OSError:
@@ -377,7 +377,7 @@ def tell_exit(code, result, about):
 
 
 def rehearse(tool):
-    """Does what calls usually do, so that this process has its own copy of that memory before one comes."""
+    """Makes the operations of a typical call, so that this process has its own copy of that memory in advance."""
     path = os.path.join(tool.work, "rehearsal")
     with open(path, "x+", encoding="utf-8") as file:
         file.write(SAMPLE)
@@ -394,7 +394,7 @@ def rehearse(tool):
 
 
 def wait_for(child):
-    """Waits for the child, and takes what it orphans meanwhile; returns its code, a signal as a negative one."""
+    """Waits for the child and reaps orphans; returns its exit code, or the negative number of a signal."""
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == child:
@@ -402,7 +402,7 @@ def wait_for(child):
 
 
 def end_others():
-    """Ends every other process of the namespace, and waits until they are gone."""
+    """Kills every other process of the namespace and waits until they have ended."""
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
@@ -415,7 +415,7 @@ def end_others():
 
 
 def condition(tool):
-    """Returns what a call could change about the server and its folders, other than what is in them."""
+    """Returns the state of the server and its folders, except their content, that a call could change."""
     limits = [resource.getrlimit(limit) for limit in range(16)]
     scheduling = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0))
     folders = []
@@ -430,7 +430,7 @@ def condition(tool):
 
 
 def private_device(folder):
-    """Returns the file system of a private folder: only one that is in memory, and mounted there, is emptied."""
+    """Returns the file system of a private folder, which must be mounted there and in memory."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         mounts = [line.split() for line in file]
     escaped = folder.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")
@@ -441,7 +441,7 @@ def private_device(folder):
 
 
 def empty(folder, device):
-    """Empties a private folder; never leaves the file system that it is."""
+    """Empties a private folder without leaving its file system."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.stat(follow_symlinks=False).st_dev != device:

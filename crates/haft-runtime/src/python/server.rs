@@ -13,20 +13,20 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::recipe::{Mode, Recipe};
 use super::request::Request;
-use super::wire::{Descriptors, Ends, Wire};
+use super::wire::{Descriptors, ReadEnds, Wire};
 
-/// How long an interpreter may take to start, with all that a script imports.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to put its sandbox in order before it takes a call.
-const TAKES_WITHIN: Duration = Duration::from_secs(1);
-/// How long the process of a call that has told its end may take to be gone.
-const GOES_WITHIN: Duration = Duration::from_secs(3);
-/// What the word for an exit code takes at most.
-const EXIT_WORD: usize = 16;
-/// The signal that ends a process whatever it does.
-const KILLED: i32 = 9;
-/// How much is kept of what an interpreter says when it does not start.
-const KEPT: u64 = 4096;
+/// The timeout for the start of an interpreter, with the imports of the script.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// The timeout for an interpreter to clean its sandbox and accept a call.
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The timeout for the process of a finished call to end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The maximum length of the line with the exit code.
+const EXIT_LINE_BYTES: usize = 16;
+/// The signal that ends a process unconditionally.
+const SIGKILL: i32 = 9;
+/// How much output of an interpreter that does not start is read.
+const MAX_START_OUTPUT: u64 = 4096;
 
 /// A warm interpreter. Dropping it ends it, with everything in its sandbox.
 #[derive(Debug)]
@@ -35,57 +35,57 @@ pub(super) struct Server {
     wire: Wire,
 }
 
-/// What a call may take of time and room.
+/// The limits of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) until: Instant,
+pub(super) struct CallLimits {
+    pub(super) deadline: Instant,
     pub(super) cpu: Duration,
-    /// Bytes of each stream, and of a result.
+    /// The maximum size of each stream and of the result.
     pub(super) output: usize,
 }
 
-/// One call, and what it may take.
+/// One call with its limits.
 #[derive(Clone, Copy)]
-pub(super) struct Order<'a> {
+pub(super) struct PythonCall<'a> {
     pub(super) request: &'a Request,
-    pub(super) bounds: Bounds,
+    pub(super) limits: CallLimits,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct PythonResult {
     pub(super) ending: ExitReason,
     pub(super) stdout: CapturedOutput,
     pub(super) stderr: CapturedOutput,
-    /// What a function returned, or what is wrong with a body, as JSON.
+    /// The value of a function, or the syntax error of a script, as JSON.
     pub(super) result: Vec<u8>,
-    /// What becomes of the interpreter.
-    pub(super) next: Next,
+    /// The state of the interpreter.
+    pub(super) after: AfterCall,
 }
 
-/// What becomes of an interpreter after a call.
+/// The state of an interpreter after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// It takes a further call.
+pub(super) enum AfterCall {
+    /// It accepts another call.
     Ready,
-    /// The call is done, but its process is not gone yet: [`Server::settle`].
+    /// The call is finished, but its process has not ended yet: see [`Server::settle`].
     Settling,
-    /// It is over.
-    Over,
+    /// It has ended.
+    Ended,
 }
 
-/// What keeps a call from being run.
+/// Why a call could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServerError {
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    #[error("python did not start: {0}")]
+    #[error("python failed to start: {0}")]
     Start(String),
-    #[error("failed to reach the interpreter")]
+    #[error("the connection to the interpreter failed")]
     Wire(#[from] io::Error),
-    /// The interpreter ended before it took the call, which can be given to another one.
-    #[error("the interpreter ended before it took the call")]
-    NotTaken,
+    /// The interpreter ended before it accepted the call; another one can run it.
+    #[error("the interpreter ended before it accepted the call")]
+    NotAccepted,
 }
 
 impl Server {
@@ -94,129 +94,127 @@ impl Server {
         let place = sandbox.place(recipe.level, None)?;
         let mut running = sandbox.start(recipe.command(place, Mode::Serve)).await?;
         let Some(StdinHandle::Socket(socket)) = running.stdin.take() else {
-            return Err(io::Error::other("the sandbox gave no socket").into());
+            return Err(io::Error::other("the sandbox returned no socket").into());
         };
         let mut wire = Wire::new(socket)?;
-        match timeout(STARTS_WITHIN, wire.line()).await {
+        match timeout(START_TIMEOUT, wire.line()).await {
             Ok(Ok(Some(line))) if line.get("ready").is_some() => {
-                // Nothing is said here any more.
+                // These pipes are not used any more.
                 drop((running.stdout.take(), running.stderr.take()));
                 Ok(Self { running, wire })
             }
-            Err(_) => {
-                Err(ServerError::Start(format!("it took longer than {} seconds", STARTS_WITHIN.as_secs())))
-            }
-            Ok(_) => Err(why_not(running).await),
+            Err(_) => Err(ServerError::Start(format!("timed out after {} s", START_TIMEOUT.as_secs()))),
+            Ok(_) => Err(start_error(running).await),
         }
     }
 
-    /// Runs one call. Where this is dropped before its end, the interpreter must be dropped, too.
+    /// Runs one call. If the future is dropped before its end, the interpreter must be dropped too.
     pub(super) async fn call(
         &mut self,
-        order: Order<'_>,
+        call: PythonCall<'_>,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Done, ServerError> {
-        let Order { request, bounds } = order;
-        let (theirs, ours) = Descriptors::make(request.json(Some(bounds.cpu)).to_string().as_bytes())?;
+    ) -> Result<PythonResult, ServerError> {
+        let PythonCall { request, limits } = call;
+        let (theirs, ours) = Descriptors::new(request.json(Some(limits.cpu)).to_string().as_bytes())?;
         if self.wire.send(&theirs).await.is_err() {
-            return Err(ServerError::NotTaken);
+            return Err(ServerError::NotAccepted);
         }
         drop(theirs);
-        self.taken().await?;
-        let mut heard = Heard { capture: Capture::new(bounds.output), result: Vec::new() };
-        let work = self.follow(ours, &mut heard, bounds.output, watch);
-        let told = timeout_at(bounds.until, work).await.unwrap_or(Err(Limit::Wall));
-        let Heard { mut capture, result } = heard;
+        self.accepted().await?;
+        let mut received = Received { capture: Capture::new(limits.output), result: Vec::new() };
+        let work = self.follow(ours, &mut received, limits.output, watch);
+        let end = timeout_at(limits.deadline, work).await.unwrap_or(Err(Limit::Wall));
+        let Received { mut capture, result } = received;
         capture.finish();
-        let (ending, next) = match told {
-            Ok(Told::Exit(code)) => (ExitReason::Exited(code), Next::Settling),
-            Ok(Told::Line(line)) => self.ended(&line).await?,
-            Ok(Told::Gone) => (self.gone().await, Next::Over),
-            Err(limit) => (self.stop(limit).await, Next::Over),
+        let (ending, after) = match end {
+            Ok(CallEnd::Exit(code)) => (ExitReason::Exited(code), AfterCall::Settling),
+            Ok(CallEnd::Line(line)) => self.ended(&line).await?,
+            Ok(CallEnd::Disconnected) => (self.wait().await, AfterCall::Ended),
+            Err(limit) => (self.stop(limit).await, AfterCall::Ended),
         };
-        Ok(Done { ending, stdout: capture.stdout, stderr: capture.stderr, result, next })
+        Ok(PythonResult { ending, stdout: capture.stdout, stderr: capture.stderr, result, after })
     }
 
-    /// Waits until the process of a call that has told its end is gone; tells whether a further call is taken. A
-    /// tool can tell an end and go on: then the interpreter is to be dropped, and ends with it.
+    /// Waits until the process of a finished call has ended; returns whether the interpreter accepts another call. A
+    /// tool can report its end and go on: then the interpreter must be dropped, which ends both.
     pub(super) async fn settle(&mut self) -> bool {
-        let line = timeout(GOES_WITHIN, self.wire.line()).await;
-        line.is_ok_and(|line| line.ok().flatten().is_some_and(|line| is_again(&line)))
+        let line = timeout(EXIT_TIMEOUT, self.wire.line()).await;
+        line.is_ok_and(|line| line.ok().flatten().is_some_and(|line| accepts_more(&line)))
     }
 
-    /// Waits until the interpreter has taken the call. One that does not is ended first, so that the call cannot
-    /// run here as well as elsewhere.
-    async fn taken(&mut self) -> Result<(), ServerError> {
-        if let Ok(line) = timeout(TAKES_WITHIN, self.wire.line()).await {
-            return if is_started(line) { Ok(()) } else { Err(ServerError::NotTaken) };
+    /// Waits until the interpreter has accepted the call. One that does not is ended, so that the call cannot run both
+    /// here and elsewhere.
+    async fn accepted(&mut self) -> Result<(), ServerError> {
+        if let Ok(line) = timeout(ACCEPT_TIMEOUT, self.wire.line()).await {
+            return if is_started(line) { Ok(()) } else { Err(ServerError::NotAccepted) };
         }
         self.running.kill();
         drop(self.running.wait().await);
-        // What it said before its end is still there. A call that was begun is over, and is not begun again.
-        if is_started(self.wire.line().await) { Ok(()) } else { Err(ServerError::NotTaken) }
+        // What it sent before its end can still be read. A call that has started is not started again.
+        if is_started(self.wire.line().await) { Ok(()) } else { Err(ServerError::NotAccepted) }
     }
 
-    /// Reads everything that a call says, until its end is told.
+    /// Reads the output of a call until its end.
     async fn follow(
         &mut self,
-        mut ends: Ends,
-        heard: &mut Heard,
-        most: usize,
+        mut ends: ReadEnds,
+        received: &mut Received,
+        max_result: usize,
         watch: &mut (dyn FnMut(Stream, &[u8]) + Send),
-    ) -> Result<Told, Limit> {
-        let Heard { capture, result } = heard;
+    ) -> Result<CallEnd, Limit> {
+        let Received { capture, result } = received;
         let output = async {
             match capture.read(&mut ends.stdout, &mut ends.stderr, watch).await {
-                Ok(CaptureEnd::Flooded) => Err(Cut::Limit(Limit::Output)),
+                Ok(CaptureEnd::Flooded) => Err(Interrupt::Limit(Limit::Output)),
                 Ok(CaptureEnd::Closed) | Err(_) => Ok(()),
             }
         };
-        let returned = read_result(ends.result, result, most);
+        let returned = read_result(ends.result, result, max_result);
         let line = async { Ok(self.wire.line().await.ok().flatten()) };
         match tokio::try_join!(output, returned, line) {
-            Ok(((), (), line)) => Ok(line.map_or(Told::Gone, Told::Line)),
-            Err(Cut::Limit(limit)) => Err(limit),
-            // Whatever was printed before that is in the pipes by now.
-            Err(Cut::Exit(code)) => match capture.drain(&ends.stdout, &ends.stderr, watch) {
+            Ok(((), (), line)) => Ok(line.map_or(CallEnd::Disconnected, CallEnd::Line)),
+            Err(Interrupt::Limit(limit)) => Err(limit),
+            // Everything that was printed before is in the pipes by now.
+            Err(Interrupt::Exit(code)) => match capture.drain(&ends.stdout, &ends.stderr, watch) {
                 CaptureEnd::Flooded => Err(Limit::Output),
-                CaptureEnd::Closed => Ok(Told::Exit(code)),
+                CaptureEnd::Closed => Ok(CallEnd::Exit(code)),
             },
         }
     }
 
-    /// Reads how a call ended. One that was killed may have met the limit of memory, which the end of the sandbox
-    /// tells.
-    async fn ended(&mut self, line: &Value) -> Result<(ExitReason, Next), ServerError> {
+    /// Parses how a call ended. One that was killed may have exceeded the memory limit; the exit reason of the sandbox
+    /// shows that.
+    async fn ended(&mut self, line: &Value) -> Result<(ExitReason, AfterCall), ServerError> {
         let code = line.get("ended").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
         let ending = match code {
             Some(code @ 0..) => ExitReason::Exited(code),
             Some(signal) => ExitReason::from_signal(signal.saturating_neg()),
-            None => return Err(io::Error::other("the interpreter told no end").into()),
+            None => return Err(io::Error::other("the interpreter sent no exit code").into()),
         };
-        if ending == ExitReason::Signalled(KILLED) {
+        if ending == ExitReason::Signalled(SIGKILL) {
             self.running.kill();
-            return Ok((self.gone().await, Next::Over));
+            return Ok((self.wait().await, AfterCall::Ended));
         }
-        Ok((ending, if is_again(line) { Next::Ready } else { Next::Over }))
+        Ok((ending, if accepts_more(line) { AfterCall::Ready } else { AfterCall::Ended }))
     }
 
     async fn stop(&mut self, limit: Limit) -> ExitReason {
         self.running.kill();
-        self.gone().await;
+        self.wait().await;
         ExitReason::Stopped(limit)
     }
 
     /// Waits for the end of the sandbox, and so of the call in it.
-    async fn gone(&mut self) -> ExitReason {
+    async fn wait(&mut self) -> ExitReason {
         self.running.wait().await.unwrap_or_else(|error| {
-            tracing::debug!(%error, "an interpreter was ended");
-            ExitReason::Signalled(KILLED)
+            tracing::debug!(%error, "interpreter killed");
+            ExitReason::Signalled(SIGKILL)
         })
     }
 }
 
-/// What a call has said so far.
-struct Heard {
+/// The output of a call so far.
+struct Received {
     capture: Capture,
     result: Vec<u8>,
 }
@@ -225,73 +223,77 @@ fn is_started(line: io::Result<Option<Value>>) -> bool {
     line.ok().flatten().is_some_and(|line| line.get("started").is_some())
 }
 
-fn is_again(line: &Value) -> bool {
+fn accepts_more(line: &Value) -> bool {
     line.get("again").and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// How the end of a call is told.
-enum Told {
-    /// By the process of the call, which has this code and nothing more to do.
+/// How the end of a call was reported.
+enum CallEnd {
+    /// By the process of the call, which has finished with this code.
     Exit(i32),
-    /// By the interpreter: the process is gone.
+    /// By the interpreter: the process has ended.
     Line(Value),
-    /// By the end of the interpreter.
-    Gone,
+    /// The interpreter has ended.
+    Disconnected,
 }
 
-/// What ends the reading of a call before its pipes end.
-enum Cut {
-    /// It has told its exit code, and has nothing more to do.
+/// Why reading stopped before the pipes were closed.
+enum Interrupt {
+    /// The process reported its exit code.
     Exit(i32),
-    /// It met a limit.
+    /// A limit was exceeded.
     Limit(Limit),
 }
 
-/// Reads a result, to its end or to the exit code that a process tells behind it.
-async fn read_result(mut pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, most: usize) -> Result<(), Cut> {
-    // A pipe that breaks has told what it had to tell.
+/// Reads a result up to the end of the pipe, or up to the exit code that follows it.
+async fn read_result(
+    mut pipe: impl AsyncRead + Unpin,
+    into: &mut Vec<u8>,
+    max: usize,
+) -> Result<(), Interrupt> {
+    // A broken pipe ends the result as well.
     while let Ok(1..) = pipe.read_buf(into).await {
-        if let Some((length, code)) = exit_told(into) {
+        if let Some((length, code)) = parse_exit(into) {
             into.truncate(length);
-            if length <= most {
-                return Err(Cut::Exit(code));
+            if length <= max {
+                return Err(Interrupt::Exit(code));
             }
         }
-        if into.len() > most.saturating_add(EXIT_WORD) {
+        if into.len() > max.saturating_add(EXIT_LINE_BYTES) {
             break;
         }
     }
-    if into.len() > most { Err(Cut::Limit(Limit::Output)) } else { Ok(()) }
+    if into.len() > max { Err(Interrupt::Limit(Limit::Output)) } else { Ok(()) }
 }
 
-/// Reads `exit 0` in a line of its own at the end; returns what stands before it, too. JSON has no such line.
-fn exit_told(bytes: &[u8]) -> Option<(usize, i32)> {
-    let start = bytes.len().saturating_sub(EXIT_WORD);
+/// Parses a last line `exit 0`; returns the length of what precedes it, and the code. JSON contains no such line.
+fn parse_exit(bytes: &[u8]) -> Option<(usize, i32)> {
+    let start = bytes.len().saturating_sub(EXIT_LINE_BYTES);
     let end = bytes.get(start..)?.strip_suffix(b"\n")?;
     let line = end.iter().rposition(|byte| *byte == b'\n')?;
     let code = std::str::from_utf8(end.get(line + 1..)?).ok()?.strip_prefix("exit ")?;
     Some((start + line, code.parse::<u8>().ok()?.into()))
 }
 
-/// Says why an interpreter did not become warm.
-async fn why_not(mut running: Running) -> ServerError {
-    let mut said = Vec::new();
+/// Returns why an interpreter did not start.
+async fn start_error(mut running: Running) -> ServerError {
+    let mut output = Vec::new();
     if let Some(stderr) = running.stderr.take() {
-        drop(timeout(STARTS_WITHIN, stderr.take(KEPT).read_to_end(&mut said)).await);
+        drop(timeout(START_TIMEOUT, stderr.take(MAX_START_OUTPUT).read_to_end(&mut output)).await);
     }
     running.kill();
-    let said = String::from_utf8_lossy(&said);
+    let output = String::from_utf8_lossy(&output);
     let ending = match running.wait().await {
         Ok(ending) => ending,
-        Err(error) => return error.explained(&said).into(),
+        Err(error) => return error.explained(&output).into(),
     };
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    let why = match (ending, last) {
-        (ExitReason::Stopped(limit), _) => format!("it met the limit `{}`", limit.as_str()),
+    let last = output.lines().rev().find(|line| !line.trim().is_empty());
+    let reason = match (ending, last) {
+        (ExitReason::Stopped(limit), _) => format!("limit `{}` exceeded", limit.as_str()),
         (_, Some(line)) => line.strip_prefix("haft: ").unwrap_or(line).chars().take(500).collect(),
-        (ending, None) => format!("it ended at once ({ending:?})"),
+        (ending, None) => format!("it ended during the start ({ending:?})"),
     };
-    ServerError::Start(why)
+    ServerError::Start(reason)
 }
 
 #[cfg(test)]
@@ -299,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_is_told_behind_the_result() {
+    fn the_exit_code_follows_the_result() {
         for (bytes, expected) in [
             ("\nexit 0\n", Some((0, 0))),
             ("{\"value\":1}\nexit 255\n", Some((11, 255))),
@@ -311,7 +313,7 @@ mod tests {
             ("\nexit 0\n\n", None),
             ("{\"value\":\"\\nexit 0\\n\"}", None),
         ] {
-            assert_eq!(exit_told(bytes.as_bytes()), expected, "{bytes}");
+            assert_eq!(parse_exit(bytes.as_bytes()), expected, "{bytes}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of a toolset, as it is now.
+//! The current state of the folder of a toolset.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,51 +10,51 @@ use sha2::{Digest as _, Sha256};
 
 use super::recipe::{Digest, Recipe, Source};
 
-/// How often a folder is looked at for a change.
-const LOOKED_AT: Duration = Duration::from_millis(500);
-/// The most files and folders that a toolset has.
+/// How often a folder is checked for changes.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The maximum number of files and folders in a toolset.
 const MAX_FILES: usize = 20_000;
 
 /// The folder of a toolset.
 pub(super) struct Toolset {
     folder: PathBuf,
     module: String,
-    /// Makes the recipe of one state of the folder.
+    /// The recipe, without the state of the folder.
     recipe: Recipe,
-    current: Mutex<Option<Current>>,
+    current: Mutex<Option<ToolsetState>>,
 }
 
 /// A state of the folder.
 #[derive(Clone)]
-pub(super) struct Current {
+pub(super) struct ToolsetState {
     pub(super) recipe: Arc<Recipe>,
     pub(super) digest: Digest,
-    looked: Instant,
+    checked_at: Instant,
 }
 
 impl Toolset {
-    /// Takes a folder; the recipe is completed for each of its states.
+    /// Watches a folder; the recipe is completed with each of its states.
     pub(super) fn new(folder: PathBuf, module: &str, recipe: Recipe) -> Self {
         Self { folder, module: module.to_owned(), recipe, current: Mutex::default() }
     }
 
     /// Returns the newest state of the folder.
-    pub(super) async fn current(&self) -> io::Result<Current> {
+    pub(super) async fn current(&self) -> io::Result<ToolsetState> {
         let known = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(known) = known.filter(|known| known.looked.elapsed() < LOOKED_AT) {
+        if let Some(known) = known.filter(|known| known.checked_at.elapsed() < POLL_INTERVAL) {
             return Ok(known);
         }
-        let (folder, looked) = (self.folder.clone(), Instant::now());
+        let (folder, checked_at) = (self.folder.clone(), Instant::now());
         let stamp = tokio::task::spawn_blocking(move || stamp(&folder)).await.map_err(io::Error::other)??;
         let source = Source::Toolset { module: self.module.clone(), folder: self.folder.clone(), stamp };
         let recipe = Recipe { source, ..self.recipe.clone() };
-        let found = Current { digest: recipe.digest(), recipe: Arc::new(recipe), looked };
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
-        Ok(found)
+        let state = ToolsetState { digest: recipe.digest(), recipe: Arc::new(recipe), checked_at };
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(state.clone());
+        Ok(state)
     }
 }
 
-/// Returns what stands for the state of a folder: a change of any file in it, but of compiled ones, changes it.
+/// Returns a hash of the state of a folder: it changes with every file except compiled ones.
 fn stamp(folder: &Path) -> io::Result<Digest> {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::MetadataExt as _;
@@ -67,7 +67,7 @@ fn stamp(folder: &Path) -> io::Result<Digest> {
         for entry in entries {
             files += 1;
             if files > MAX_FILES {
-                return Err(io::Error::other(format!("it has more than {MAX_FILES} files")));
+                return Err(io::Error::other(format!("limit of {MAX_FILES} files exceeded")));
             }
             let (path, about) = (entry.path(), entry.metadata()?);
             if about.is_dir() {
@@ -105,18 +105,18 @@ impl Entrypoint {
                 Ok(Self { text: text.to_owned(), module: module.to_owned(), top })
             }
             _ => {
-                let message = "expected `module:function`, as in `tools.search:run`";
+                let message = "expected `module:function`, such as `tools.search:run`";
                 Err(Problem::new("implementation.entrypoint", "invalid_entrypoint", message))
             }
         }
     }
 
-    /// Tells whether the folder has the module.
-    pub(super) fn is_in(&self, folder: &Path) -> Result<(), Problem> {
+    /// Checks that the folder contains the module.
+    pub(super) fn check_in(&self, folder: &Path) -> Result<(), Problem> {
         if folder.join(format!("{}.py", self.top)).is_file() || folder.join(&self.top).is_dir() {
             return Ok(());
         }
-        let message = format!("there is no `{0}.py` and no folder `{0}` beside the definition", self.top);
+        let message = format!("neither `{0}.py` nor a folder `{0}` exists beside the definition", self.top);
         Err(Problem::new("implementation.entrypoint", "missing_module", message))
     }
 }

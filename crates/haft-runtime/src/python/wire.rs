@@ -1,4 +1,4 @@
-//! The socket between haft and a warm interpreter: lines of JSON, and descriptors beside them.
+//! The socket between haft and a warm interpreter: lines of JSON, and file descriptors.
 
 use std::io::{self, IoSlice, Write as _};
 use std::mem::MaybeUninit;
@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// How many descriptors go with a call.
+/// The number of file descriptors of a call.
 const DESCRIPTORS: usize = 4;
-/// The longest line that an interpreter says.
+/// The maximum length of a line from an interpreter.
 const MAX_LINE: usize = 64 * 1024;
 
 /// The socket.
@@ -40,7 +40,7 @@ impl Wire {
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
             if self.read.len() > MAX_LINE {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "line too long"));
             }
             if self.stream.read_buf(&mut self.read).await? == 0 {
                 return Ok(None);
@@ -48,14 +48,14 @@ impl Wire {
         }
     }
 
-    /// Sends the descriptors of a call. They go with one byte, so that whoever reads that has read it all.
+    /// Sends the descriptors of a call with a single byte, so that a reader gets them all at once.
     pub(super) async fn send(&self, descriptors: &Descriptors) -> io::Result<()> {
         let numbers = descriptors.borrowed();
         let sent = self.stream.async_io(Interest::WRITABLE, || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
             let mut beside = SendAncillaryBuffer::new(&mut space);
             if !beside.push(SendAncillaryMessage::ScmRights(&numbers)) {
-                return Err(io::Error::other("no room for descriptors"));
+                return Err(io::Error::other("no space for the descriptors"));
             }
             Ok(sendmsg(&self.stream, &[IoSlice::new(b"c")], &mut beside, SendFlags::NOSIGNAL)?)
         });
@@ -63,7 +63,7 @@ impl Wire {
     }
 }
 
-/// What an interpreter gets for one call.
+/// The descriptors that an interpreter gets for one call.
 pub(super) struct Descriptors {
     call: OwnedFd,
     stdout: OwnedFd,
@@ -71,23 +71,23 @@ pub(super) struct Descriptors {
     result: OwnedFd,
 }
 
-/// What haft keeps of them.
-pub(super) struct Ends {
+/// The ends of the pipes that haft reads.
+pub(super) struct ReadEnds {
     pub(super) stdout: pipe::Receiver,
     pub(super) stderr: pipe::Receiver,
     pub(super) result: pipe::Receiver,
 }
 
 impl Descriptors {
-    /// Makes the descriptors of a call, whose JSON is in an anonymous file: only the process of the call reads it.
-    pub(super) fn make(call: &[u8]) -> io::Result<(Self, Ends)> {
+    /// Creates the descriptors of a call. Its JSON is in an anonymous file, which only the process of the call reads.
+    pub(super) fn new(call: &[u8]) -> io::Result<(Self, ReadEnds)> {
         let mut file = std::fs::File::from(memfd_create(c"call", MemfdFlags::CLOEXEC)?);
         file.write_all(call)?;
         let (stdout, out) = pipe()?;
         let (stderr, err) = pipe()?;
-        let (result, told) = pipe()?;
-        let theirs = Self { call: file.into(), stdout: out, stderr: err, result: told };
-        Ok((theirs, Ends { stdout, stderr, result }))
+        let (result, result_write) = pipe()?;
+        let theirs = Self { call: file.into(), stdout: out, stderr: err, result: result_write };
+        Ok((theirs, ReadEnds { stdout, stderr, result }))
     }
 
     fn borrowed(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {

@@ -1,4 +1,4 @@
-//! What a model is offered, and under which names.
+//! The tools that are offered to a model, and their names there.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,22 +10,21 @@ use haft_core::spec::ToolSpec;
 use haft_definition::export;
 
 use crate::registry::entry::Entry;
-use crate::registry::resolve::ResolveError;
-use crate::registry::snapshot::Snapshot;
+use crate::registry::snapshot::{ResolveError, Snapshot};
 
-/// A tool as a model is offered it.
+/// A tool as it is offered to a model.
 pub struct ToolOffer<'a> {
     /// The tool.
     pub entry: &'a Arc<Entry>,
-    /// The definition that a call would run.
+    /// The definition that a call runs.
     pub spec: &'a Arc<ToolSpec>,
-    /// The name that every model accepts and that means this tool alone.
+    /// A name that every model accepts and that is unique.
     pub name: String,
 }
 
 impl Snapshot {
-    /// Returns what a model may be offered, in the order of lists: runnable tools, and of each name in a bundle only
-    /// the version that a bare name would call.
+    /// Returns the tools to offer to a model, in the order of lists: the runnable ones, and of each name in a bundle
+    /// only the version that a bare name calls.
     pub fn offers<'a>(&'a self, tenant: &'a TenantId, mode: Mode) -> Vec<ToolOffer<'a>> {
         let mut chosen: Vec<&Arc<Entry>> = Vec::new();
         for entry in self.tools(tenant) {
@@ -41,104 +40,109 @@ impl Snapshot {
                 _ => chosen.push(entry),
             }
         }
-        // Looked up once for all: one by one, each name that looks so would be sought among all tools.
-        let looks_told = chosen.iter().any(|entry| export::looks_distinct(entry.tool.spec.name.as_str()));
-        let told_by_hash: HashSet<String> = if looks_told {
+        // Computed once for all tools: a search for each name would take quadratic time.
+        let has_hash_like = chosen.iter().any(|entry| export::looks_distinct(entry.tool.spec.name.as_str()));
+        let hashed_names: HashSet<String> = if has_hash_like {
             self.tools(tenant).filter_map(|entry| self.hashed_name(entry, mode)).collect()
         } else {
             HashSet::new()
         };
-        // No model's API takes a name twice; short hashes may be made to fall together.
-        let mut told = HashSet::new();
+        // Model APIs reject duplicate names, and short hashes can be made to collide.
+        let mut names = HashSet::new();
         let offers = chosen.into_iter().map(|entry| {
-            let name = self.told_name(entry, mode, |name| told_by_hash.contains(name));
-            ToolOffer { name, ..nameless(entry, mode) }
+            let name = self.offered_name(entry, mode, |name| hashed_names.contains(name));
+            ToolOffer { name, ..unnamed_offer(entry, mode) }
         });
-        offers.filter(|offer| told.insert(offer.name.clone())).collect()
+        offers.filter(|offer| names.insert(offer.name.clone())).collect()
     }
 
-    /// Returns one tool as a model would be offered it, whether or not it can run.
+    /// Returns one tool as it would be offered to a model, whether or not it can run.
     pub fn offer<'a>(&'a self, entry: &'a Arc<Entry>, mode: Mode) -> ToolOffer<'a> {
-        ToolOffer { name: self.model_name(entry, mode), ..nameless(entry, mode) }
+        ToolOffer { name: self.model_name(entry, mode), ..unnamed_offer(entry, mode) }
     }
 
-    /// Tells whether a call of this tool would be let through.
+    /// Returns whether this tool may be called.
     pub fn is_runnable(&self, entry: &Entry, mode: Mode) -> bool {
-        entry.runnable(self.is_open(entry), mode).is_ok()
+        entry.runnable(self.is_bundle_enabled(entry), mode).is_ok()
     }
 
-    /// The bare name belongs to the tool that a bare name calls; every other one is told from it by a hash. So a
-    /// name means the same tool whatever else is in the list.
+    /// Returns the name of a tool for models. The bare name belongs to the tool that a bare name calls; others get a
+    /// hash. So a name means the same tool whatever else is in the list.
     fn model_name(&self, entry: &Entry, mode: Mode) -> String {
-        self.told_name(entry, mode, |name| self.told_by_hash(&entry.tool.tenant, name, mode).is_some())
+        self.offered_name(entry, mode, |name| self.by_hashed_name(&entry.tool.tenant, name, mode).is_some())
     }
 
-    fn told_name(&self, entry: &Entry, mode: Mode, is_told: impl Fn(&str) -> bool) -> String {
+    fn offered_name(&self, entry: &Entry, mode: Mode, is_hashed_name: impl Fn(&str) -> bool) -> String {
         let name = entry.tool.spec.name.as_str();
         match self.hashed_name(entry, mode) {
             Some(hashed) => hashed,
-            // A tool may be called what another one is told as; it does not get that one's calls.
-            None if is_told(name) => export::distinct_name(name, &entry.qualified),
+            // A tool whose own name equals the hashed name of another one must not get its calls.
+            None if is_hashed_name(name) => export::distinct_name(name, &entry.qualified),
             None => name.to_owned(),
         }
     }
 
-    /// Returns the name with a hash, for a tool that cannot be told by its own.
+    /// Returns the name with a hash, if models cannot use the tool's own name.
     fn hashed_name(&self, entry: &Entry, mode: Mode) -> Option<String> {
         let name = &entry.tool.spec.name;
         let bare = ToolRef::Name { bundle: None, name: name.clone(), version: None };
         match self.resolve_in(&entry.tool.tenant, &bare, mode) {
-            Ok(found) if found.tool.id == entry.tool.id => {
+            Ok(resolved) if resolved.tool.id == entry.tool.id => {
                 (!export::is_model_name(name.as_str())).then(|| export::model_name(name.as_str()))
             }
             _ => Some(export::distinct_name(name.as_str(), &entry.qualified)),
         }
     }
 
-    /// Finds the tool that models know by this name with a hash.
-    fn told_by_hash<'a>(&'a self, tenant: &'a TenantId, text: &str, mode: Mode) -> Option<&'a Arc<Entry>> {
-        let is_meant = |entry: &Entry| self.hashed_name(entry, mode).is_some_and(|hashed| hashed == text);
-        if export::looks_distinct(text) { self.like(tenant, text, is_meant) } else { None }
+    /// Returns the tool whose name with a hash is this.
+    fn by_hashed_name<'a>(&'a self, tenant: &'a TenantId, text: &str, mode: Mode) -> Option<&'a Arc<Entry>> {
+        let matches = |entry: &Entry| self.hashed_name(entry, mode).is_some_and(|hashed| hashed == text);
+        if export::looks_distinct(text) { self.find_hashed(tenant, text, matches) } else { None }
     }
 
-    /// Finds a tool among those whose told name may begin as this one.
-    fn like<'a>(
+    /// Returns the first tool that matches, among those whose name for models may start like this one.
+    fn find_hashed<'a>(
         &'a self,
         tenant: &'a TenantId,
         text: &str,
-        is_meant: impl Fn(&Entry) -> bool,
+        matches: impl Fn(&Entry) -> bool,
     ) -> Option<&'a Arc<Entry>> {
         let (start, _) = text.rsplit_once('_')?;
-        // A hash is appended to the bare name, or to what could be kept of one that no model accepts.
+        // A hash is appended to the bare name, or to a changed form of a name that models do not accept.
         let same_start = self.names.get(start).into_iter().flat_map(|list| list.iter());
         let mut same_start = same_start.filter(|entry| entry.tool.tenant == *tenant);
         let changed =
             || self.tools(tenant).filter(|entry| !export::is_model_name(entry.tool.spec.name.as_str()));
-        same_start.find(|entry| is_meant(entry)).or_else(|| changed().find(|entry| is_meant(entry)))
+        same_start.find(|entry| matches(entry)).or_else(|| changed().find(|entry| matches(entry)))
     }
 
-    /// Finds the tool that a caller means: by the name that models were told, or by its own.
-    pub fn called<'a>(
+    /// Resolves the name in a call: the name for models, or a reference.
+    pub fn resolve_called<'a>(
         &'a self,
         tenant: &'a TenantId,
         text: &str,
         reference: &ToolRef,
         mode: Mode,
     ) -> Result<&'a Arc<Entry>, ResolveError> {
-        if let Some(told) = self.told_by_hash(tenant, text, mode) {
-            return Ok(told);
+        if let Some(entry) = self.by_hashed_name(tenant, text, mode) {
+            return Ok(entry);
         }
         self.resolve_in(tenant, reference, mode)
-            .or_else(|error| self.offered_as(tenant, text, mode).ok_or(error))
+            .or_else(|error| self.by_model_name(tenant, text, mode).ok_or(error))
     }
 
-    /// Finds the tool that a model was offered under this name, where no tool has that name itself.
-    pub fn offered_as<'a>(&'a self, tenant: &'a TenantId, text: &str, mode: Mode) -> Option<&'a Arc<Entry>> {
-        self.like(tenant, text, |entry| self.model_name(entry, mode) == text)
+    /// Returns the tool that was offered to a model under this name, if no tool has the name itself.
+    pub fn by_model_name<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        text: &str,
+        mode: Mode,
+    ) -> Option<&'a Arc<Entry>> {
+        self.find_hashed(tenant, text, |entry| self.model_name(entry, mode) == text)
     }
 }
 
-fn nameless(entry: &Arc<Entry>, mode: Mode) -> ToolOffer<'_> {
+fn unnamed_offer(entry: &Arc<Entry>, mode: Mode) -> ToolOffer<'_> {
     let spec = entry.definition(mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
     ToolOffer { entry, spec, name: String::new() }
 }

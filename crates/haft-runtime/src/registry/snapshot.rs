@@ -1,86 +1,64 @@
-//! The registry: persistent maps, so that a change costs what changed and not what exists.
+//! All tools and bundles at one moment, in persistent maps: the cost of a change does not depend on the number of tools.
 
-use std::hash::Hash;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arc_swap::{ArcSwap, Guard};
-use foldhash::quality::RandomState;
-use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Change, ChangeSink, UnreadableFile};
+use haft_core::catalog::{Change, UnreadableFile};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
+use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
 use haft_core::tool::Tool;
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
-use tokio::sync::watch;
+use serde_json::json;
 
 use crate::executors::Executors;
-use crate::registry::entry::{Counter, Entry};
-
-/// Fewer definitions than this are not worth a thread.
-const LEAST_SHARE: usize = 200;
+use crate::registry::entry::Entry;
 
 /// The order of lists: by name, then bundle, then version.
-pub(super) type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
-
-/// Seeded anew in each process, as names may be a stranger's; and quick, as every call looks here.
-type Table<K, V> = HashTrieMapSync<K, V, RandomState>;
+type ListKey = (TenantId, ToolName, BundleSlug, Version, ToolId);
 
 /// All tools and bundles at one moment.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Snapshot {
-    pub(super) tools: Table<ToolId, Arc<Entry>>,
-    pub(super) names: Table<ToolName, Arc<[Arc<Entry>]>>,
+    tools: HashTrieMapSync<ToolId, Arc<Entry>>,
+    pub(super) names: HashTrieMapSync<ToolName, Arc<[Arc<Entry>]>>,
     order: RedBlackTreeMapSync<ListKey, Arc<Entry>>,
-    bundles: Table<BundleId, Arc<Bundle>>,
-    /// How many of them are not open.
-    closed: usize,
-    /// Whether there may be a tool whose bundle is not there.
-    strays: bool,
+    bundles: HashTrieMapSync<BundleId, Arc<Bundle>>,
     unreadable: RedBlackTreeMapSync<String, Arc<UnreadableFile>>,
 }
 
-impl Default for Snapshot {
-    fn default() -> Self {
-        Self {
-            tools: table(),
-            names: table(),
-            order: RedBlackTreeMapSync::new_sync(),
-            bundles: table(),
-            closed: 0,
-            strays: false,
-            unreadable: RedBlackTreeMapSync::new_sync(),
-        }
-    }
-}
-
-/// A tool at one moment, for a call of it.
+/// A tool at one moment, as a call needs it.
 #[derive(Clone)]
 pub struct ResolvedTool {
     /// The tool.
     pub entry: Arc<Entry>,
-    /// Whether its bundle was switched on.
-    pub open: bool,
-}
-
-fn table<K: Eq + Hash, V>() -> Table<K, V> {
-    Table::new_with_hasher_and_ptr_kind(RandomState::default())
+    /// Whether its bundle was enabled.
+    pub bundle_enabled: bool,
 }
 
 impl Snapshot {
-    /// Finds a tool by id.
+    /// Returns a tool by id.
     pub fn tool(&self, tenant: &TenantId, id: ToolId) -> Option<&Arc<Entry>> {
         self.tools.get(&id).filter(|entry| entry.tool.tenant == *tenant)
     }
 
-    /// Finds the tool of a name where there is exactly one: the quick way, for the usual case.
-    #[inline]
-    pub fn only(&self, tenant: &TenantId, name: &str) -> Option<&Arc<Entry>> {
+    /// Returns the tool with this name if there is exactly one.
+    pub fn unique(&self, tenant: &TenantId, name: &str) -> Option<&Arc<Entry>> {
         match &**self.names.get(name)? {
             [entry] if entry.tool.tenant == *tenant => Some(entry),
             _ => None,
         }
+    }
+
+    /// Returns the tools of all tenants, in no particular order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.tools.values()
+    }
+
+    pub(super) fn entry(&self, id: ToolId) -> Option<&Arc<Entry>> {
+        self.tools.get(&id)
     }
 
     /// Returns the tools of a tenant in the order of lists.
@@ -88,29 +66,22 @@ impl Snapshot {
         self.order.values().filter(move |entry| entry.tool.tenant == *tenant)
     }
 
-    /// Finds a bundle by id.
+    /// Returns a bundle by id.
     pub fn bundle(&self, id: BundleId) -> Option<&Arc<Bundle>> {
         self.bundles.get(&id)
     }
 
-    /// Tells whether the bundle of a tool is switched on.
-    #[inline]
-    pub fn is_open(&self, entry: &Entry) -> bool {
-        // Where all are open, as with a program's own tools, there is nothing to look up.
-        self.all_open() || self.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open())
-    }
-
-    fn all_open(&self) -> bool {
-        self.closed == 0 && !self.strays
+    /// Returns whether the bundle of a tool is enabled.
+    pub fn is_bundle_enabled(&self, entry: &Entry) -> bool {
+        self.bundle(entry.tool.bundle_id).is_some_and(|bundle| bundle.is_open())
     }
 
     /// Returns a tool as a call needs it.
-    #[inline]
-    pub fn found(&self, entry: &Arc<Entry>) -> ResolvedTool {
-        ResolvedTool { entry: Arc::clone(entry), open: self.is_open(entry) }
+    pub fn resolved(&self, entry: &Arc<Entry>) -> ResolvedTool {
+        ResolvedTool { entry: Arc::clone(entry), bundle_enabled: self.is_bundle_enabled(entry) }
     }
 
-    /// Returns the bundles of a tenant, in no order.
+    /// Returns the bundles of a tenant, in no particular order.
     pub fn bundles<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<Bundle>> {
         self.bundles.values().filter(move |bundle| bundle.tenant == *tenant)
     }
@@ -123,18 +94,17 @@ impl Snapshot {
         self.unreadable.values().filter(move |file| file.tenant == *tenant)
     }
 
-    /// Returns how many tools there are in all.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.tools.size()
     }
 
-    /// Tells whether there is no tool.
+    /// Returns whether there is no tool.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
 
     fn insert(&mut self, tool: Tool, executors: &Executors) {
-        self.strays |= !self.bundles.contains_key(&tool.bundle_id);
         let earlier = self.tools.get(&tool.id).cloned();
         let entry = Arc::new(Entry::new(tool, earlier.as_deref(), executors));
         if let Some(earlier) = earlier {
@@ -173,21 +143,27 @@ impl Snapshot {
         }
     }
 
-    fn forget(&mut self, bundle: BundleId) {
-        self.closed -= usize::from(self.bundle(bundle).is_some_and(|bundle| !bundle.is_open()));
-        self.bundles.remove_mut(&bundle);
+    /// Returns a snapshot of a whole catalog. What is compiled of unchanged tools is kept.
+    pub(super) fn replaced(&self, everything: Vec<Change>, executors: &Executors) -> Self {
+        let mut next = Self::default();
+        for change in everything {
+            if let Change::Tool(tool) = &change
+                && let Some(earlier) = self.tools.get(&tool.id)
+            {
+                next.tools.insert_mut(tool.id, Arc::clone(earlier));
+            }
+            next.apply(change, executors);
+        }
+        next
     }
 
-    fn apply(&mut self, change: Change, executors: &Executors) {
+    pub(super) fn apply(&mut self, change: Change, executors: &Executors) {
         match change {
             Change::Bundle(bundle) => {
-                self.forget(bundle.id);
-                self.closed += usize::from(!bundle.is_open());
                 self.bundles.insert_mut(bundle.id, Arc::new(bundle));
             }
             Change::BundleGone(id) => {
-                self.forget(id);
-                self.strays = true;
+                self.bundles.remove_mut(&id);
             }
             Change::Tool(tool) => self.insert(*tool, executors),
             Change::ToolGone(id) => self.remove(id),
@@ -199,18 +175,74 @@ impl Snapshot {
             }
         }
     }
-}
 
-/// Compiles definitions to see whether they can run; many of them on all cores.
-fn verify(entries: &[&Arc<Entry>], executors: &Executors) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut shares = entries.chunks(entries.len().div_ceil(cores).max(LEAST_SHARE));
-    let Some(first) = shares.next() else { return };
-    let verify = |share: &[&Arc<Entry>]| share.iter().for_each(|entry| entry.verify(executors));
-    std::thread::scope(|scope| {
-        shares.for_each(|share| drop(scope.spawn(move || verify(share))));
-        verify(first);
-    });
+    /// Resolves a reference: built-in, then user, then toolset, then MCP; without a version the most recently created
+    /// one.
+    pub fn resolve(&self, tenant: &TenantId, reference: &ToolRef) -> Result<&Arc<Entry>, ResolveError> {
+        self.resolve_among(tenant, reference, |_| true)
+    }
+
+    /// Resolves the reference of a call. In production a published version takes precedence over a newer draft.
+    pub fn resolve_in(
+        &self,
+        tenant: &TenantId,
+        reference: &ToolRef,
+        mode: Mode,
+    ) -> Result<&Arc<Entry>, ResolveError> {
+        if mode == Mode::Production {
+            let published = self.resolve_among(tenant, reference, |entry| entry.tool.published.is_some());
+            if !matches!(published, Err(ResolveError::NotFound(_) | ResolveError::Unreadable { .. })) {
+                return published;
+            }
+        }
+        self.resolve(tenant, reference)
+    }
+
+    fn resolve_among(
+        &self,
+        tenant: &TenantId,
+        reference: &ToolRef,
+        accepts: impl Fn(&Entry) -> bool,
+    ) -> Result<&Arc<Entry>, ResolveError> {
+        let not_found = || ResolveError::NotFound(reference.to_string());
+        let (bundle, name, version) = match reference {
+            ToolRef::Id(id) => return self.tool(tenant, *id).ok_or_else(not_found),
+            ToolRef::Name { bundle, name, version } => (bundle, name, version),
+        };
+        let matching = || {
+            self.names.get(name).into_iter().flat_map(|list| list.iter()).filter(|entry| {
+                let tool = &entry.tool;
+                tool.tenant == *tenant
+                    && bundle.as_ref().is_none_or(|bundle| tool.bundle == *bundle)
+                    && version.as_ref().is_none_or(|version| tool.spec.version == *version)
+                    && accepts(entry)
+            })
+        };
+        let Some(first) = matching().map(|entry| entry.tool.source).min() else {
+            let unreadable = |file: &Arc<UnreadableFile>| ResolveError::Unreadable {
+                name: reference.to_string(),
+                error: file.error.clone(),
+            };
+            return Err(self.unreadable_named(tenant, reference).map_or_else(not_found, unreadable));
+        };
+        let best = || matching().filter(|entry| entry.tool.source == first);
+        let newest =
+            best().max_by_key(|entry| (entry.tool.created_at, entry.tool.id)).ok_or_else(not_found)?;
+        if best().any(|entry| entry.tool.bundle_id != newest.tool.bundle_id) {
+            let mut candidates: Vec<_> = best().map(|entry| entry.qualified.to_string()).collect();
+            candidates.sort();
+            return Err(ResolveError::Ambiguous { name: name.to_string(), candidates });
+        }
+        Ok(newest)
+    }
+
+    /// Returns the unreadable file whose tool a reference names.
+    pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<UnreadableFile>> {
+        let ToolRef::Name { bundle, name, .. } = reference else { return None };
+        self.unreadable(tenant).find(|file| {
+            file.name == name.as_str() && bundle.as_ref().is_none_or(|bundle| file.bundle == *bundle)
+        })
+    }
 }
 
 fn list_key(tool: &Tool) -> ListKey {
@@ -218,110 +250,40 @@ fn list_key(tool: &Tool) -> ListKey {
     (tool.tenant.clone(), spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
 }
 
-/// Holds the newest [`Snapshot`]; readers never wait.
-pub struct Registry {
-    snapshot: ArcSwap<Snapshot>,
-    writer: Mutex<()>,
-    executors: Executors,
-    unsaved: Mutex<Vec<(ToolId, Arc<Counter>)>>,
-    /// Moves with every change.
-    changes: watch::Sender<()>,
+/// Why a reference resolves to no tool.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// There is no such tool.
+    #[error("tool `{0}` not found")]
+    NotFound(String),
+    /// Several tools have this name, and none takes precedence.
+    #[error("`{name}` is ambiguous; use one of: {}", candidates.join(", "))]
+    Ambiguous {
+        /// The reference.
+        name: String,
+        /// The qualified names of the tools.
+        candidates: Vec<String>,
+    },
+    /// The file of the tool cannot be read.
+    #[error("`{name}` is not ready: {error}")]
+    Unreadable {
+        /// The reference.
+        name: String,
+        /// The file and what is wrong with it.
+        error: String,
+    },
 }
 
-impl Registry {
-    /// Makes an empty registry.
-    pub fn new(executors: Executors) -> Self {
-        Self {
-            snapshot: ArcSwap::default(),
-            writer: Mutex::default(),
-            executors,
-            unsaved: Mutex::default(),
-            changes: watch::Sender::default(),
-        }
-    }
-
-    /// Tells when anything has changed.
-    pub fn changes(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
-    }
-
-    /// Returns the picture of this moment.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshot.load_full()
-    }
-
-    /// Returns the same to who only looks something up, and does not wait while having it: that costs less.
-    #[inline]
-    pub fn current(&self) -> Guard<Arc<Snapshot>> {
-        self.snapshot.load()
-    }
-
-    /// Returns the executors that compile its tools.
-    pub fn executors(&self) -> &Executors {
-        &self.executors
-    }
-
-    /// Looks whether every tool can run. At start this is put off, as it compiles every definition once.
-    pub fn verify(&self) {
-        for entry in self.snapshot().tools.values() {
-            entry.verify(&self.executors);
-        }
-    }
-
-    /// Counts a call of a tool.
-    pub(crate) fn count(&self, entry: &Entry, now: Timestamp) {
-        if entry.counter.add(now) {
-            let mut unsaved = self.unsaved.lock().unwrap_or_else(PoisonError::into_inner);
-            unsaved.push((entry.tool.id, Arc::clone(&entry.counter)));
-        }
-    }
-
-    /// Takes the calls that were counted since the last time.
-    pub fn take_usage(&self) -> Vec<(ToolId, u64, Timestamp)> {
-        let listed = std::mem::take(&mut *self.unsaved.lock().unwrap_or_else(PoisonError::into_inner));
-        listed
-            .into_iter()
-            .filter_map(|(id, counter)| {
-                // Unlisted first: a call that comes in between lists the counter again.
-                counter.listed.store(false, Ordering::Release);
-                let calls = counter.unsaved.swap(0, Ordering::AcqRel);
-                let last = counter.read().last_called_at?;
-                (calls > 0).then_some((id, calls, last))
-            })
-            .collect()
-    }
-}
-
-impl ChangeSink for Registry {
-    fn apply(&self, changes: Vec<Change>) {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = Snapshot::clone(&self.snapshot.load());
-        let mut tools = Vec::new();
-        for change in changes {
-            if let Change::Tool(tool) = &change {
-                tools.push(tool.id);
+impl From<ResolveError> for CallError {
+    fn from(error: ResolveError) -> Self {
+        let message = error.to_string();
+        match error {
+            ResolveError::NotFound(_) => CallError::new(ErrorCode::NotFound, message),
+            ResolveError::Ambiguous { candidates, .. } => CallError::new(ErrorCode::AmbiguousName, message)
+                .with_details(json!({"candidates": candidates})),
+            ResolveError::Unreadable { name, .. } => {
+                CallError::new(ErrorCode::NotReady, message).for_model(format!("`{name}` is not ready"))
             }
-            next.apply(change, &self.executors);
         }
-        verify(&tools.iter().filter_map(|id| next.tools.get(id)).collect::<Vec<_>>(), &self.executors);
-        self.snapshot.store(Arc::new(next));
-        self.changes.send_replace(());
-    }
-
-    fn replace(&self, everything: Vec<Change>) {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.snapshot.load_full();
-        let mut next = Snapshot::default();
-        for change in everything {
-            // What is compiled of an unchanged tool survives: its entry is put in first.
-            if let Change::Tool(tool) = &change
-                && let Some(earlier) = now.tools.get(&tool.id)
-            {
-                next.tools.insert_mut(tool.id, Arc::clone(earlier));
-            }
-            next.apply(change, &self.executors);
-        }
-        self.snapshot.store(Arc::new(next));
-        self.changes.send_replace(());
     }
 }

@@ -1,4 +1,4 @@
-//! Bash bodies.
+//! Bash scripts.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use haft_template::{Scope, SecretName, script_secrets};
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
-use crate::process::{Account, Environment, Job, Processes, Reading, STOPS_WITHIN, required};
+use crate::process::{Account, BashSource, Environment, Job, Processes, STOP_GRACE, required};
 
-/// The file in which bash finds the body.
+/// The name of the script file.
 const SCRIPT: &str = "script";
 
-/// A bash body, ready to run.
-pub(super) struct Bash {
+/// A prepared bash script.
+pub(super) struct BashScript {
     spec: Arc<ToolSpec>,
     body: Arc<str>,
     secrets: Vec<SecretName>,
-    /// Whether the body reads its arguments from the file, and so takes large ones.
+    /// Whether the script reads its arguments from the file, and so accepts large ones.
     reads_file: bool,
-    /// Whether it reads them as one variable.
+    /// Whether it reads all of them from one variable.
     reads_all: bool,
-    /// What is wrong with the syntax, once that is known.
-    wrong: OnceCell<Vec<Problem>>,
+    /// The syntax errors, once they are known.
+    syntax_errors: OnceCell<Vec<Problem>>,
     processes: Processes,
 }
 
-impl Bash {
+impl BashScript {
     pub(super) fn prepare(spec: &Arc<ToolSpec>, body: &str, processes: &Processes) -> Self {
         Self {
             spec: Arc::clone(spec),
             body: body.into(),
-            secrets: script_secrets(ScriptRuntime::Bash, body, &Scope::of(&spec.input_schema)),
+            secrets: script_secrets(ScriptRuntime::Bash, body, &Scope::from_schema(&spec.input_schema)),
             reads_file: body.contains("HAFT_ARGS_FILE"),
             reads_all: body.contains("HAFT_ARGS"),
-            wrong: OnceCell::new(),
+            syntax_errors: OnceCell::new(),
             processes: processes.clone(),
         }
     }
@@ -54,7 +54,7 @@ impl Bash {
         let mut environment = Environment::new(&self.processes.settings().path, &place);
         let all = environment.add_arguments(&self.spec, args, &place, self.reads_file)?;
         if self.reads_all && !self.reads_file {
-            environment.holds_all()?;
+            environment.require_args_variable()?;
         }
         let missing = environment.add_secrets(call, &self.secrets).await?;
         let command_line = bash(place.files().join(SCRIPT).into());
@@ -63,31 +63,34 @@ impl Bash {
         self.processes.run(call, job).await
     }
 
-    /// Looks at the syntax before the first run: bash itself would run everything up to a fault. A file that was
-    /// put into a folder has been looked at by nobody.
+    /// Checks the syntax before the first run: bash itself would run everything up to the error. A file that was copied
+    /// into a folder was never checked.
     async fn check_syntax(&self, call: &CallContext) -> Result<(), CallError> {
-        let look = async || {
-            let _turn = self.processes.turn(Account::of(call)).await;
+        let check = async || {
+            let _slot = self.processes.slot(Account::of(call)).await;
             let place = self.processes.place(&self.spec)?;
             let within = call.deadline.saturating_duration_since(Instant::now());
-            let reading = reading(&self.body, self.spec.image.as_deref());
-            self.processes.read_bash(place, &reading, within).await
+            let source = bash_source(&self.body, self.spec.image.as_deref());
+            self.processes.check_bash(place, &source, within).await
         };
-        match self.wrong.get_or_try_init(look).await?.as_slice() {
+        match self.syntax_errors.get_or_try_init(check).await?.as_slice() {
             [] => Ok(()),
             problems => Err(CallError::new(ErrorCode::NotReady, problem::join(problems))
-                .for_model("this tool cannot run: its script is not valid")),
+                .for_model("this tool is unavailable: its script is invalid")),
         }
     }
 }
 
-impl Prepared for Bash {
+impl Prepared for BashScript {
     fn run<'a>(&'a self, call: &'a CallContext, args: &'a Map<String, Value>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.call(call, args))
     }
 
     fn fault(&self) -> Option<String> {
-        self.wrong.get().filter(|problems| !problems.is_empty()).map(|problems| problem::join(problems))
+        self.syntax_errors
+            .get()
+            .filter(|problems| !problems.is_empty())
+            .map(|problems| problem::join(problems))
     }
 
     fn secrets(&self) -> Vec<&str> {
@@ -95,16 +98,16 @@ impl Prepared for Bash {
     }
 
     fn grace(&self) -> Duration {
-        STOPS_WITHIN
+        STOP_GRACE
     }
 }
 
-/// Returns the command line that runs a file: nothing of the machine's or a user's set-up is read.
+/// Returns the command line that runs a script, without start-up files.
 pub(crate) fn bash(script: OsString) -> Vec<OsString> {
     vec!["bash".into(), "--noprofile".into(), "--norc".into(), script]
 }
 
-/// Returns what bash is to read of a tool, in one of its own kind of places where it has an image.
-pub(super) fn reading<'a>(body: &'a str, image: Option<&'a str>) -> Reading<'a> {
-    Reading { text: body, field: "implementation.body", what: "body", image }
+/// Returns the script of a tool for a syntax check.
+pub(super) fn bash_source<'a>(body: &'a str, image: Option<&'a str>) -> BashSource<'a> {
+    BashSource { text: body, field: "implementation.body", what: "body", image }
 }

@@ -1,4 +1,4 @@
-//! Which language a body is in.
+//! The `script` executor: bash and python scripts.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use haft_core::implementation::{Implementation, Kind, Script, ScriptRuntime};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 
-use super::bash::{self, Bash};
+use super::bash::{self, BashScript};
 use crate::process::Processes;
 use crate::python::{PythonPool, PythonScript};
 
-/// Runs script bodies.
+/// Runs scripts.
 pub struct ScriptExecutor {
     processes: Processes,
     interpreters: PythonPool,
 }
 
 impl ScriptExecutor {
-    /// Makes the executor of scripts.
+    /// Creates the executor.
     pub fn new(processes: Processes, interpreters: PythonPool) -> Self {
         Self { processes, interpreters }
     }
@@ -34,7 +34,7 @@ impl Executor for ScriptExecutor {
         Box::pin(async move {
             match &spec.implementation {
                 Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {
-                    self.processes.examine_bash(&bash::reading(body, None)).await
+                    self.processes.examine_bash(&bash::bash_source(body, None)).await
                 }
                 Implementation::Script(Script { runtime: ScriptRuntime::Python, body }) => {
                     self.interpreters.examine(body).await
@@ -54,7 +54,7 @@ impl Executor for ScriptExecutor {
             return Err(wrong("wrong_type", "expected `script`"));
         };
         match script.runtime {
-            ScriptRuntime::Bash => Ok(Arc::new(Bash::prepare(spec, &script.body, &self.processes))),
+            ScriptRuntime::Bash => Ok(Arc::new(BashScript::prepare(spec, &script.body, &self.processes))),
             ScriptRuntime::Python => {
                 Ok(Arc::new(PythonScript::prepare(spec, &script.body, &self.interpreters)?))
             }

@@ -1,4 +1,4 @@
-//! The `script` executor: bash and python bodies, confined.
+//! The `script` executor: bash and python scripts in the sandbox.
 
 mod bash;
 mod executor;

@@ -1,4 +1,4 @@
-//! Who called what, when, and what came of it, handed to whoever keeps it.
+//! A stage that reports every call to an audit sink.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use haft_core::{BoxFuture, Timestamp};
 
 use crate::clock;
 use crate::pipeline::Call;
-use crate::stages::ending::Ended;
+use crate::stages::end_guard::EndGuard;
 use crate::stages::{Next, Stage};
 
-/// One call that is over.
+/// A call that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditedCall {
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
-    /// For whom it ran.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Who called.
+    /// The name of the caller.
     pub caller: String,
-    /// Through which surface: `rest`, `library`, …
+    /// The surface: `rest`, `library`, …
     pub surface: String,
-    /// Which tool, as `bundle:name@version`.
+    /// The tool, as `bundle:name@version`.
     pub tool: String,
-    /// The identity of the tool.
+    /// The id of the tool.
     pub tool_id: ToolId,
-    /// Which revision of it.
+    /// The revision of the tool.
     pub revision: u32,
-    /// When it was admitted.
+    /// When the call started.
     pub started_at: Timestamp,
-    /// How long it took from here on inwards.
+    /// How long the inner stages took.
     pub duration: Duration,
-    /// What came of it: well, or with this code.
+    /// Success, or the code of the error.
     pub outcome: Result<(), ErrorCode>,
 }
 
-/// Keeps what [`Audit`] tells. Every `Fn(AuditedCall)` is one.
+/// Receives the calls of [`Audit`]. Every `Fn(AuditedCall)` is one.
 pub trait AuditSink: Send + Sync {
-    /// Takes a record. It is called on the threads that serve calls and must not block: send it to a channel.
+    /// Receives a call. It runs on the threads that serve calls and must not block: use a channel.
     fn record(&self, audited: AuditedCall);
 }
 
@@ -51,13 +51,13 @@ impl<F: Fn(AuditedCall) + Send + Sync> AuditSink for F {
     }
 }
 
-/// Tells a sink of every call that reaches it, exactly once, also where the call was cancelled, timed out or panicked.
-/// Arguments and values are never told.
+/// Reports every call that reaches it to a sink, exactly once, even if the call is cancelled, times out or panics.
+/// Arguments and values are not reported.
 #[derive(Clone)]
 pub struct Audit(Arc<dyn AuditSink>);
 
 impl Audit {
-    /// Tells this sink.
+    /// Reports to this sink.
     pub fn new(sink: impl AuditSink + 'static) -> Self {
         Self(Arc::new(sink))
     }
@@ -79,16 +79,16 @@ impl Stage for Audit {
                 duration: Duration::ZERO,
                 outcome: Ok(()),
             };
-            let ended = Ended::new(call.deadline(), move |ending| {
+            let guard = EndGuard::new(call.deadline(), move |status| {
                 audited.duration = clock::now().saturating_duration_since(started);
-                audited.outcome = ending;
-                // A sink that panics while a panic unwinds would end the program.
+                audited.outcome = status;
+                // A sink that panics while another panic unwinds would abort the program.
                 if catch_unwind(AssertUnwindSafe(|| sink.record(audited))).is_err() {
-                    tracing::error!("the sink of `Audit` panicked; a record was lost");
+                    tracing::error!("the sink of `Audit` panicked; the audit record is lost");
                 }
             });
             let outcome = next.run(call).await;
-            ended.with(&outcome);
+            guard.finish(&outcome);
             outcome
         })
     }

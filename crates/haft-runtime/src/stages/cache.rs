@@ -1,6 +1,6 @@
-//! Values of pure tools, kept for those who ask the same again.
+//! A stage that caches the values of pure tools.
 
-mod kept;
+mod entries;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use haft_core::outcome::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use self::kept::Kept;
+use self::entries::CacheEntries;
 use crate::clock;
 use crate::pipeline::Call;
 use crate::stages::{Next, Stage};
 
-/// Answers calls of pure tools (`execution.is_pure`) that were answered before: the same tenant, the same
-/// definition and function of the same tool, the same arguments in whatever order. What a tool answered before it was
-/// changed or registered anew is never given again. Other tools pass.
+/// Caches the values of pure tools (`execution.is_pure`). A cached value is returned for the same tenant, the same
+/// definition and function of the same tool, and the same arguments in any order. A changed or newly registered tool
+/// never returns old values. Other tools are not cached.
 ///
-/// Of several such calls at once one runs, and the others wait for it. Failures are never kept: where the one fails,
-/// those who waited run by themselves; where it is cancelled, the next of them takes its place.
+/// Of several such calls at once one runs, and the others wait for it. Errors are not cached: if the call fails, the
+/// waiting calls run themselves; if it is cancelled, the next one takes its place.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,21 +32,20 @@ use crate::stages::{Next, Stage};
 /// # drop(stage);
 /// ```
 pub struct Cache {
-    state: Mutex<Kept>,
+    state: Mutex<CacheEntries>,
     time: Duration,
 }
 
-/// What a value is kept under.
+/// The key of a cached value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     tenant: TenantId,
-    /// What was compiled of the tool's definition, and of the function that it names: a tool that was changed or
-    /// registered anew has another one.
+    /// The number of the compiled definition: a changed or newly registered tool has another one.
     plan: u64,
     arguments: String,
 }
 
-/// How far the call is that others wait for.
+/// The state of a call that others wait for.
 #[derive(Debug, Clone)]
 enum Flight {
     Running,
@@ -54,58 +53,58 @@ enum Flight {
     Failed,
 }
 
-/// What to do with a call.
-enum Found {
+/// The result of a lookup.
+enum Lookup {
     Value(Arc<Value>),
-    /// Another call is at it.
+    /// Another call is running.
     Wait(watch::Receiver<Flight>),
-    /// This one is to run, and to tell the others.
+    /// This call runs and reports to the others.
     Run(watch::Sender<Flight>),
 }
 
 impl Cache {
-    /// Keeps values for this time: at most 1,000 of them, and 16 MiB.
+    /// Caches values for this time: at most 1,000 of them, and 16 MiB.
     pub fn new(time: Duration) -> Self {
-        Self { state: Mutex::new(Kept::new(1000, 16 * 1024 * 1024)), time }
+        Self { state: Mutex::new(CacheEntries::new(1000, 16 * 1024 * 1024)), time }
     }
 
-    /// Sets how many values are kept; the ones that were asked for longest ago go first.
+    /// Sets the maximum number of values; the least recently used ones are evicted.
     #[must_use]
-    pub fn max_entries(self, most: usize) -> Self {
-        self.kept().most_entries = most;
+    pub fn max_entries(self, max: usize) -> Self {
+        self.entries().max_entries = max;
         self
     }
 
-    /// Sets how much memory the values may take, as far as it can be told. What is larger than all of it is not kept.
+    /// Sets the approximate memory limit. Values larger than all of it are not cached.
     #[must_use]
-    pub fn max_bytes(self, most: usize) -> Self {
-        self.kept().most_bytes = most;
+    pub fn max_bytes(self, max: usize) -> Self {
+        self.entries().max_bytes = max;
         self
     }
 
-    /// Forgets everything.
+    /// Removes all values.
     pub fn clear(&self) {
-        self.kept().clear();
+        self.entries().clear();
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn entries(&self) -> MutexGuard<'_, CacheEntries> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, key: &Key) -> Found {
-        let mut kept = self.kept();
-        if let Some(value) = kept.get(key, clock::now()) {
-            return Found::Value(value);
+    fn lookup(&self, key: &Key) -> Lookup {
+        let mut entries = self.entries();
+        if let Some(value) = entries.get(key, clock::now()) {
+            return Lookup::Value(value);
         }
-        if let Some(flight) = kept.flights.get(key) {
-            return Found::Wait(flight.clone());
+        if let Some(flight) = entries.flights.get(key) {
+            return Lookup::Wait(flight.clone());
         }
         let (sender, receiver) = watch::channel(Flight::Running);
-        kept.flights.insert(key.clone(), receiver);
-        Found::Run(sender)
+        entries.flights.insert(key.clone(), receiver);
+        Lookup::Run(sender)
     }
 
-    /// Runs the call that others may wait for.
+    /// Runs a call for which others may wait.
     async fn run(
         &self,
         key: &Key,
@@ -113,34 +112,34 @@ impl Cache {
         call: &mut Call,
         next: Next<'_>,
     ) -> Outcome {
-        let airborne = Airborne { cache: self, key };
+        let guard = FlightGuard { cache: self, key };
         let outcome = next.run(call).await;
         let landed = match &outcome {
             Ok(value) => {
                 let value = Arc::new(value.clone());
                 if let Some(until) = clock::now().checked_add(self.time) {
-                    self.kept().insert(key.clone(), Arc::clone(&value), until);
+                    self.entries().insert(key.clone(), Arc::clone(&value), until);
                 }
                 Flight::Landed(value)
             }
             Err(_) => Flight::Failed,
         };
-        // First the value, then the end of the flight: nobody finds neither and runs once more.
-        drop(airborne);
+        // The value is stored before the flight ends, so that no other call runs in between.
+        drop(guard);
         flight.send_replace(landed);
         outcome
     }
 }
 
-/// Takes a flight off the list when it is over, also where its call is dropped.
-struct Airborne<'a> {
+/// Removes a flight from the list when it ends, even if its call is dropped.
+struct FlightGuard<'a> {
     cache: &'a Cache,
     key: &'a Key,
 }
 
-impl Drop for Airborne<'_> {
+impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
-        self.cache.kept().flights.remove(self.key);
+        self.cache.entries().flights.remove(self.key);
     }
 }
 
@@ -160,15 +159,15 @@ impl Stage for Cache {
         Box::pin(async move {
             let key = key(call);
             loop {
-                match self.find(&key) {
-                    Found::Value(value) => return Ok(Value::clone(&value)),
-                    Found::Run(flight) => return self.run(&key, flight, call, next).await,
-                    Found::Wait(mut flight) => {
+                match self.lookup(&key) {
+                    Lookup::Value(value) => return Ok(Value::clone(&value)),
+                    Lookup::Run(flight) => return self.run(&key, flight, call, next).await,
+                    Lookup::Wait(mut flight) => {
                         let over = flight.wait_for(|flight| !matches!(flight, Flight::Running)).await;
                         match over.map(|flight| flight.clone()) {
                             Ok(Flight::Landed(value)) => return Ok(Value::clone(&value)),
                             Ok(_) => return next.run(call).await,
-                            // It was cancelled: someone else begins.
+                            // It was cancelled: another call takes over.
                             Err(_) => {}
                         }
                     }

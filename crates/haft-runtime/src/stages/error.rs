@@ -1,26 +1,26 @@
-//! Why a stage cannot be made.
+//! Errors of stage settings.
 
 use crate::rate::RateError;
 
-/// Why a stage cannot be made: as it was asked for, no call would ever get through.
+/// Stage settings that would reject every call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StageError {
-    /// A rate is none.
+    /// A rate is invalid.
     #[error("`RateLimit`: {0}")]
     Rate(#[from] RateError),
-    /// The rate of one tool is none.
-    #[error("`RateLimit` of `{tool}`: {error}")]
+    /// The rate of one tool is invalid.
+    #[error("`RateLimit` for `{tool}`: {error}")]
     RateOfTool {
         /// The name of the tool.
         tool: String,
-        /// What is wrong with it.
+        /// The error.
         #[source]
         error: RateError,
     },
-    /// No call at once.
-    #[error("`Concurrency` of 0 would let no call through; use 1 or more, or leave the stage out")]
-    NoRoom,
-    /// No time for a call.
-    #[error("`Timeout` of no time would let no call through; name a time such as `Duration::from_secs(30)`")]
-    NoTime,
+    /// The concurrency limit is 0.
+    #[error("`Concurrency`: a limit of 0 rejects every call; use 1 or more, or remove the stage")]
+    ZeroConcurrency,
+    /// The timeout is 0.
+    #[error("`Timeout`: a timeout of 0 rejects every call; use a duration such as `Duration::from_secs(30)`")]
+    ZeroTimeout,
 }

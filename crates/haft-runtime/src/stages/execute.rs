@@ -1,4 +1,4 @@
-//! The execution itself: attempts within the deadline, never a crash, and no secret in the outcome.
+//! The execution of the tool: retries within the deadline, panics caught, secrets redacted in the outcome.
 
 use std::future::poll_fn;
 
@@ -9,7 +9,7 @@ use haft_core::secret::{Secret, scrub, scrub_text};
 use serde_json::{Map, Value};
 
 use crate::clock;
-use crate::function::guarded;
+use crate::function::catch_panic;
 use crate::pipeline::Call;
 use crate::registry::CompiledTool;
 use crate::retry;
@@ -17,40 +17,40 @@ use crate::stages::output;
 
 /// Runs the tool.
 pub(crate) async fn execute(call: &mut Call) -> Outcome {
-    // Of an earlier run only the secrets count, also where this one is dropped.
-    if let Some(left) = &mut call.left {
-        (left.process, left.content) = (None, Vec::new());
+    // Only the secrets of an earlier run are kept, even if this run is dropped.
+    if let Some(artifacts) = &mut call.artifacts {
+        (artifacts.process, artifacts.content) = (None, Vec::new());
     }
     let (plan, context, attempt, args) = call.parts();
-    // What an earlier run left belongs to that one, which may still be at work on a thread.
-    context.renew();
+    // An earlier run may still be active on a thread; it must not share its artifacts with this one.
+    context.reset();
     context.attempt = *attempt;
-    // Before the run, which may be dropped.
+    // Before the run, because that may be dropped.
     *attempt = attempt.saturating_add(1);
     plan.literals.iter().for_each(|secret| context.hide(secret.clone()));
     let empty = Map::new();
     let args = args.as_object().unwrap_or(&empty);
-    // Also where the call is dropped.
-    let ending = context.ending();
+    // Dropped with the future if the call is cancelled.
+    let end_guard = context.end_guard();
     let mut outcome = run(plan, context, args).await;
     if let Err(error) = &outcome
-        && retry::may_repeat(&plan.spec, error)
+        && retry::may_retry(&plan.spec, error)
     {
-        outcome = Box::pin(again(plan, context, args, attempt, outcome)).await;
+        outcome = Box::pin(retry_run(plan, context, args, attempt, outcome)).await;
     }
-    drop(ending);
-    if let Some(mut left) = context.take_left() {
-        clean(plan, &mut left, &mut outcome);
-        let earlier = call.left.take().map(|left| left.exposed);
-        left.exposed.extend(earlier.into_iter().flatten());
-        call.left = Some(Box::new(left));
+    drop(end_guard);
+    if let Some(mut artifacts) = context.take_artifacts() {
+        redact(plan, &mut artifacts, &mut outcome);
+        let earlier = call.artifacts.take().map(|earlier| earlier.exposed);
+        artifacts.exposed.extend(earlier.into_iter().flatten());
+        call.artifacts = Some(Box::new(artifacts));
     }
-    // Innermost, so that every stage sees what the caller will.
+    // Innermost, so that every stage sees the outcome that the caller will see.
     output::check(&call.plan, &mut outcome);
     outcome
 }
 
-/// Runs the tool once. It is begun inside, so that a panic before the first wait is caught as well.
+/// Runs the tool once. It is started by the first poll, so that a panic in `Prepared::run` itself is caught too.
 fn run<'a>(
     plan: &'a CompiledTool,
     context: &'a CallContext,
@@ -58,12 +58,12 @@ fn run<'a>(
 ) -> impl Future<Output = Outcome> + Send {
     let mut work: Option<BoxFuture<'a, Outcome>> = None;
     poll_fn(move |task| {
-        guarded(|| work.get_or_insert_with(|| plan.prepared.run(context, args)).as_mut().poll(task))
+        catch_panic(|| work.get_or_insert_with(|| plan.prepared.run(context, args)).as_mut().poll(task))
     })
 }
 
-/// Runs the tool again until it succeeds or is not to be tried again; `attempt` counts on.
-async fn again(
+/// Runs the tool again until it succeeds or may not be retried; `attempt` continues to count.
+async fn retry_run(
     plan: &CompiledTool,
     context: &CallContext,
     args: &Map<String, Value>,
@@ -72,13 +72,13 @@ async fn again(
 ) -> Outcome {
     let policy = retry::policy(&plan.spec);
     let mut context = context.clone();
-    for repeated in 0.. {
+    for retries in 0.. {
         let Err(error) = &outcome else { break };
-        if !retry::may_repeat(&plan.spec, error) {
+        if !retry::may_retry(&plan.spec, error) {
             break;
         }
-        let Some(wait) = retry::wait(&policy, error, repeated, random()) else { break };
-        // Waiting past the deadline would only replace a clear error by a vague one.
+        let Some(wait) = retry::wait(&policy, error, retries, random()) else { break };
+        // Waiting past the deadline would replace this error by a timeout, which says less.
         if clock::now() + wait >= context.deadline {
             break;
         }
@@ -90,22 +90,22 @@ async fn again(
     outcome
 }
 
-/// Keeps the secrets that the call has seen out of what it came to, and what came beside it within bounds.
-fn clean(plan: &CompiledTool, left: &mut CallArtifacts, outcome: &mut Outcome) {
-    let CallArtifacts { exposed, process, content } = left;
-    keep_secrets_out(outcome, exposed);
+/// Redacts the secrets that the call has seen, and limits the size of its content.
+fn redact(plan: &CompiledTool, artifacts: &mut CallArtifacts, outcome: &mut Outcome) {
+    let CallArtifacts { exposed, process, content } = artifacts;
+    redact_outcome(outcome, exposed);
     if !content.is_empty() {
         for block in &mut *content {
             scrub(block, exposed);
         }
-        *content = output::beside(plan, std::mem::take(content), outcome);
+        *content = output::check_content(plan, std::mem::take(content), outcome);
     }
     for text in process.iter_mut().flat_map(|process| [&mut process.stdout, &mut process.stderr]) {
         scrub_text(text, exposed);
     }
 }
 
-fn keep_secrets_out(outcome: &mut Outcome, secrets: &[Secret]) {
+fn redact_outcome(outcome: &mut Outcome, secrets: &[Secret]) {
     if secrets.is_empty() {
         return;
     }
@@ -123,7 +123,7 @@ fn keep_secrets_out(outcome: &mut Outcome, secrets: &[Secret]) {
     }
 }
 
-/// Returns a number in `0.0..1.0`; only the spread of waits depends on it.
+/// Returns a number in `0.0..1.0` for the jitter of waits.
 pub(super) fn random() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / (f64::from(u32::MAX) + 1.0)
 }

@@ -1,4 +1,4 @@
-//! Stages that are one async function.
+//! Stages from async functions.
 
 use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
@@ -6,7 +6,7 @@ use haft_core::outcome::Outcome;
 use crate::pipeline::Call;
 use crate::stages::{Next, Stage};
 
-/// Makes a stage of an async function of a call and what is next.
+/// Creates a stage from an async function of a call and the next stages.
 ///
 /// ```
 /// use haft_runtime::pipeline::Call;
@@ -21,7 +21,7 @@ use crate::stages::{Next, Stage};
 /// # takes(stage);
 /// ```
 ///
-/// The types of the two have to be written. A closure that captures something cannot be used: see [`from_fn_with`].
+/// The argument types must be written out. A closure must not capture anything: see [`from_fn_with`].
 pub fn from_fn<F>(function: F) -> FromFn<F>
 where
     F: for<'a> StageFn<'a> + Send + Sync,
@@ -29,7 +29,7 @@ where
     FromFn(function)
 }
 
-/// Makes a stage of an async function that also gets a value of its own.
+/// Creates a stage from an async function with a state.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,17 +51,17 @@ where
     FromFnWith(state, function)
 }
 
-/// What [`from_fn`] makes.
+/// The stage that [`from_fn`] returns.
 #[derive(Clone, Copy)]
 pub struct FromFn<F>(F);
 
-/// What [`from_fn_with`] makes.
+/// The stage that [`from_fn_with`] returns.
 #[derive(Clone, Copy)]
 pub struct FromFnWith<S, F>(S, F);
 
-/// An async function that is a stage; implemented for all that fit.
+/// An async function that can be a stage.
 pub trait StageFn<'a>: Fn(&'a mut Call, Next<'a>) -> Self::Running {
-    /// What it returns.
+    /// The future that it returns.
     type Running: Future<Output = Outcome> + Send + 'a;
 }
 
@@ -73,9 +73,9 @@ where
     type Running = R;
 }
 
-/// An async function that is a stage with a value of its own; implemented for all that fit.
+/// An async function with a state that can be a stage.
 pub trait StageFnWith<'a, S: 'a>: Fn(&'a S, &'a mut Call, Next<'a>) -> Self::Running {
-    /// What it returns.
+    /// The future that it returns.
     type Running: Future<Output = Outcome> + Send + 'a;
 }
 

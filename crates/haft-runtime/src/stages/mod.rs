@@ -1,12 +1,12 @@
-//! What stands around the execution of a call: one stage per module, each an async function of what is next.
+//! The stages around the execution of a call, one per module.
 //!
-//! Stages are given outermost first. Each sees the call on its way in and the outcome on its way out; what is inside
-//! of it may run never, once, or several times.
+//! Stages are listed outermost first. Each sees the call before and the outcome after the inner stages, which it may
+//! run once, several times, or not at all.
 
 mod audit;
 mod cache;
 mod concurrency;
-mod ending;
+mod end_guard;
 mod error;
 mod execute;
 mod from_fn;

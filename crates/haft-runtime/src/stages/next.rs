@@ -1,4 +1,4 @@
-//! How stages are put together.
+//! The chain of stages.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use haft_core::outcome::Outcome;
 use crate::pipeline::Call;
 use crate::stages::execute;
 
-/// One stage. It may answer by itself, or run what is next and look at the outcome.
+/// One stage. It runs the next stages and may inspect or replace their outcome, or returns its own.
 pub trait Stage: Send + Sync {
     /// Handles a call.
     fn call<'a>(&'a self, call: &'a mut Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
@@ -20,7 +20,7 @@ impl<S: Stage + ?Sized> Stage for Arc<S> {
     }
 }
 
-/// The stages that are still to come; the last one is the execution.
+/// The remaining stages; the last one is the execution.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     stages: &'a [Arc<dyn Stage>],

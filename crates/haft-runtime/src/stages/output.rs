@@ -1,4 +1,4 @@
-//! Checks what a tool returned against its limit and its output schema.
+//! Checks the outcome of a tool against its size limit and its output schema.
 
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::excerpt;
@@ -6,19 +6,17 @@ use serde_json::{Value, json};
 
 use crate::registry::CompiledTool;
 
-/// The most bytes of the message of a failure: more is an answer, and no reason.
-const MAX_MESSAGE: usize = 64 * 1024;
+/// The maximum size of an error message in bytes.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Returns what came beside a value or an error, where it is within the limit. A value without what belongs to it would
-/// tell half; an error stands for itself.
-pub(super) fn beside(plan: &CompiledTool, blocks: Vec<Value>, outcome: &mut Outcome) -> Vec<Value> {
-    let most = plan.spec.execution.limits.max_response_bytes;
+/// Returns the content blocks if they are within the limit. Otherwise a success becomes an error, because the value
+/// alone would be incomplete; an error stays as it is.
+pub(super) fn check_content(plan: &CompiledTool, blocks: Vec<Value>, outcome: &mut Outcome) -> Vec<Value> {
+    let max = plan.spec.execution.limits.max_response_bytes;
     let blocks = Value::Array(blocks);
-    if !fits(&blocks, most) {
+    if !fits(&blocks, max) {
         if outcome.is_ok() {
-            let message = format!(
-                "what came beside the value has more than the {most} bytes that `max_response_bytes` allows"
-            );
+            let message = format!("the content exceeds `max_response_bytes` ({max} bytes)");
             *outcome = Err(CallError::new(ErrorCode::TooLarge, message));
         }
         return Vec::new();
@@ -29,7 +27,7 @@ pub(super) fn beside(plan: &CompiledTool, blocks: Vec<Value>, outcome: &mut Outc
     }
 }
 
-/// Turns a value that is too large, or does not fit the output schema, to a failure, and keeps a failure within bounds.
+/// Turns a value that is too large or does not match the output schema into an error, and limits the size of errors.
 pub(super) fn check(plan: &CompiledTool, outcome: &mut Outcome) {
     match outcome {
         Ok(value) => {
@@ -41,42 +39,42 @@ pub(super) fn check(plan: &CompiledTool, outcome: &mut Outcome) {
     }
 }
 
-/// Servers may put into an error what they like.
+/// Limits the size of an error, whose texts may come from a remote server.
 fn shorten(plan: &CompiledTool, error: &mut CallError) {
     for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
-        if text.len() > MAX_MESSAGE {
-            *text = excerpt(text, MAX_MESSAGE / 4);
+        if text.len() > MAX_MESSAGE_BYTES {
+            *text = excerpt(text, MAX_MESSAGE_BYTES / 4);
         }
     }
-    let most = plan.spec.execution.limits.max_response_bytes;
-    error.details = error.details.take().filter(|details| fits(details, most));
+    let max = plan.spec.execution.limits.max_response_bytes;
+    error.details = error.details.take().filter(|details| fits(details, max));
 }
 
 fn check_value(plan: &CompiledTool, value: &Value) -> Result<(), CallError> {
-    let most = plan.spec.execution.limits.max_response_bytes;
-    if !fits(value, most) {
-        let message = format!("the value has more than the {most} bytes that `max_response_bytes` allows");
+    let max = plan.spec.execution.limits.max_response_bytes;
+    if !fits(value, max) {
+        let message = format!("the value exceeds `max_response_bytes` ({max} bytes)");
         return Err(CallError::new(ErrorCode::TooLarge, message));
     }
     plan.output.check(value).map_err(|violations| {
         let first = violations.first().map_or("", |violation| violation.message.as_str());
-        let message = format!("the output does not fit the output schema: {first}");
+        let message = format!("the output does not match the output schema: {first}");
         CallError::new(ErrorCode::InvalidOutput, message)
             .with_details(json!({"violations": violations}))
             .for_model("the tool returned an unexpected result")
     })
 }
 
-/// Tells whether the JSON of a value has at most so many bytes, give or take what escapes and numbers add; stops
-/// counting as soon as it has more.
-fn fits(value: &Value, most: u64) -> bool {
-    let mut left = most;
+/// Returns whether the JSON of a value has at most this many bytes, not counting escapes and most digits. It stops
+/// counting as soon as the limit is exceeded.
+fn fits(value: &Value, max: u64) -> bool {
+    let mut left = max;
     let mut pending = Vec::new();
     let mut next = Some(value);
     while let Some(value) = next {
         let size = match value {
             Value::Null | Value::Bool(_) => 4,
-            // At least; so what was read from JSON is never counted as more than that had.
+            // A lower bound, so that a value never counts as larger than the JSON it was read from.
             Value::Number(_) => 1,
             Value::String(text) => text.len() + 2,
             Value::Array(items) => {
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_counted_without_writing_them_out() {
+    fn sizes_are_estimated_without_serialising() {
         let value = json!({"a": ["x".repeat(100), 1, null], "b": {"c": true}});
         assert!(fits(&value, 140));
         assert!(!fits(&value, 100));

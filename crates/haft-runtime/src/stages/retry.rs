@@ -1,4 +1,4 @@
-//! What failed in a way that may pass is tried again.
+//! A stage that retries calls after transient errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::{clock, retry};
 
 type Rule = Arc<dyn Fn(&Call, &CallError) -> bool + Send + Sync>;
 
-/// Runs what is inside again where its error may pass, with a wait that doubles and is spread.
+/// Retries the inner stages after retryable errors, with exponential backoff and jitter.
 ///
-/// By itself it repeats only what cannot have an effect twice: what was refused before it ran, pure tools, tools whose
+/// By default it retries only what cannot have an effect twice: calls rejected before they ran, pure tools, tools whose
 /// definition has a `retry`, `http` tools as far as their method allows, and errors that a function marks as
-/// retryable. An error's own `retry_after` is waited for. A wait that would end after the deadline is not begun.
+/// retryable. A `retry_after` of the error is respected. There is no retry if the wait would end after the deadline.
 #[derive(Clone)]
 pub struct Retry {
     policy: spec::Retry,
@@ -26,7 +26,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Allows so many attempts after the first one.
+    /// Allows this many attempts after the first one.
     pub fn new(attempts: u32) -> Self {
         Self { policy: spec::Retry { attempts, backoff_ms: default_backoff() }, rule: None }
     }
@@ -38,14 +38,14 @@ impl Retry {
         self
     }
 
-    /// Decides by itself which errors are worth another attempt, instead of the rule that it is safe.
+    /// Replaces the default rule for which errors are retried.
     #[must_use]
     pub fn only_if(mut self, rule: impl Fn(&Call, &CallError) -> bool + Send + Sync + 'static) -> Self {
         self.rule = Some(Arc::new(rule));
         self
     }
 
-    /// Returns how long to wait before another attempt, if there is to be one.
+    /// Returns how long to wait before the next attempt, or `None` if there is none.
     fn wait(&self, call: &Call, error: &CallError, attempt: u32) -> Option<Duration> {
         let wait = match &self.rule {
             Some(rule) if rule(call, error) => {
@@ -54,7 +54,7 @@ impl Retry {
             None if is_safe(call, error) => retry::wait(&self.policy, error, attempt, random()),
             _ => None,
         }?;
-        // Waiting past the deadline would only replace a clear error by a vague one.
+        // Waiting past the deadline would replace this error by a timeout, which says less.
         (clock::now() + wait < call.deadline()).then_some(wait)
     }
 }
@@ -63,7 +63,7 @@ fn is_safe(call: &Call, error: &CallError) -> bool {
     let spec = &call.plan.spec;
     matches!(error.code, ErrorCode::RateLimited | ErrorCode::Overloaded)
         || spec.execution.is_pure
-        || retry::may_repeat(spec, error)
+        || retry::may_retry(spec, error)
 }
 
 impl Stage for Retry {

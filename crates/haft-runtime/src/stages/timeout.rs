@@ -1,4 +1,4 @@
-//! Less time for what is inside than the call has.
+//! A stage that limits the time of the inner stages.
 
 use std::time::Duration;
 
@@ -6,20 +6,19 @@ use haft_core::BoxFuture;
 use haft_core::outcome::Outcome;
 
 use crate::clock;
-use crate::pipeline::{Call, too_late};
+use crate::pipeline::{Call, timed_out};
 use crate::stages::{Next, Stage, StageError};
 
-/// Ends what is inside after a time. It never gives a call more time than its definition does.
+/// Ends the inner stages after a time. It never extends the timeout of the definition.
 ///
-/// Inside of it the deadline of the call is the nearer one; outside, where a [`Retry`](crate::stages::Retry) may stand,
-/// it is what it was.
+/// Inside, the call has the nearer deadline; outside, for example in a [`Retry`](crate::stages::Retry), it keeps its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeout(Duration);
 
 impl Timeout {
-    /// Allows this time to what is inside.
+    /// Allows this time to the inner stages.
     pub fn new(time: Duration) -> Result<Self, StageError> {
-        if time.is_zero() { Err(StageError::NoTime) } else { Ok(Self(time)) }
+        if time.is_zero() { Err(StageError::ZeroTimeout) } else { Ok(Self(time)) }
     }
 }
 
@@ -33,7 +32,7 @@ impl Stage for Timeout {
             call.context_mut().deadline = nearer;
             let outcome = tokio::time::timeout_at(nearer.into(), next.run(call)).await;
             call.context_mut().deadline = outer;
-            outcome.unwrap_or_else(|_| Err(too_late(call.tool(), self.0)))
+            outcome.unwrap_or_else(|_| Err(timed_out(call.tool(), self.0)))
         })
     }
 }

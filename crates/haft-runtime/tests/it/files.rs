@@ -115,7 +115,7 @@ async fn files_are_read_in_every_encoding() {
     assert_eq!(read("p.png", "base64", None).await, Ok(json!("iVD/")));
     let expected = json!({ "name": "p.png", "media_type": "image/png", "size": 3, "base64": "iVD/" });
     assert_eq!(read("p.png", "binary", None).await, Ok(expected));
-    insta::assert_snapshot!(brief(&world, &read("p.png", "utf-8", None).await.unwrap_err()), @r#"execution_failed: `p.png` is not UTF-8 text: byte 0 is no part of a character; a tool with `encoding: base64` reads it"#);
+    insta::assert_snapshot!(brief(&world, &read("p.png", "utf-8", None).await.unwrap_err()), @r#"execution_failed: `p.png` is not UTF-8 text (invalid byte at offset 0); use `encoding: base64`"#);
 }
 
 #[tokio::test]
@@ -168,26 +168,26 @@ async fn nothing_outside_of_the_root_is_read() {
     let deep = "a/".repeat(5000);
     assert!(world.read(&deep).await.is_err());
     insta::assert_snapshot!(seen.join("\n"), @r#"
-"/etc/passwd" => path_escapes: path escapes sandbox: `/etc/passwd` is an absolute path; name it relative to the sandbox
-"../../../etc/passwd" => path_escapes: path escapes sandbox: `../../../etc/passwd` leads out of it
-"../outside/secret.txt" => path_escapes: path escapes sandbox: `../outside/secret.txt` leads out of it
-"sub/../../outside/secret.txt" => path_escapes: path escapes sandbox: `sub/../../outside/secret.txt` leads out of it
-".." => path_escapes: path escapes sandbox: `..` leads out of it
-"absolute" => path_escapes: path escapes sandbox: `absolute` leads out of it
-"relative" => path_escapes: path escapes sandbox: `relative` leads out of it
-"folder/secret.txt" => path_escapes: path escapes sandbox: `folder/secret.txt` leads out of it
-"dangling_out" => path_escapes: path escapes sandbox: `dangling_out` leads out of it
-"environ" => path_escapes: path escapes sandbox: `environ` leads out of it
-"magic/etc/passwd" => path_escapes: path escapes sandbox: `magic/etc/passwd` leads out of it
-"loop" => path_escapes: path escapes sandbox: `loop` has a link that is not followed
+"/etc/passwd" => path_escapes: path escapes sandbox: `/etc/passwd` is an absolute path; use a path relative to the sandbox
+"../../../etc/passwd" => path_escapes: path escapes sandbox: `../../../etc/passwd` points outside of the sandbox
+"../outside/secret.txt" => path_escapes: path escapes sandbox: `../outside/secret.txt` points outside of the sandbox
+"sub/../../outside/secret.txt" => path_escapes: path escapes sandbox: `sub/../../outside/secret.txt` points outside of the sandbox
+".." => path_escapes: path escapes sandbox: `..` points outside of the sandbox
+"absolute" => path_escapes: path escapes sandbox: `absolute` points outside of the sandbox
+"relative" => path_escapes: path escapes sandbox: `relative` points outside of the sandbox
+"folder/secret.txt" => path_escapes: path escapes sandbox: `folder/secret.txt` points outside of the sandbox
+"dangling_out" => path_escapes: path escapes sandbox: `dangling_out` points outside of the sandbox
+"environ" => path_escapes: path escapes sandbox: `environ` points outside of the sandbox
+"magic/etc/passwd" => path_escapes: path escapes sandbox: `magic/etc/passwd` points outside of the sandbox
+"loop" => path_escapes: path escapes sandbox: `loop` contains a link that is not followed
 "dangling_in" => execution_failed: `dangling_in` does not exist
 "missing" => execution_failed: `missing` does not exist
-"a.txt/x" => execution_failed: `a.txt/x` does not exist: a part of it is no folder
+"a.txt/x" => execution_failed: `a.txt/x` does not exist: a parent is not a folder
 "sub" => execution_failed: `sub` is a folder
 "." => execution_failed: `.` is a folder
 "sub/" => execution_failed: `sub/` is a folder
-"a.txt/" => execution_failed: `a.txt/` does not exist: a part of it is no folder
-"" => execution_failed: the path is empty; name a file of the sandbox
+"a.txt/" => execution_failed: `a.txt/` does not exist: a parent is not a folder
+"" => execution_failed: the path is empty
 "a\0b" => execution_failed: `a�b` contains a NUL character
 "no\nsuch" => execution_failed: `no�such` does not exist
 "größe/☃" => execution_failed: `größe/☃` does not exist
@@ -199,20 +199,20 @@ async fn nothing_outside_of_the_root_is_read() {
 }
 
 #[tokio::test]
-async fn special_files_are_refused_without_waiting() {
+async fn special_files_are_rejected_without_waiting() {
     let world = World::new();
     let mode = rustix::fs::Mode::from_raw_mode(0o644);
     rustix::fs::mkfifoat(rustix::fs::CWD, world.work("pipe"), mode).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(world.work("socket")).unwrap();
     for name in ["pipe", "socket"] {
-        let expected = format!("execution_failed: `{name}` is no regular file");
+        let expected = format!("execution_failed: `{name}` is not a regular file");
         assert_eq!(brief(&world, &world.read(name).await.unwrap_err()), expected);
         assert_eq!(brief(&world, &world.write(name, "x").await.unwrap_err()), expected);
     }
 }
 
 #[tokio::test]
-async fn files_are_written_whole_with_their_mode() {
+async fn files_are_written_atomically_with_their_mode() {
     let world = World::new();
     assert_eq!(
         world.write("new.txt", "one").await,
@@ -238,7 +238,7 @@ async fn files_are_written_whole_with_their_mode() {
     world.run(base64.clone(), json!({ "content": "AP8\n=" })).await.unwrap();
     assert_eq!(std::fs::read(world.work("b.bin")).unwrap(), [0, 0xff]);
     let error = world.run(base64, json!({ "content": "***" })).await.unwrap_err();
-    assert!(error.message.starts_with("the content is not valid base64"), "{error}");
+    assert!(error.message.starts_with("invalid base64 content"), "{error}");
     let left: Vec<_> = std::fs::read_dir(world.work("")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("haft-")), "{left:?}");
 }
@@ -276,23 +276,23 @@ async fn nothing_outside_of_the_root_is_written() {
         seen.push(format!("{path:?} => {}", brief(&world, &error)));
     }
     insta::assert_snapshot!(seen.join("\n"), @r#"
-"/tmp/x" => path_escapes: path escapes sandbox: `/tmp/x` is an absolute path; name it relative to the sandbox
-"../x" => path_escapes: path escapes sandbox: `../x` leads out of it
-"../outside/secret.txt" => path_escapes: path escapes sandbox: `../outside/secret.txt` leads out of it
-"new/../../x" => path_escapes: path escapes sandbox: `new/../../x` has `..` among folders that are still to be made
+"/tmp/x" => path_escapes: path escapes sandbox: `/tmp/x` is an absolute path; use a path relative to the sandbox
+"../x" => path_escapes: path escapes sandbox: `../x` points outside of the sandbox
+"../outside/secret.txt" => path_escapes: path escapes sandbox: `../outside/secret.txt` points outside of the sandbox
+"new/../../x" => path_escapes: path escapes sandbox: `new/../../x` has `..` below a folder that does not exist
 ".." => path_escapes: path escapes sandbox: `..` ends with `..`
 "sub/.." => path_escapes: path escapes sandbox: `sub/..` ends with `..`
-"absolute" => path_escapes: path escapes sandbox: `absolute` is a symbolic link, which is not written through
-"folder/secret.txt" => path_escapes: path escapes sandbox: `folder/secret.txt` leads out of it
-"folder/new/x" => path_escapes: path escapes sandbox: `folder/new/x` leads out of it
-"dangling" => path_escapes: path escapes sandbox: `dangling` is a symbolic link, which is not written through
-"dangling/x" => path_escapes: path escapes sandbox: `dangling/x` leads out of it
-"inside" => path_escapes: path escapes sandbox: `inside` is a symbolic link, which is not written through
+"absolute" => path_escapes: path escapes sandbox: `absolute` is a symbolic link; writes do not follow links
+"folder/secret.txt" => path_escapes: path escapes sandbox: `folder/secret.txt` points outside of the sandbox
+"folder/new/x" => path_escapes: path escapes sandbox: `folder/new/x` points outside of the sandbox
+"dangling" => path_escapes: path escapes sandbox: `dangling` is a symbolic link; writes do not follow links
+"dangling/x" => path_escapes: path escapes sandbox: `dangling/x` points outside of the sandbox
+"inside" => path_escapes: path escapes sandbox: `inside` is a symbolic link; writes do not follow links
 "sub" => execution_failed: `sub` is a folder
-"sub/" => execution_failed: `sub/` names a folder, not a file
-"." => execution_failed: `.` names a folder, not a file
-"" => execution_failed: the path is empty; name a file of the sandbox
-"a.txt/x" => execution_failed: `a.txt/x` does not exist: a part of it is no folder
+"sub/" => execution_failed: `sub/` is a folder, not a file
+"." => execution_failed: `.` is a folder, not a file
+"" => execution_failed: the path is empty
+"a.txt/x" => execution_failed: `a.txt/x` does not exist: a parent is not a folder
 "a\0b" => execution_failed: `a�b` contains a NUL character
 "#);
     let name = "x".repeat(300);
@@ -304,34 +304,34 @@ async fn nothing_outside_of_the_root_is_written() {
     let error = world.run(tool, json!({})).await.unwrap_err();
     assert_eq!(
         brief(&world, &error),
-        "execution_failed: `no/x` is in a folder that does not exist; `mkdir: true` makes it"
+        "execution_failed: `no/x` is in a folder that does not exist; set `mkdir: true` to create it"
     );
 }
 
 #[tokio::test]
-async fn sizes_are_bounded() {
+async fn sizes_are_limited() {
     let world = World::new();
     std::fs::write(world.work("big"), vec![b'x'; 4001]).unwrap();
     std::fs::write(world.work("fits"), vec![b'x'; 4000]).unwrap();
     assert_eq!(world.read("fits").await.unwrap().as_str().unwrap().len(), 4000);
-    insta::assert_snapshot!(brief(&world, &world.read("big").await.unwrap_err()), @r#"execution_failed: `big` has 4001 bytes or more; at most 4000 are read (`limits.max_response_bytes`)"#);
-    insta::assert_snapshot!(brief(&world, &world.write("w", &"x".repeat(3001)).await.unwrap_err()), @r#"execution_failed: `w` would have 3001 bytes; at most 3000 are written (`limits.max_request_bytes`)"#);
+    insta::assert_snapshot!(brief(&world, &world.read("big").await.unwrap_err()), @r#"execution_failed: `big` has at least 4001 bytes, which exceeds `limits.max_response_bytes` (4000)"#);
+    insta::assert_snapshot!(brief(&world, &world.write("w", &"x".repeat(3001)).await.unwrap_err()), @r#"execution_failed: `w` would have 3001 bytes, which exceeds `limits.max_request_bytes` (3000)"#);
     let tool = json!({ "type": "file_read", "path": "fits", "encoding": "base64" });
     assert!(world.run(tool, json!({})).await.unwrap_err().message.contains("at most 3000 are read"));
 }
 
 #[tokio::test]
-async fn a_missing_root_is_told_without_its_path() {
+async fn a_missing_root_is_reported_without_its_path() {
     let world = World::new();
     std::fs::remove_dir_all(world.work("")).unwrap();
     let error = world.read("a.txt").await.unwrap_err();
-    assert_eq!(error.model_text(), "Tool call failed: the folder of this tool cannot be opened");
+    assert_eq!(error.model_text(), "Tool call failed: the folder of this tool is unavailable");
     brief(&world, &error);
 }
 
 /// A thread that swaps a folder for a link to the outside and back must never let a call through.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_that_is_swapped_in_between_leads_nowhere() {
+async fn a_link_that_is_swapped_in_does_not_lead_out() {
     let world = World::new();
     std::fs::write(world.work("sub/secret.txt"), "inside").unwrap();
     world.link(world.folder.path().join("outside"), "evil");

@@ -1,5 +1,6 @@
 //! The integration tests of haft-runtime.
 
+mod exec;
 mod files;
 mod http;
 mod python;

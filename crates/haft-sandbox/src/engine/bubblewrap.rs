@@ -1,8 +1,7 @@
-//! The engine `bubblewrap`: a namespace of its own for everything.
+//! The engine `bubblewrap`: Linux namespaces.
 //!
-//! The options go through an anonymous file, not the command line: neither the machine's list of processes nor
-//! the confined process, which can read the command line of its first process, sees paths or values. The child
-//! is held back until its limits are set.
+//! Options are passed in an anonymous file, not on the command line, so that neither the process list of the machine nor
+//! the confined process shows paths or values. The child is blocked until its limits are set.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,12 +20,12 @@ use tokio::process::Child;
 use super::{mounts, shared};
 use crate::cgroup::Group;
 use crate::command::{Command, Level};
-use crate::engine::Workshop;
+use crate::engine::EngineContext;
 use crate::error::SandboxError;
 use crate::fds;
 use crate::owner;
-use crate::running::{Hold, Rest, Running, StdinHandle};
-use crate::seccomp::{self, Sockets, Wishes};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
+use crate::seccomp::{self, FilterOptions, Sockets};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Bubblewrap;
@@ -35,84 +34,84 @@ const NAME: EngineName = EngineName::Bubblewrap;
 #[derive(Debug)]
 pub(crate) struct Bubblewrap {
     program: PathBuf,
-    /// What this version can.
-    can: Abilities,
+    /// The features of the installed version.
+    features: Features,
     filters: Vec<Vec<u8>>,
-    /// For processes that would reach the machine's Unix sockets.
+    /// For processes that could reach Unix sockets of the machine.
     filters_without_unix: Vec<Vec<u8>>,
 }
 
-/// What came with later versions of bubblewrap.
+/// Features of later bubblewrap versions.
 #[derive(Debug, Clone, Copy)]
-struct Abilities {
+struct Features {
     disable_userns: bool,
     sizes: bool,
 }
 
 impl Bubblewrap {
-    /// Finds the program and asks what it can.
-    pub(crate) async fn open(workshop: &Workshop) -> Result<Self, SandboxError> {
+    /// Finds the program and its features.
+    pub(crate) async fn open(context: &EngineContext) -> Result<Self, SandboxError> {
         let missing = |reason: &str| SandboxError::Unavailable { engine: NAME, reason: reason.to_owned() };
         let program = shared::find_program("bwrap")
-            .ok_or_else(|| missing("the program `bwrap` was not found; install the package `bubblewrap`"))?;
+            .ok_or_else(|| missing("program `bwrap` not found; install the package `bubblewrap`"))?;
         let mut process = new_process(&program);
         process.arg("--help");
         shared::connect(&mut process, &crate::Input::Empty).map_err(SandboxError::system("open a pipe"))?;
-        let child = workshop.spawner.spawn(process, Vec::new()).await;
-        let child = child.map_err(|error| missing(&format!("`bwrap` could not be started: {error}")))?;
+        let child = context.spawner.spawn(process, Vec::new()).await;
+        let child = child.map_err(|error| missing(&format!("failed to start `bwrap`: {error}")))?;
         let output = child.wait_with_output().await.map_err(SandboxError::system("read from `bwrap`"))?;
         let help = [output.stdout, output.stderr].concat();
         let help = String::from_utf8_lossy(&help);
         if !help.contains("--add-seccomp-fd") {
-            return Err(missing("`bwrap` is older than version 0.5; install a newer one"));
+            return Err(missing("`bwrap` is older than version 0.5; install a newer version"));
         }
-        let can =
-            Abilities { disable_userns: help.contains("--disable-userns"), sizes: help.contains("--size") };
+        let features =
+            Features { disable_userns: help.contains("--disable-userns"), sizes: help.contains("--size") };
         let filters = |sockets| {
-            let filters = seccomp::filters(Wishes { sockets, ..Wishes::default() });
-            let filters = filters
-                .map_err(|error| missing(&format!("no system call filter for this machine: {error}")))?;
+            let filters = seccomp::filters(FilterOptions { sockets, ..FilterOptions::default() });
+            let filters =
+                filters.map_err(|error| missing(&format!("no seccomp filter for this machine: {error}")))?;
             Ok::<_, SandboxError>(filters.iter().map(seccomp::bytes).collect())
         };
         let (filters, filters_without_unix) = (filters(Sockets::All)?, filters(Sockets::NoUnix)?);
-        Ok(Self { program, can, filters, filters_without_unix })
+        Ok(Self { program, features, filters, filters_without_unix })
     }
 
     /// Starts a process.
     pub(crate) async fn start(
         &self,
-        workshop: &Workshop,
+        context: &EngineContext,
         command: &Command,
     ) -> Result<Running, SandboxError> {
         let system = SandboxError::system;
         let mut inherited = Vec::new();
-        let (held_back, let_go) = fds::pipe().map_err(system("open a pipe"))?;
-        // Bubblewrap goes on at the end of the pipe, too: it holds the other end itself, so that there is none
-        // where the server is killed before it has set the limits.
-        let open = let_go.try_clone().map_err(system("open a pipe"))?;
-        let (status, tell) = fds::pipe().map_err(system("open a pipe"))?;
+        let (blocked, unblock) = fds::pipe().map_err(system("open a pipe"))?;
+        // bubblewrap also continues at the end of the pipe. It keeps the write end open itself, so that this does not
+        // happen if the server is killed before it has set the limits.
+        let open = unblock.try_clone().map_err(system("open a pipe"))?;
+        let (status, status_writer) = fds::pipe().map_err(system("open a pipe"))?;
         let options =
-            self.options(workshop, command, &mut inherited).map_err(system("make an anonymous file"))?;
+            self.options(context, command, &mut inherited).map_err(system("make an anonymous file"))?;
         let mut options = options;
-        options.pair("--block-fd", fds::number(&held_back));
+        options.pair("--block-fd", fds::number(&blocked));
         options.pair("--sync-fd", fds::number(&open));
-        options.pair("--json-status-fd", fds::number(&tell));
+        options.pair("--json-status-fd", fds::number(&status_writer));
         let options = fds::file_of(c"options", &options.bytes).map_err(system("make an anonymous file"))?;
         let mut process = new_process(&self.program);
         process.env(owner::VARIABLE, owner::mark());
         process.arg("--args").arg(fds::number(&options)).arg("--").args(&command.argv);
-        inherited.extend([held_back, open, tell, options]);
+        inherited.extend([blocked, open, status_writer, options]);
         let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;
-        let group = workshop.control.group(&command.limits).map_err(system("make a control group"))?;
+        let group = context.control.group(&command.limits).map_err(system("make a control group"))?;
         let started = Instant::now();
-        let child = workshop.spawner.spawn(process, inherited).await.map_err(system("start `bwrap`"))?;
-        let starting = Starting { child, status, let_go, socket, group };
-        starting.let_go(workshop, command, started).await
+        let child = context.spawner.spawn(process, inherited).await.map_err(system("start `bwrap`"))?;
+        let starting = BlockedChild { child, status, unblock, socket, group };
+        starting.unblock(context, command, started).await
     }
 
-    /// With the machine's network come its abstract Unix sockets, and with its files those that have a path. An
-    /// isolated process was promised no services of the machine, and one without network none at all.
-    fn filters_of(&self, command: &Command) -> &[Vec<u8>] {
+    /// The machine's network exposes abstract Unix sockets, and its files expose sockets with a path. An isolated process
+    /// must reach no services of the machine, and one without network none at all.
+    fn filters_for(&self, command: &Command) -> &[Vec<u8>] {
         match (command.level(), command.network) {
             (Level::Isolated, true) | (Level::Host, false) => &self.filters_without_unix,
             (Level::Isolated, false) | (Level::Host, true) => &self.filters,
@@ -121,15 +120,15 @@ impl Bubblewrap {
 
     fn options(
         &self,
-        workshop: &Workshop,
+        context: &EngineContext,
         command: &Command,
         inherited: &mut Vec<OwnedFd>,
     ) -> io::Result<Options> {
-        let mut options = Options { bytes: Vec::new(), sizes: self.can.sizes };
+        let mut options = Options { bytes: Vec::new(), sizes: self.features.sizes };
         options.all(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
         options.all(["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]);
         options.pair("--cap-drop", "ALL");
-        if self.can.disable_userns {
+        if self.features.disable_userns {
             options.one("--disable-userns");
         }
         if !command.network {
@@ -138,14 +137,14 @@ impl Bubblewrap {
         if command.first_process {
             options.one("--as-pid-1");
         }
-        for filter in self.filters_of(command) {
+        for filter in self.filters_for(command) {
             let file = fds::file_of(c"filter", filter)?;
             options.pair("--add-seccomp-fd", fds::number(&file));
             inherited.push(file);
         }
         match command.level() {
-            Level::Isolated => isolated(&mut options, workshop, command, inherited)?,
-            Level::Host => host(&mut options, workshop, command, inherited)?,
+            Level::Isolated => isolated(&mut options, context, command, inherited)?,
+            Level::Host => host(&mut options, context, command, inherited)?,
         }
         for (name, value) in &command.env {
             options.triple("--setenv", name, value);
@@ -155,10 +154,10 @@ impl Bubblewrap {
     }
 }
 
-/// An empty root; read-only folders of the system; private folders in memory.
+/// Sets up an empty root with read-only system folders and private folders in memory.
 fn isolated(
     options: &mut Options,
-    workshop: &Workshop,
+    context: &EngineContext,
     command: &Command,
     inherited: &mut Vec<OwnedFd>,
 ) -> io::Result<()> {
@@ -176,7 +175,7 @@ fn isolated(
     for path in read_only.into_iter().flat_map(mounts::present) {
         options.triple("--ro-bind", path, path);
     }
-    for path in workshop.settings.read_only.iter().filter(|path| path.exists()) {
+    for path in context.settings.read_only.iter().filter(|path| path.exists()) {
         options.triple("--ro-bind", path, path);
     }
     options.file(mounts::PASSWD.as_bytes(), Path::new("/etc/passwd"), inherited)?;
@@ -190,36 +189,36 @@ fn isolated(
     Ok(())
 }
 
-/// The machine's files, without the server's own.
+/// Exposes the machine's files, except the server's own.
 fn host(
     options: &mut Options,
-    workshop: &Workshop,
+    context: &EngineContext,
     command: &Command,
     inherited: &mut Vec<OwnedFd>,
 ) -> io::Result<()> {
     options.triple("--bind", "/", "/");
-    // Root may write here without any capability, and so reach the whole machine.
+    // Root could write here without any capability, and so escape.
     if Path::new("/sys").exists() {
         options.triple("--ro-bind", "/sys", "/sys");
     }
     devices(options, command);
-    for path in workshop.hidden() {
+    for path in context.hidden() {
         if path.is_dir() {
             options.private(path, 1 << 20);
         } else {
             options.triple("--ro-bind", "/dev/null", path);
         }
     }
-    // Once more: it may lie in a folder that is hidden as a whole.
-    options.private(&workshop.settings.scratch, 1 << 20);
+    // Again, because it may be inside a hidden folder.
+    options.private(&context.settings.scratch, 1 << 20);
     options.private(command.place.work(), command.limits.work);
     small_files(options, command, inherited)?;
     binds(options, command);
     Ok(())
 }
 
-/// Few devices; processes of its own only. `/proc` is read-only: a process of root's could otherwise write
-/// settings of the kernel, which are guarded by the user alone, and so leave.
+/// Sets up a minimal `/dev` and its own `/proc`. `/proc` is read-only: root could otherwise write kernel settings and
+/// escape.
 fn devices(options: &mut Options, command: &Command) {
     options.pair("--dev", "/dev");
     options.private("/dev/shm", command.limits.work);
@@ -241,7 +240,7 @@ fn binds(options: &mut Options, command: &Command) {
     }
 }
 
-/// Options in the form that bubblewrap reads from a file: each ends with a zero.
+/// Options in the format that bubblewrap reads from a file: each ends with a zero byte.
 struct Options {
     bytes: Vec<u8>,
     sizes: bool,
@@ -269,7 +268,7 @@ impl Options {
         self.one(second);
     }
 
-    /// A folder in memory, of this many bytes at most.
+    /// Adds a folder in memory with a size limit.
     fn private(&mut self, path: impl AsRef<OsStr>, bytes: u64) {
         if self.sizes {
             self.pair("--size", bytes.to_string());
@@ -286,20 +285,20 @@ impl Options {
     }
 }
 
-/// A child that is held back.
-struct Starting {
+/// A child that is blocked before it starts its program.
+struct BlockedChild {
     child: Child,
     status: OwnedFd,
-    let_go: OwnedFd,
+    unblock: OwnedFd,
     socket: Option<StdinHandle>,
     group: Group,
 }
 
-impl Starting {
-    /// Limits the first process of the namespace, and lets it go.
-    async fn let_go(
+impl BlockedChild {
+    /// Sets the limits of the first process and unblocks it.
+    async fn unblock(
         mut self,
-        workshop: &Workshop,
+        context: &EngineContext,
         command: &Command,
         started: Instant,
     ) -> Result<Running, SandboxError> {
@@ -308,14 +307,14 @@ impl Starting {
         let Some(pid) = first_process(&mut status).await else {
             return Err(failure(self.child).await);
         };
-        let held_back = HeldBack(pid);
+        let guard = BlockedProcess(pid);
         let init = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from);
-        let init = init.and_then(fds::watch).map_err(system("hold a process"))?;
-        shared::limit(pid, &command.limits, &workshop.control).map_err(system("limit a process"))?;
+        let init = init.and_then(fds::watch).map_err(system("open a process"))?;
+        shared::limit(pid, &command.limits, &context.control).map_err(system("limit a process"))?;
         let number = pid.as_raw_nonzero().get().unsigned_abs();
         self.group.add(number).map_err(system("put a process in a control group"))?;
-        rustix::io::write(&self.let_go, b"1").map_err(io::Error::from).map_err(system("start a process"))?;
-        mem::forget(held_back);
+        rustix::io::write(&self.unblock, b"1").map_err(io::Error::from).map_err(system("start a process"))?;
+        mem::forget(guard);
         let stdin = self.child.stdin.take().map(StdinHandle::Pipe).or(self.socket);
         Ok(Running {
             stdin,
@@ -323,10 +322,10 @@ impl Starting {
             stderr: self.child.stderr.take(),
             started,
             engine: NAME,
-            rest: Some(Rest {
+            tree: Some(RunningTree {
                 child: self.child,
                 killed: false,
-                hold: Hold::Namespace { init, status },
+                handle: TreeHandle::Namespace { init, status },
                 group: Some(self.group),
                 folder: None,
             }),
@@ -334,17 +333,17 @@ impl Starting {
     }
 }
 
-/// The first process of a namespace, before it is let go. Where that fails it is ended: it would wait for ever.
-struct HeldBack(Pid);
+/// The first process of a namespace while it is blocked. Killed on drop, because it would wait forever.
+struct BlockedProcess(Pid);
 
-impl Drop for HeldBack {
+impl Drop for BlockedProcess {
     fn drop(&mut self) {
-        // The engine, its parent, is still there: the number is not free for others.
+        // Its parent, the engine, still runs, so the pid is not reused.
         let _ = kill_process(self.0, Signal::KILL);
     }
 }
 
-/// Reads the number of the first process in the namespace; `None` where there is none, because setting up failed.
+/// Reads the pid of the first process; `None` where the setup failed.
 async fn first_process(status: &mut pipe::Receiver) -> Option<Pid> {
     let mut line = Vec::with_capacity(256);
     while !line.contains(&b'\n') && line.len() < 4096 {
@@ -353,11 +352,11 @@ async fn first_process(status: &mut pipe::Receiver) -> Option<Pid> {
         }
     }
     let line = line.split(|byte| *byte == b'\n').next()?;
-    let told: serde_json::Value = serde_json::from_slice(line).ok()?;
-    Pid::from_raw(i32::try_from(told.get("child-pid")?.as_i64()?).ok()?)
+    let report: serde_json::Value = serde_json::from_slice(line).ok()?;
+    Pid::from_raw(i32::try_from(report.get("child-pid")?.as_i64()?).ok()?)
 }
 
-/// Says why bubblewrap gave up.
+/// Returns the error of a failed setup.
 async fn failure(child: Child) -> SandboxError {
     match child.wait_with_output().await {
         Ok(output) => engine_failure(&String::from_utf8_lossy(&output.stderr)),
@@ -365,7 +364,7 @@ async fn failure(child: Child) -> SandboxError {
     }
 }
 
-/// Reads what bubblewrap wrote when it did not come to run the program.
+/// Parses the standard error of bubblewrap, which has no other way to report why it did not start the program.
 pub(crate) fn engine_failure(stderr: &str) -> SandboxError {
     let line = stderr.lines().rev().find_map(|line| line.strip_prefix("bwrap: ")).unwrap_or(stderr).trim();
     match line.strip_prefix("execvp ").and_then(|rest| rest.rsplit_once(": ")) {
@@ -378,7 +377,7 @@ pub(crate) fn engine_failure(stderr: &str) -> SandboxError {
 fn new_process(program: &Path) -> Process {
     let mut process = Process::new(program);
     process.env_clear().current_dir("/");
-    // Some systems hand a library path to the programs they start; bubblewrap itself gets nothing.
+    // bubblewrap itself gets no other variables, such as a library path.
     process.env("PATH", OsString::from("/usr/bin:/bin"));
     process
 }

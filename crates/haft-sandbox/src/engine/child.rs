@@ -1,8 +1,8 @@
-//! Between fork and exec: what the engine `landlock` does in the child.
+//! The child of the engine `landlock` between fork and exec.
 //!
-//! A child of a program with threads may only make system calls until it starts its own program: another thread
-//! may have held any lock at the moment of the fork. So there is no allocation here, no lock, and no library but
-//! the thin wrappers of libc.
+//! The child of a multi-threaded program may only make system calls until it executes its own program, because another
+//! thread may have held any lock during the fork. So this module does not allocate or lock, and uses only thin wrappers
+//! of libc.
 #![expect(unsafe_code, reason = "system calls that no safe library offers between fork and exec")]
 
 use std::io;
@@ -13,12 +13,12 @@ use libc::{c_int, c_long, c_ulong, pid_t};
 use rustix::process::Resource;
 use seccompiler::BpfProgram;
 
-/// Everything the child needs, made before the fork.
+/// Everything the child needs, created before the fork.
 pub(crate) struct Confinement {
-    /// Closed by the server when the tree shall end, and by the kernel when the server ends.
+    /// Closed by the server to kill the tree, and by the kernel when the server ends.
     pub(crate) lifeline: OwnedFd,
-    /// The control groups: a process enters by writing `0`.
-    pub(crate) doors: Vec<OwnedFd>,
+    /// The control groups; a process joins by writing `0`.
+    pub(crate) join_files: Vec<OwnedFd>,
     /// The limits of each process: soft, hard.
     pub(crate) limits: Vec<(Resource, u64, u64)>,
     /// The Landlock rules.
@@ -27,10 +27,10 @@ pub(crate) struct Confinement {
     pub(crate) filters: Vec<BpfProgram>,
 }
 
-/// Returns the kernel's version of Landlock; less than 1 where there is none.
+/// Returns the Landlock version of the kernel; less than 1 if unsupported.
 pub(crate) fn landlock_version() -> i32 {
     const ASK_VERSION: c_ulong = 1;
-    // SAFETY: asks for a number; the pointer is null, as this question wants it.
+    // SAFETY: queries a number; the pointer is null, as this query requires.
     let version = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<libc::c_void>(), 0_usize, ASK_VERSION)
     };
@@ -38,7 +38,7 @@ pub(crate) fn landlock_version() -> i32 {
 }
 
 impl Confinement {
-    /// Splits into a supervisor, which never returns, and the process that goes on to start the program.
+    /// Forks into a supervisor, which never returns, and the process that executes the program.
     pub(crate) fn enter(&self) -> io::Result<()> {
         // SAFETY: system calls on descriptors and memory that this value owns.
         unsafe {
@@ -46,7 +46,7 @@ impl Confinement {
             // Orphans of the tree become children of the supervisor, which waits for them.
             check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))?;
             let supervisor = libc::getpid();
-            // Not `fork`: libc's would run handlers of the program's own libraries.
+            // Not `fork`, which would run handlers of libraries.
             let pid = libc::syscall(libc::SYS_clone, c_long::from(libc::SIGCHLD), 0, 0, 0, 0);
             if pid < 0 {
                 return Err(io::Error::last_os_error());
@@ -66,9 +66,9 @@ impl Confinement {
     }
 
     unsafe fn confine(&self) -> io::Result<()> {
-        for door in &self.doors {
+        for file in &self.join_files {
             // SAFETY: one byte of a constant.
-            if unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) } != 1 {
+            if unsafe { libc::write(file.as_raw_fd(), b"0".as_ptr().cast(), 1) } != 1 {
                 return Err(io::Error::last_os_error());
             }
         }
@@ -101,7 +101,7 @@ impl Confinement {
     }
 }
 
-/// Gives up what root may do beyond its own files. Another user has nothing to give up.
+/// Drops all capabilities.
 unsafe fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
     struct Header {
@@ -113,7 +113,7 @@ unsafe fn drop_capabilities() -> io::Result<()> {
     let none = [0_u32; 6];
     // SAFETY: numbers, and two structures of the kernel's layout that live through the call.
     unsafe {
-        // What may not be dropped here cannot be gained, either: there are no new privileges.
+        // Errors are harmless: `no_new_privs` prevents gaining capabilities.
         for capability in 0..64 {
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
         }
@@ -125,11 +125,11 @@ unsafe fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the process, ends its group, waits for all that is left, and ends with the code of the process.
+/// Waits for the process, kills its group, reaps all remaining children, and exits with the code of the process.
 unsafe fn supervise(process: pid_t, lifeline: RawFd) -> ! {
     // SAFETY: system calls on numbers, and on structures that live through them.
     unsafe {
-        // The streams of the process are not the supervisor's: their readers wait for their end.
+        // Closes the output streams, so that their readers see the end.
         close_all_but(lifeline);
         libc::setpgid(process, process);
         #[expect(clippy::cast_possible_truncation, reason = "a descriptor has 32 bits")]
@@ -142,14 +142,14 @@ unsafe fn supervise(process: pid_t, lifeline: RawFd) -> ! {
             if line.revents != 0 {
                 libc::kill(-process, libc::SIGKILL);
                 libc::kill(process, libc::SIGKILL);
-                // A closed line stays readable; without this the loop would spin.
+                // A closed pipe stays readable; without this the loop would spin.
                 line.fd = -1;
             }
             if end.revents != 0 {
                 break;
             }
         }
-        // The number of the group is not free for others before its first process is waited for.
+        // The group id is not reused before its leader is reaped.
         libc::kill(-process, libc::SIGKILL);
         let mut status = 0;
         libc::waitpid(process, &raw mut status, 0);

@@ -1,7 +1,7 @@
-//! The engines `docker` and `podman`: containers, by their command line.
+//! The engines `docker` and `podman`, used through their command line programs.
 //!
-//! Only isolated processes: a container does not show the machine's files. The values of variables go through
-//! the environment of the command line program, never through its arguments, which every user can list.
+//! Supports only isolated processes: a container does not expose the machine's files. The values of variables are passed
+//! in the environment of the command line program, not in its arguments, which every user can list.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 
-use super::{Folder, Workshop, mounts, shared};
+use super::{EngineContext, Folder, mounts, shared};
 use crate::command::{Command, Input, Level};
 use crate::error::SandboxError;
-use crate::running::{Hold, Rest, Running, StdinHandle};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
 use crate::settings::EngineName;
 use crate::spawner::Spawner;
 
@@ -24,59 +24,59 @@ use crate::spawner::Spawner;
 pub(crate) struct Container {
     name: EngineName,
     program: PathBuf,
-    /// By which containers of this installation are known.
+    /// Identifies the containers of this installation.
     label: String,
 }
 
 impl Container {
-    /// Tells whether the program is there.
+    /// Returns whether the program is installed.
     pub(crate) fn is_installed(name: EngineName) -> bool {
         shared::find_program(name.as_str()).is_some()
     }
 
-    /// Finds the program, and removes containers that a server which was killed left behind.
-    pub(crate) async fn open(name: EngineName, workshop: &Workshop) -> Result<Self, SandboxError> {
+    /// Finds the program, and removes containers left by a killed server.
+    pub(crate) async fn open(name: EngineName, context: &EngineContext) -> Result<Self, SandboxError> {
         let unavailable = |reason| SandboxError::Unavailable { engine: name, reason };
         let program = shared::find_program(name.as_str())
-            .ok_or_else(|| unavailable(format!("the program `{name}` was not found; install it")))?;
-        let label = format!("haft.sandbox={}", workshop.settings.scratch.display());
+            .ok_or_else(|| unavailable(format!("program `{name}` not found; install it")))?;
+        let label = format!("haft.sandbox={}", context.settings.scratch.display());
         let engine = Self { name, program, label };
         let filter = format!("label={}", engine.label);
-        let left = engine.ask(workshop, &["ps", "--all", "--quiet", "--filter", &filter]).await?;
+        let left = engine.query(context, &["ps", "--all", "--quiet", "--filter", &filter]).await?;
         for container in left.split_whitespace() {
-            // Podman would give it ten seconds to end by itself.
-            drop(engine.ask(workshop, &["kill", container]).await);
-            engine.ask(workshop, &["rm", "--force", container]).await?;
+            // Without this, Podman waits ten seconds for a clean exit.
+            drop(engine.query(context, &["kill", container]).await);
+            engine.query(context, &["rm", "--force", container]).await?;
         }
         Ok(engine)
     }
 
-    async fn ask(&self, workshop: &Workshop, arguments: &[&str]) -> Result<String, SandboxError> {
+    async fn query(&self, context: &EngineContext, arguments: &[&str]) -> Result<String, SandboxError> {
         let mut process = new_process(&self.program);
         process.args(arguments);
         shared::connect(&mut process, &Input::Empty).map_err(SandboxError::system("open a pipe"))?;
-        let child = workshop.spawner.spawn(process, Vec::new()).await;
+        let child = context.spawner.spawn(process, Vec::new()).await;
         let child = child.map_err(SandboxError::system("start the container program"))?;
         let output = child.wait_with_output().await.map_err(SandboxError::system("read from a program"))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
-        Err(SandboxError::Unavailable { engine: self.name, reason: said })
+        let message = String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
+        Err(SandboxError::Unavailable { engine: self.name, reason: message })
     }
 
     /// Starts a process whose files are in `folder`.
     pub(crate) async fn start(
         &self,
-        workshop: &Workshop,
+        context: &EngineContext,
         command: &Command,
         folder: Folder,
     ) -> Result<Running, SandboxError> {
         if command.level() == Level::Host {
-            let what = "show a tool the machine's files; set `sandbox: true`, or another engine";
+            let what = "expose the machine's files; set `sandbox: true`, or use another engine";
             return Err(SandboxError::Unsupported { engine: self.name, what });
         }
-        let image = command.image.as_ref().or(workshop.settings.image.as_ref());
+        let image = command.image.as_ref().or(context.settings.image.as_ref());
         let what = "run without an image; set `sandbox.image`, or `image` in the tool";
         let image = image.ok_or(SandboxError::Unsupported { engine: self.name, what })?;
         if !image.starts_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -87,10 +87,10 @@ impl Container {
         }
         let hosts = command.binds.iter().flat_map(|bind| [bind.host.as_path(), &bind.guest]);
         if !hosts.chain([folder.path()]).all(is_mountable) {
-            let what = "mount a folder with a comma or a quotation mark in its path; rename the folder";
+            let what = "mount a path that contains a comma or a quotation mark; rename the folder";
             return Err(SandboxError::Unsupported { engine: self.name, what });
         }
-        folder.put(&command.files)?;
+        folder.write_files(&command.files)?;
         let container = unique_name();
         let mut process = new_process(&self.program);
         process.args([
@@ -108,11 +108,11 @@ impl Container {
         let socket =
             shared::connect(&mut process, &command.input).map_err(SandboxError::system("open a socket"))?;
         let started = Instant::now();
-        let child = workshop.spawner.spawn(process, Vec::new()).await;
+        let child = context.spawner.spawn(process, Vec::new()).await;
         let mut child = child.map_err(SandboxError::system("start the container program"))?;
-        let removal = Removal {
+        let removal = ContainerKill {
             program: self.program.clone(),
-            spawner: workshop.spawner.clone(),
+            spawner: context.spawner.clone(),
             container: Some(container),
             ended: Arc::default(),
         };
@@ -122,10 +122,10 @@ impl Container {
             stderr: child.stderr.take(),
             started,
             engine: self.name,
-            rest: Some(Rest {
+            tree: Some(RunningTree {
                 child,
                 killed: false,
-                hold: Hold::Container(removal),
+                handle: TreeHandle::Container(removal),
                 group: None,
                 folder: Some(folder),
             }),
@@ -133,16 +133,16 @@ impl Container {
     }
 }
 
-/// As whom a container runs.
+/// The user of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// The server's user, whose folders it is given: that is not root.
+    /// The server's user, who owns the bound folders and is not root.
     Server {
         user: u32,
         group: u32,
     },
-    /// The same, in an engine that runs as that user itself, and would take it for root.
-    KeptServer {
+    /// The same, for a rootless engine, which would map that user to root.
+    RootlessServer {
         user: u32,
         group: u32,
     },
@@ -154,7 +154,7 @@ impl Container {
         let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
         match self.name {
             _ if user == 0 => User::Nobody,
-            EngineName::Podman => User::KeptServer { user, group },
+            EngineName::Podman => User::RootlessServer { user, group },
             _ => User::Server { user, group },
         }
     }
@@ -165,11 +165,11 @@ fn confine(process: &mut Process, command: &Command, files: &Path, user: User) {
     let seconds = limits.cpu.as_secs().max(1);
     process.args(["--network", if command.network { "bridge" } else { "none" }]);
     process.args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only"]);
-    if matches!(user, User::KeptServer { .. }) {
+    if matches!(user, User::RootlessServer { .. }) {
         process.args(["--userns", "keep-id"]);
     }
     let (user, group) = match user {
-        User::Server { user, group } | User::KeptServer { user, group } => (user, group),
+        User::Server { user, group } | User::RootlessServer { user, group } => (user, group),
         User::Nobody => (mounts::NOBODY, mounts::NOBODY),
     };
     process.args(["--user", &format!("{user}:{group}"), "--hostname", "sandbox"]);
@@ -178,9 +178,9 @@ fn confine(process: &mut Process, command: &Command, files: &Path, user: User) {
     process.args(["--ulimit", &format!("cpu={seconds}:{}", seconds + 1), "--ulimit", "core=0"]);
     process.args(["--ulimit", &format!("fsize={0}:{0}", limits.file_size)]);
     process.args(["--ulimit", &format!("nofile={0}:{0}", limits.open_files)]);
-    // What counts is the limit above; without this one, the engine may ask for more than it may give.
+    // `--pids-limit` is the effective limit; without this one the engine may request more than it is allowed.
     process.args(["--ulimit", "nproc=16384:16384"]);
-    // Where the image has such a folder, some engines give the new one its rights.
+    // Some engines copy the mode of an existing folder of the image.
     for private in ["/tmp", mounts::WORK] {
         process.args(["--tmpfs", &format!("{private}:rw,exec,nosuid,nodev,mode=1777,size={}", limits.work)]);
     }
@@ -191,7 +191,7 @@ fn confine(process: &mut Process, command: &Command, files: &Path, user: User) {
     process.arg("--workdir").arg(command.directory.as_deref().unwrap_or(command.place.work()));
     for (name, value) in &command.env {
         process.arg("--env");
-        if is_read_by_programs(name) {
+        if is_read_by_engine(name) {
             let mut both = name.clone();
             both.push("=");
             both.push(value);
@@ -202,12 +202,11 @@ fn confine(process: &mut Process, command: &Command, files: &Path, user: User) {
     }
 }
 
-/// Tells whether the command line program itself, or the libraries that it is made of, would read a variable: then
-/// it cannot go through its environment, where a tool could load code into the program, outside any sandbox. Such
-/// values are no secrets.
-fn is_read_by_programs(name: &OsStr) -> bool {
+/// Returns whether the command line program or its libraries read a variable. Such a variable is passed as an argument:
+/// in the environment, a tool could load code into the program, outside of the sandbox. Its value is not a secret.
+fn is_read_by_engine(name: &OsStr) -> bool {
     const NAMES: [&str; 8] = ["PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER", "NLSPATH", "LOCPATH"];
-    const BEGINNINGS: [&str; 18] = [
+    const PREFIXES: [&str; 18] = [
         "LD_",
         "LC_",
         "XDG_",
@@ -227,14 +226,14 @@ fn is_read_by_programs(name: &OsStr) -> bool {
         "LISTEN_",
         "GLIBC",
     ];
-    const BEGINNINGS_OF_LIBC: [&str; 5] = ["GCONV", "MALLOC", "RES", "HOSTALIASES", "GETCONF"];
+    const LIBC_PREFIXES: [&str; 5] = ["GCONV", "MALLOC", "RES", "HOSTALIASES", "GETCONF"];
     let name = name.to_string_lossy().to_uppercase();
     NAMES.contains(&name.as_str())
         || name.ends_with("_PROXY")
-        || BEGINNINGS.iter().chain(&BEGINNINGS_OF_LIBC).any(|beginning| name.starts_with(beginning))
+        || PREFIXES.iter().chain(&LIBC_PREFIXES).any(|prefix| name.starts_with(prefix))
 }
 
-/// The parts of a mount stand in a line of comma-separated values.
+/// Mount options are comma-separated values, so a path must not contain separators.
 fn is_mountable(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt as _;
     !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b',' | b'"' | b'\n'))
@@ -258,19 +257,19 @@ fn unique_name() -> String {
     format!("haft-{}-{now:x}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Ends a container by its name.
+/// Kills a container by its name.
 #[derive(Debug)]
-pub(crate) struct Removal {
+pub(crate) struct ContainerKill {
     program: PathBuf,
     spawner: Spawner,
     container: Option<String>,
-    /// Whether the process that waits for the container has ended, and so the container.
+    /// Whether the container has ended.
     ended: Arc<AtomicBool>,
 }
 
-impl Removal {
-    /// Starts ending it; the process that waits for the container then removes it and ends by itself. It may not be
-    /// there yet, as an engine takes its time: so this goes on until it was there.
+impl ContainerKill {
+    /// Kills the container in the background; the engine then removes it. Retries, because the container may not exist
+    /// yet.
     pub(crate) fn start(&mut self) {
         const ATTEMPTS: u32 = 100;
         let (Some(container), Ok(runtime)) = (self.container.take(), Handle::try_current()) else { return };
@@ -282,20 +281,20 @@ impl Removal {
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            tracing::warn!(container, "failed to end a container");
+            tracing::warn!(container, "failed to kill a container");
         });
     }
 
-    /// The container has ended and was removed by its engine.
-    pub(crate) fn forget(&mut self) {
+    /// Records that the container has ended.
+    pub(crate) fn set_ended(&mut self) {
         self.container = None;
         self.ended.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Removal {
+impl Drop for ContainerKill {
     fn drop(&mut self) {
-        self.forget();
+        self.set_ended();
     }
 }
 
@@ -314,7 +313,7 @@ async fn kill(program: &Path, spawner: &Spawner, container: &str) -> bool {
 #[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
 fn new_process(program: &Path) -> Process {
     let mut process = Process::new(program);
-    // Where the engine's socket and its settings are is the server's own environment to say.
+    // The server's environment locates the socket and the settings of the engine.
     let kept = [
         "PATH",
         "HOME",

@@ -26,8 +26,8 @@ fn arguments(command: &Command, user: User) -> (Process, String) {
 fn a_container_is_confined_and_limited() {
     let mut command = command().env("PATH", "/bin").env("TOKEN", "secret").env("LD_PRELOAD", "/work/x.so");
     command.binds = vec![Bind::writable("/srv/w", "/workspace"), Bind::read_only("/srv/r", "/models")];
-    let (process, told) = arguments(&command, User::Nobody);
-    assert_snapshot!(told, @r"
+    let (process, arguments) = arguments(&command, User::Nobody);
+    assert_snapshot!(arguments, @r"
     --network none
     --cap-drop ALL
     --security-opt no-new-privileges
@@ -56,22 +56,22 @@ fn a_container_is_confined_and_limited() {
     let own: Vec<_> =
         process.get_envs().filter(|(name, _)| *name == "TOKEN" || *name == "LD_PRELOAD").collect();
     let expected = [(OsStr::new("TOKEN"), Some(OsStr::new("secret")))];
-    assert_eq!(own, expected, "a value that may be secret is no argument; code is not loaded");
+    assert_eq!(own, expected, "secrets are not arguments, and code is not loaded");
 }
 
 #[test]
-fn a_container_runs_as_who_may_use_its_folders() {
+fn a_container_runs_as_the_owner_of_its_folders() {
     for (user, expected) in [
         (User::Nobody, "--user 65534:65534"),
         (User::Server { user: 7, group: 8 }, "--user 7:8"),
-        (User::KeptServer { user: 7, group: 8 }, "--userns keep-id\n--user 7:8"),
+        (User::RootlessServer { user: 7, group: 8 }, "--userns keep-id\n--user 7:8"),
     ] {
         assert!(arguments(&command(), user).1.contains(expected), "{user:?}");
     }
 }
 
 #[test]
-fn variables_that_programs_read_are_known() {
+fn variables_of_the_engine_are_recognized() {
     for (name, read) in [
         ("PATH", true),
         ("LD_LIBRARY_PATH", true),
@@ -83,12 +83,12 @@ fn variables_that_programs_read_are_known() {
         ("HAFT_ARGS", false),
         ("name", false),
     ] {
-        assert_eq!(is_read_by_programs(OsStr::new(name)), read, "{name}");
+        assert_eq!(is_read_by_engine(OsStr::new(name)), read, "{name}");
     }
 }
 
 #[test]
-fn a_path_that_would_be_read_as_an_option_is_not_mounted() {
+fn a_path_with_separators_is_not_mounted() {
     for (path, expected) in [
         ("/srv/a b", true),
         ("/srv/a=b:c", true),

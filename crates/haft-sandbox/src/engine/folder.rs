@@ -1,4 +1,4 @@
-//! A folder on disk that lives as long as one process.
+//! A temporary folder of one process.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -10,23 +10,23 @@ use crate::command::File;
 use crate::error::SandboxError;
 use crate::owner;
 
-/// How the folder of a process begins; then come the server that made it, and a number.
+/// The prefix of folders, followed by the server and a number.
 const PREFIX: &str = "run-";
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A folder that only the server's user may enter; removed when dropped.
+/// A folder that only the server's user can access; removed on drop.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes a new one.
-    pub(crate) fn make(scratch: &Path) -> Result<Self, SandboxError> {
+    /// Creates a folder.
+    pub(crate) fn create(scratch: &Path) -> Result<Self, SandboxError> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = scratch.join(format!("{PREFIX}{}-{number}", owner::own()));
-        make_private(&path)?;
+        create_private(&path)?;
         Ok(Self { path })
     }
 
@@ -34,18 +34,18 @@ impl Folder {
         &self.path
     }
 
-    /// Makes a folder in it.
-    pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, SandboxError> {
+    /// Creates a subfolder.
+    pub(crate) fn create_sub(&self, name: &str) -> Result<PathBuf, SandboxError> {
         let path = self.path.join(name);
-        make_private(&path)?;
+        create_private(&path)?;
         Ok(path)
     }
 }
 
 impl Folder {
-    /// Writes the small files of a process. The process may be another user's: it reads them, and the folder above
-    /// is closed to everyone else.
-    pub(crate) fn put(&self, small: &[File]) -> Result<(), SandboxError> {
+    /// Writes the files of a process. They are world-readable, because the process may have another user; the parent
+    /// folder is private.
+    pub(crate) fn write_files(&self, small: &[File]) -> Result<(), SandboxError> {
         let files = self.path.join("files");
         let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
         let failed = |path: &Path| {
@@ -64,35 +64,35 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Err(error) = remove(&self.path) {
-            tracing::warn!(folder = %self.path.display(), %error, "a sandbox's folder is left behind");
+            tracing::warn!(folder = %self.path.display(), %error, "failed to remove a sandbox folder");
         }
     }
 }
 
-fn make_private(path: &Path) -> Result<(), SandboxError> {
+fn create_private(path: &Path) -> Result<(), SandboxError> {
     let made = DirBuilder::new().mode(0o700).create(path);
     made.map_err(|source| SandboxError::Prepare { path: path.to_owned(), source })
 }
 
-/// Removes a folder with all that is in it, however deep, also where its owner took away his own rights. What a
-/// confined process made may be deeper than a stack, a path, or the number of open files allows; so every folder
-/// is moved up into the first one before it is emptied.
+/// Removes a folder and its content, however deep and whatever its permissions. A confined process may nest folders
+/// deeper than the stack, a path or the open files allow, so every folder is moved up into the first one before it is
+/// emptied.
 fn remove(first: &Path) -> io::Result<()> {
     if !first.try_exists()? {
         return Ok(());
     }
     let mut folders = vec![first.to_owned()];
-    let mut patience = 100;
+    let mut retries = 100;
     while let Some(folder) = folders.last().cloned() {
         let within = empty(&folder, first)?;
         if !within.is_empty() {
-            // Then its turn comes again.
+            // It is visited again after them.
             folders.extend(within);
             continue;
         }
         match fs::remove_dir(&folder) {
-            // Reading a folder while it changes may leave entries out.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && patience > 0 => patience -= 1,
+            // Reading a folder while it changes may miss entries.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && retries > 0 => retries -= 1,
             Err(error) => return Err(error),
             Ok(()) => drop(folders.pop()),
         }
@@ -100,7 +100,7 @@ fn remove(first: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the files of a folder; returns the folders that were in it, by where they are now.
+/// Removes the files of a folder; returns the new paths of its subfolders.
 fn empty(folder: &Path, first: &Path) -> io::Result<Vec<PathBuf>> {
     let open = || fs::Permissions::from_mode(0o700);
     fs::set_permissions(folder, open())?;
@@ -112,7 +112,7 @@ fn empty(folder: &Path, first: &Path) -> io::Result<Vec<PathBuf>> {
         } else if folder == first {
             within.push(entry.path());
         } else {
-            // A folder that is moved gets another parent, which takes the right to write it.
+            // Moving a folder changes its `..` entry, which requires write permission.
             fs::set_permissions(entry.path(), open())?;
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let moved = first.join(format!("removed-{}-{number}", owner::own()));
@@ -123,7 +123,7 @@ fn empty(folder: &Path, first: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(within)
 }
 
-/// Removes folders of servers that are no longer there.
+/// Removes folders of servers that have ended.
 pub(crate) fn sweep(scratch: &Path) {
     for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -131,7 +131,7 @@ pub(crate) fn sweep(scratch: &Path) {
         if owner::is_gone(rest)
             && let Err(error) = remove(&entry.path())
         {
-            tracing::warn!(folder = %entry.path().display(), %error, "a sandbox's folder is left behind");
+            tracing::warn!(folder = %entry.path().display(), %error, "failed to remove a sandbox folder");
         }
     }
 }
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn a_folder_deeper_than_any_path_is_removed() {
         let scratch = tempfile::tempdir().unwrap();
-        let folder = Folder::make(scratch.path()).unwrap();
-        let mut inner = folder.sub("work").unwrap();
+        let folder = Folder::create(scratch.path()).unwrap();
+        let mut inner = folder.create_sub("work").unwrap();
         let name = "x".repeat(200);
         for level in 0..600 {
-            // Each is made at the top, and what was made before is moved into it.
+            // Each is created at the top, and the previous one is moved into it.
             let outer = folder.path().join("work").join(format!("{name}{level}"));
             fs::create_dir(&outer).unwrap();
             fs::write(outer.join("file"), "x").unwrap();
@@ -162,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_left_is_removed_by_the_next_one() {
+    fn folders_of_ended_servers_are_removed() {
         let scratch = tempfile::tempdir().unwrap();
-        let kept = Folder::make(scratch.path()).unwrap();
+        let kept = Folder::create(scratch.path()).unwrap();
         for name in ["run-1-0-3", "run-4194305-12-0", "other"] {
             fs::create_dir_all(scratch.path().join(name).join("work")).unwrap();
         }

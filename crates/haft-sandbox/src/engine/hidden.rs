@@ -1,7 +1,7 @@
-//! Folders that no process ever sees.
+//! Folders hidden from every process.
 //!
-//! They are held open, so that they are found wherever they are moved: a process at level `Host` may rename the
-//! folder in which one lies, and the next process would look for it at its old path, and see it at the new one.
+//! They are kept open, so that they are found after a move: a process at level `Host` can rename a parent folder, and the
+//! next process would see them at the new path.
 
 use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// Folders that no process ever sees.
+/// Folders hidden from every process.
 #[derive(Debug)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenPaths {
     folders: Vec<Folder>,
 }
 
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// None where there was nothing yet when the sandbox was opened.
+    /// `None` if it did not exist when the sandbox was opened.
     handle: Option<OwnedFd>,
 }
 
-impl Hidden {
+impl HiddenPaths {
     pub(crate) fn open<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Self {
-        let hold = |path: &PathBuf| Folder {
+        let open_folder = |path: &PathBuf| Folder {
             path: path.clone(),
             handle: open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok(),
         };
-        Self { folders: paths.map(hold).collect() }
+        Self { folders: paths.map(open_folder).collect() }
     }
 
-    /// Returns the true paths at which they are now; also the one where each is looked for, if something is there.
+    /// Returns the current canonical paths, and the configured ones if they exist.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for folder in &self.folders {
-            let found = [folder.handle.as_ref().and_then(place_of), fs::canonicalize(&folder.path).ok()];
+            let found = [folder.handle.as_ref().and_then(current_path), fs::canonicalize(&folder.path).ok()];
             for path in found.into_iter().flatten() {
                 if !paths.contains(&path) {
                     paths.push(path);
@@ -46,8 +46,8 @@ impl Hidden {
     }
 }
 
-/// Returns where an open folder is; `None` if it was removed.
-fn place_of(handle: &OwnedFd) -> Option<PathBuf> {
+/// Returns the path of an open folder; `None` if it was removed.
+fn current_path(handle: &OwnedFd) -> Option<PathBuf> {
     let path = fs::read_link(Path::new("/proc/self/fd").join(handle.as_raw_fd().to_string())).ok()?;
     path.try_exists().unwrap_or(true).then_some(path)
 }
@@ -57,13 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_found_where_it_was_moved() {
+    fn a_moved_folder_is_found() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let at = |path: &str| root.join(path);
         fs::create_dir_all(at("a/data")).unwrap();
         std::os::unix::fs::symlink(at("a/data"), at("link")).unwrap();
-        let hidden = Hidden::open([at("a/data"), at("link"), at("later")].iter());
+        let hidden = HiddenPaths::open([at("a/data"), at("link"), at("later")].iter());
         assert_eq!(hidden.paths(), [at("a/data")]);
         fs::create_dir(at("later")).unwrap();
         fs::rename(at("a"), at("b")).unwrap();

@@ -1,8 +1,8 @@
-//! The engine `landlock`: for machines without user namespaces, by explicit configuration.
+//! The engine `landlock`: for machines without user namespaces; used only if configured.
 //!
-//! Files and signals are confined by Landlock, sockets and process groups by seccomp, everything else by
-//! limits. There is no namespace: a supervisor beside the tree ends it by its process group, which nothing in
-//! it can leave. Its folders lie on disk while it runs.
+//! Landlock confines files and signals, seccomp sockets and process groups, rlimits and control groups the rest. There
+//! is no namespace: a supervisor kills the tree by its process group, which no process can leave. The private folders
+//! are on disk while it runs.
 
 use std::fs;
 use std::io;
@@ -20,29 +20,29 @@ use landlock::{
 use rustix::process::Resource;
 
 use super::child::{self, Confinement};
-use super::{Folder, Workshop, mounts, shared};
+use super::{EngineContext, Folder, mounts, shared};
 use crate::command::{Command, Level};
 use crate::error::SandboxError;
 use crate::fds;
-use crate::running::{Hold, Rest, Running, StdinHandle};
-use crate::seccomp::{self, Metadata, Sockets, Wishes};
+use crate::running::{Running, RunningTree, StdinHandle, TreeHandle};
+use crate::seccomp::{self, FilterOptions, Metadata, Sockets};
 use crate::settings::EngineName;
 
 const NAME: EngineName = EngineName::Landlock;
 
-/// The newest set of rights that is asked for; an older kernel gives what it has.
+/// The requested set of rights; an older kernel enforces what it supports.
 const NEWEST: ABI = ABI::V7;
 
-/// The first version of Landlock that keeps signals and abstract sockets within.
-const KEEPS_SIGNALS: i32 = 6;
+/// The first Landlock version that confines signals and abstract sockets.
+const ABI_WITH_SIGNALS: i32 = 6;
 
-/// The first version that keeps a process from cutting files off which it may not write.
-const KEEPS_LENGTHS: i32 = 3;
+/// The first Landlock version that controls truncation of files.
+const ABI_WITH_TRUNCATE: i32 = 3;
 
-/// Where the kernel shows itself. Root may write settings there without any capability, and so leave.
+/// Kernel interfaces. Root could write settings there without any capability, and so escape.
 const KERNEL: [&str; 2] = ["/proc", "/sys"];
 
-/// The devices of every process. Others are disks, terminals, and ways into the kernel.
+/// The devices of every process. Others are disks, terminals and kernel interfaces.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// The engine.
@@ -52,38 +52,41 @@ pub(crate) struct Landlock {
 }
 
 impl Landlock {
-    /// Asks the kernel for its version of Landlock.
+    /// Checks the Landlock version of the kernel.
     pub(crate) fn open() -> Result<Self, SandboxError> {
         let version = child::landlock_version();
         let unavailable =
             |reason: &str| Err(SandboxError::Unavailable { engine: NAME, reason: reason.to_owned() });
         match version {
-            ..1 => unavailable("the kernel has no Landlock, or it is switched off at boot"),
-            1..KEEPS_LENGTHS => unavailable("the kernel's Landlock is too old; it takes Linux 6.2 or newer"),
-            KEEPS_LENGTHS.. => Ok(Self { version }),
+            ..1 => unavailable("the kernel does not support Landlock, or it is disabled at boot"),
+            1..ABI_WITH_TRUNCATE => {
+                unavailable("the Landlock version of the kernel is too old; Linux 6.2 or newer is required")
+            }
+            ABI_WITH_TRUNCATE.. => Ok(Self { version }),
         }
     }
 
     /// Starts a process whose private folders are in `folder`.
     pub(crate) async fn start(
         &self,
-        workshop: &Workshop,
+        context: &EngineContext,
         command: &Command,
         folder: Folder,
     ) -> Result<Running, SandboxError> {
         let system = SandboxError::system;
         let failed = |what: String| SandboxError::Engine { engine: NAME, message: what };
-        folder.put(&command.files)?;
-        let rules = rules_of(workshop, command, &folder).map_err(|error| failed(error.to_string()))?;
+        folder.write_files(&command.files)?;
+        let rules = rules_for(context, command, &folder).map_err(|error| failed(error.to_string()))?;
         let rules: Option<OwnedFd> = rules.into();
-        let rules = rules.ok_or_else(|| failed("the kernel gave no set of rules".to_owned()))?;
-        let filters = seccomp::filters(self.wishes(command)).map_err(|error| failed(error.to_string()))?;
-        let group = workshop.control.group(&command.limits).map_err(system("make a control group"))?;
+        let rules = rules.ok_or_else(|| failed("the kernel returned no ruleset".to_owned()))?;
+        let filters =
+            seccomp::filters(self.filter_options(command)).map_err(|error| failed(error.to_string()))?;
+        let group = context.control.group(&command.limits).map_err(system("make a control group"))?;
         let (held, lifeline) = fds::pipe().map_err(system("open a pipe"))?;
         let confinement = Confinement {
             lifeline: held,
-            doors: group.doors().map_err(system("open a control group"))?,
-            limits: limits_of(command, workshop),
+            join_files: group.join_files().map_err(system("open a control group"))?,
+            limits: rlimits_for(command, context),
             rules,
             filters,
         };
@@ -92,7 +95,7 @@ impl Landlock {
         let socket = shared::connect(&mut process, &command.input).map_err(system("open a socket"))?;
         confine(&mut process, confinement);
         let started = Instant::now();
-        let spawned = workshop.spawner.spawn_supervised(process).await;
+        let spawned = context.spawner.spawn_supervised(process).await;
         let mut child = spawned.map_err(|error| not_started(command, error))?;
         Ok(Running {
             stdin: child.stdin.take().map(StdinHandle::Pipe).or(socket),
@@ -100,26 +103,26 @@ impl Landlock {
             stderr: child.stderr.take(),
             started,
             engine: NAME,
-            rest: Some(Rest {
+            tree: Some(RunningTree {
                 child,
                 killed: false,
-                hold: Hold::Supervisor { lifeline: Some(lifeline) },
+                handle: TreeHandle::Supervisor { lifeline: Some(lifeline) },
                 group: Some(group),
                 folder: Some(folder),
             }),
         })
     }
 
-    fn wishes(&self, command: &Command) -> Wishes {
-        Wishes {
+    fn filter_options(&self, command: &Command) -> FilterOptions {
+        FilterOptions {
             sockets: match (command.network, command.level()) {
                 (false, _) => Sockets::None,
-                // Landlock does not keep a process from the sockets that lie in folders.
+                // Landlock does not control Unix sockets with a path.
                 (true, Level::Isolated) => Sockets::NoUnix,
                 (true, Level::Host) => Sockets::All,
             },
             sees_processes: true,
-            no_signals: self.version < KEEPS_SIGNALS,
+            no_signals: self.version < ABI_WITH_SIGNALS,
             metadata: match command.level() {
                 Level::Isolated => Metadata::Ignored,
                 Level::Host => Metadata::ByDescriptor,
@@ -128,7 +131,11 @@ impl Landlock {
     }
 }
 
-fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<RulesetCreated, RulesetError> {
+fn rules_for(
+    context: &EngineContext,
+    command: &Command,
+    folder: &Folder,
+) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
     if !command.network {
@@ -143,7 +150,7 @@ fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<R
             for path in folders.into_iter().flat_map(mounts::present) {
                 rules = allow(rules, path, read)?;
             }
-            for path in &workshop.settings.read_only {
+            for path in &context.settings.read_only {
                 rules = allow(rules, path, read)?;
             }
         }
@@ -153,7 +160,7 @@ fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<R
             }
             rules = allow(rules, Path::new("/dev/shm"), all)?;
             let apart = KERNEL.into_iter().chain(["/dev"]).map(PathBuf::from);
-            let hidden = workshop.hidden().into_iter().chain(apart).collect::<Vec<_>>();
+            let hidden = context.hidden().into_iter().chain(apart).collect::<Vec<_>>();
             for path in all_but(&hidden) {
                 rules = allow(rules, &path, all)?;
             }
@@ -170,13 +177,13 @@ fn rules_of(workshop: &Workshop, command: &Command, folder: &Folder) -> Result<R
     Ok(rules)
 }
 
-/// Without a namespace, the kernel counts every process and thread of the user: what is there comes on top.
-fn limits_of(command: &Command, workshop: &Workshop) -> Vec<(Resource, u64, u64)> {
+/// Without a namespace the kernel counts all processes and threads of the user, so existing ones are added.
+fn rlimits_for(command: &Command, context: &EngineContext) -> Vec<(Resource, u64, u64)> {
     let mut limits = command.limits.clone();
-    if !workshop.control.limits_processes() {
+    if !context.control.limits_processes() {
         limits.processes = limits.processes.saturating_add(tasks_of_this_user());
     }
-    shared::limits_of_each(&limits, &workshop.control)
+    shared::rlimits(&limits, &context.control)
 }
 
 fn tasks_of_this_user() -> u32 {
@@ -192,7 +199,7 @@ fn tasks_of_this_user() -> u32 {
     folders.filter_map(|folder| tasks(&folder.path())).sum()
 }
 
-/// Allows what is there; a path that is not there needs no rule.
+/// Allows access to a path; a missing path needs no rule.
 fn allow(
     rules: RulesetCreated,
     path: &Path,
@@ -203,7 +210,7 @@ fn allow(
     rules.add_rule(PathBeneath::new(handle, access))
 }
 
-/// Returns paths that together hold everything but the hidden folders: Landlock can allow, but not except.
+/// Returns paths that cover everything except the hidden folders, because Landlock has no deny rules.
 fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
     fn walk(folder: &Path, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
         if hidden.iter().any(|hidden| folder == hidden) {
@@ -214,7 +221,7 @@ fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
             return;
         }
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // A link is followed to a place that has its own rule, or none.
+            // The target of a link has its own rule, or none.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 walk(&entry.path(), hidden, found);
             }
@@ -228,7 +235,7 @@ fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "this is the crate that starts processes")]
 fn process_of(command: &Command, directory: &Path) -> Result<Process, SandboxError> {
     let name = command.argv.first().cloned().unwrap_or_default();
-    // The path is looked up here: the search of the standard library would use the server's own.
+    // Looked up here: the standard library would search the `PATH` of the server.
     let program = find(command, Path::new(&name))
         .ok_or_else(|| SandboxError::MissingProgram(name.to_string_lossy().into_owned()))?;
     let mut process = Process::new(program);
@@ -247,7 +254,7 @@ fn find(command: &Command, name: &Path) -> Option<PathBuf> {
 
 #[expect(unsafe_code, reason = "the closure runs between fork and exec and makes system calls only")]
 fn confine(process: &mut Process, confinement: Confinement) {
-    // SAFETY: `enter` neither allocates nor locks: everything it needs was made before the fork.
+    // SAFETY: `enter` neither allocates nor locks: everything it needs was created before the fork.
     unsafe { process.pre_exec(move || confinement.enter()) };
 }
 

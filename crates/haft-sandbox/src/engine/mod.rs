@@ -1,4 +1,4 @@
-//! The engines: what confines a process on this machine.
+//! The sandbox engines.
 
 mod bubblewrap;
 mod child;
@@ -10,8 +10,8 @@ mod mounts;
 mod shared;
 
 pub(crate) use bubblewrap::{Bubblewrap, engine_failure};
-pub(crate) use container::{Container, Removal};
+pub(crate) use container::{Container, ContainerKill};
 pub(crate) use folder::Folder;
 pub(crate) use landlock::Landlock;
 pub(crate) use mounts::{FILES, WORK};
-pub(crate) use shared::{Workshop, check};
+pub(crate) use shared::{EngineContext, check};

@@ -11,9 +11,9 @@ use crate::rig::{ENGINES, Rig, small};
 async fn an_engine_that_serves_has_passed_its_probes() {
     for engine in ENGINES {
         let rig = Rig::new(engine);
-        let verdict = rig.sandbox.verdict(engine).await;
-        assert!(verdict.holds(), "{engine}: {:?}", verdict.reason());
-        let names: Vec<&str> = verdict.probes.iter().map(|probe| probe.name).collect();
+        let probe_report = rig.sandbox.probe_report(engine).await;
+        assert!(probe_report.passed(), "{engine}: {:?}", probe_report.reason());
+        let names: Vec<&str> = probe_report.probes.iter().map(|probe| probe.name).collect();
         assert_eq!(
             names,
             [
@@ -155,24 +155,23 @@ async fn what_cannot_be_run_is_said() {
         let place = || rig.sandbox.place(Level::Isolated, None).unwrap();
         let command = |argv: &[&str]| haft_sandbox::Command::new(place(), argv).env("PATH", "/usr/bin");
         let cases = [
-            (command(&["no-such-program"]), "the program `no-such-program` was not found in the sandbox"),
-            (command(&["/no/such"]), "the program `/no/such` was not found in the sandbox"),
+            (command(&["no-such-program"]), "program `no-such-program` not found in the sandbox"),
+            (command(&["/no/such"]), "program `/no/such` not found in the sandbox"),
             (command(&[]), "the command is empty"),
             (command(&["echo", "a\0b"]), "argument 1 contains a NUL character"),
             (command(&["true"]).env("A", "\0"), "the variable `A` contains a NUL character"),
-            (command(&["true"]).env("A=B", "x"), "the variable `A=B` has no name that a process takes"),
+            (command(&["true"]).env("A=B", "x"), "the variable `A=B` has an invalid name"),
             (
                 command(&["true"]).env("A", "x".repeat(131_072)),
-                "the variable `A` is longer than 128 KiB, the most that a process takes",
+                "the variable `A` exceeds the limit of 128 KiB",
             ),
             (
                 many(command(&["true"]), 2_001, 1),
-                "the environment has more than 2,000 entries; pass them in a file",
+                "the environment exceeds the limit of 2,000 entries; pass them in a file",
             ),
             (
                 many(command(&["true"]), 20, 100_000),
-                "the arguments and variables together are larger than 1 MiB, the most that a process takes; \
-                 pass them in a file",
+                "the arguments and variables together exceed the limit of 1 MiB; pass them in a file",
             ),
         ];
         for (command, expected) in cases {

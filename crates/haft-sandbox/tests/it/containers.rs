@@ -52,8 +52,8 @@ async fn a_container_holds_and_is_gone_at_the_end() {
     for engine in engines() {
         let home = tempfile::tempdir().unwrap();
         let sandbox = open(engine, home.path());
-        let verdict = sandbox.verdict(engine).await;
-        assert!(verdict.holds(), "{engine}: {:?}", verdict.reason());
+        let probe_report = sandbox.probe_report(engine).await;
+        assert!(probe_report.passed(), "{engine}: {:?}", probe_report.reason());
         let shared = tempfile::tempdir().unwrap();
         std::fs::write(shared.path().join("given"), "given ").unwrap();
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -1,15 +1,21 @@
-//! After many calls, everything is as it was.
+//! Many calls leave no resources behind.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use haft_sandbox::{Command, EngineName, ExitReason, Level};
+use haft_testkit::soak::rounds;
 use tokio::task::JoinSet;
 
 use crate::rig::{ENGINES, Rig};
 use crate::tree::{groups_of, name_of};
 
-/// What a server holds.
+/// How long idle threads are kept.
+const KEEP_ALIVE: Duration = Duration::from_millis(50);
+/// How long a test waits for a condition before it fails.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The resources of this process.
 #[derive(Debug, PartialEq, Eq)]
 struct Holdings {
     descriptors: usize,
@@ -52,25 +58,38 @@ async fn all_run(rig: &Rig, count: usize, at_once: usize) {
     assert_eq!(calls.join_all().await.len(), count);
 }
 
+/// Waits until the holdings stay the same for as long as idle threads are kept, several times over.
+async fn settled(rig: &Rig) -> Holdings {
+    let start = Instant::now();
+    let (mut last, mut since) = (holdings(rig), Instant::now());
+    while since.elapsed() < 10 * KEEP_ALIVE && start.elapsed() < DEADLINE {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let now = holdings(rig);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+    last
+}
+
 fn check(engine: EngineName, count: usize, at_once: usize) {
     // As the first process of a container, which gets every process whose parent has ended.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     // Threads that wait for work end soon, so that those which stay can be counted.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .thread_keep_alive(Duration::from_millis(50))
+        .thread_keep_alive(KEEP_ALIVE)
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
         let rig = Rig::new(engine);
         all_run(&rig, 2, 1).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let before = holdings(&rig);
+        let before = settled(&rig).await;
         all_run(&rig, count, at_once).await;
         let start = Instant::now();
         let mut after = holdings(&rig);
-        while after != before && start.elapsed() < Duration::from_secs(20) {
+        while after != before && start.elapsed() < DEADLINE {
             tokio::time::sleep(Duration::from_millis(20)).await;
             after = holdings(&rig);
         }
@@ -81,7 +100,7 @@ fn check(engine: EngineName, count: usize, at_once: usize) {
 #[test]
 fn nothing_is_left_after_many_calls() {
     for engine in ENGINES {
-        check(engine, 300, 8);
+        check(engine, rounds(300), 8);
     }
 }
 

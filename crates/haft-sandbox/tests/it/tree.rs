@@ -1,4 +1,4 @@
-//! A whole tree of processes ends, whatever ends the call, and whatever ends the server.
+//! A whole process tree is killed, whatever ends the call or the server.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use haft_sandbox::{EngineName, ExitReason, Level, Limit, Sandbox, Settings};
 
+use haft_testkit::soak::rounds;
+
 use crate::rig::{ENGINES, Rig, small};
 
-/// How long a test waits for what must come; a test that fails waits this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for a condition before it fails.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A tree with children that try to stay, three of them in every engine: in the background, in a session of their own, started twice over,
 /// deaf to signals, and holding the output open or not.
@@ -32,28 +34,28 @@ os.execvp(\"sleep\", [\"sleep\", \"{mark}\"])'
     )
 }
 
-/// A number of seconds that no other process sleeps.
+/// A sleep time that no other process uses.
 fn mark(number: usize) -> String {
     format!("{}.{number}", 100_000 + std::process::id())
 }
 
 /// Returns the processes of the machine that sleep this long.
 fn sleepers(mark: &str) -> Vec<u32> {
-    let wanted = format!("sleep\0{mark}\0");
+    let command_line = format!("sleep\0{mark}\0");
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
     folders
         .filter_map(|folder| {
             let pid = folder.file_name().to_str()?.parse().ok()?;
-            (std::fs::read(folder.path().join("cmdline")).ok()? == wanted.as_bytes()).then_some(pid)
+            (std::fs::read(folder.path().join("cmdline")).ok()? == command_line.as_bytes()).then_some(pid)
         })
         .collect()
 }
 
-/// Waits until something holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+/// Waits until a condition is met.
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -78,7 +80,7 @@ async fn nothing_is_left_when_a_call_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_a_call_that_is_given_up() {
+async fn nothing_is_left_of_a_cancelled_call() {
     for engine in ENGINES {
         let rig = Rig::new(engine);
         for (number, level) in [Level::Isolated, Level::Host].into_iter().enumerate() {
@@ -97,16 +99,16 @@ async fn nothing_is_left_of_a_call_that_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_a_call_that_is_given_up_at_any_moment() {
+async fn nothing_is_left_of_a_call_cancelled_at_any_moment() {
     for engine in ENGINES {
         let rig = Rig::new(engine);
-        assert!(rig.sandbox.verdict(engine).await.holds());
+        assert!(rig.sandbox.probe_report(engine).await.passed());
         let own = mark(20);
-        for step in 0..40 {
+        for step in 0..rounds(400) {
             let command = rig.bash(Level::Isolated, &format!("sleep {own} & sleep {own}"));
             let watch = &mut |_, _: &[u8]| {};
             // From before the engine is started to after the program is.
-            let moment = Duration::from_micros(step * 500);
+            let moment = Duration::from_micros(u64::try_from(step % 40).unwrap() * 500);
             drop(tokio::time::timeout(moment, rig.sandbox.run(command, watch)).await);
         }
         until(&format!("{engine}: the trees end"), || sleepers(&own).is_empty());
@@ -214,7 +216,7 @@ fn server(told: &str) -> Child {
 #[test]
 fn a_sandbox_that_was_held_back_when_its_server_was_killed_is_ended_by_the_next_one() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    for round in 0..6 {
+    for round in 0..rounds(60) {
         let home = tempfile::tempdir().unwrap();
         let own = mark(50 + round);
         let mut server = server(&format!("bubblewrap Isolated {} {own}", home.path().display()));
@@ -244,8 +246,8 @@ fn with_word(word: &str) -> Vec<u32> {
 /// Returns the name by which a server's groups are known: its number and the moment of its start, as numbers come
 /// back and groups of a server of the same number may wait to be removed.
 pub(crate) fn name_of(pid: u32) -> String {
-    let told = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let start = told.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let start = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
     format!("{pid}-{start}")
 }
 

@@ -1,4 +1,4 @@
-//! The same tests as an ordinary user, for whom there are no control groups, and other limits hold.
+//! The same tests as an ordinary user, who has no control groups and other limits.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `create_tool`: a model makes a tool, under the rules of `POST /tools`.
+//! `create_tool`: a model creates a tool, under the rules of `POST /tools`.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::late::{Late, outcome};
+use super::app_handle::{AppHandle, call_error};
 use crate::app::App;
+use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::routes::tools;
@@ -22,9 +23,9 @@ use crate::routes::tools;
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "create_tool",
-        description: "Make a new tool from a definition and store it; it can be called at once. Use search_tools first to see \
-                      whether there is one already. The tool needs an approval for each call, unless an admin says otherwise \
-                      with `policy`. Returns its name, id and warnings; a definition with faults is refused with all of them.",
+        description: "Create a tool from a definition and store it; it can be called immediately. First use search_tools to check \
+                      whether a suitable tool exists. Each call of the new tool needs approval, unless an admin sets `policy` to \
+                      `allow`. Returns its name, id and warnings. An invalid definition is rejected with a list of all problems.",
         category: "tools",
         tags: &["tools", "create"],
         input: json!({
@@ -32,14 +33,14 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
             "properties": {
                 "definition": {
                     "anyOf": [{"type": "object"}, {"type": "string", "minLength": 1, "maxLength": 1_000_000}],
-                    "description": "The definition: an object with name, description, input_schema and implementation, such as \
+                    "description": "The definition: an object with name, description, input_schema and implementation, for example \
                                     {\"type\": \"http\", \"method\": \"GET\", \"url\": \"https://api.example.com/${city}\"} or \
-                                    {\"type\": \"script\", \"runtime\": \"bash\", \"body\": \"echo \\\"$city\\\"\"}; or a text in YAML, or a \
-                                    .skill file with front matter",
+                                    {\"type\": \"script\", \"runtime\": \"bash\", \"body\": \"echo \\\"$city\\\"\"}; or a string with \
+                                    YAML, or with a .skill file (front matter and body)",
                 },
                 "policy": {
                     "enum": ["elevated", "allow"],
-                    "description": "Who may call it: elevated (an approval is needed) or allow (everyone; only an admin may say so)",
+                    "description": "Who may call the tool: elevated (each call needs approval) or allow (every caller; only an admin may set it)",
                 },
             },
             "required": ["definition"],
@@ -56,8 +57,8 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
     })
 }
 
-/// Makes tools.
-pub(super) struct CreateTool(pub(super) Late);
+/// Creates tools.
+pub(super) struct CreateTool(pub(super) AppHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -69,46 +70,46 @@ impl BuiltIn for CreateTool {
     type Args = Args;
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
-        let (app, identity) = (self.0.get()?, Identity::of_call(call));
+        let (app, identity) = (self.0.get()?, Identity::from_call(call));
         let (inner, caller) = (Arc::clone(&app), identity.clone());
         let work = async move { create(&inner, &caller, args).await };
-        app.change(&identity, ("tool.create", ""), work).await.map_err(outcome)
+        Box::pin(audit::run_change(&app, &identity, ("tool.create", ""), work)).await.map_err(call_error)
     }
 }
 
 async fn create(app: &App, identity: &Identity, args: Args) -> Result<Value, ApiError> {
     identity.require(Role::Editor)?;
-    let (mut reading, text) = read(args.definition)?;
-    reading.spec.policy = match (args.policy, reading.spec.policy) {
+    let (mut parsed, text) = parse(args.definition)?;
+    parsed.spec.policy = match (args.policy, parsed.spec.policy) {
         (_, Policy::Deny) => Policy::Deny,
         (Some(Policy::Allow), _) if identity.role < Role::Admin => {
-            let message = "only an admin makes tools that everyone may call; leave `policy` out";
+            let message = "policy `allow` needs the role `admin`; omit `policy` to create the tool with policy `elevated`";
             return Err(ApiError::new(ErrorCode::Forbidden, message));
         }
         (Some(Policy::Allow), _) => Policy::Allow,
         (Some(Policy::Elevated | Policy::Deny) | None, _) => Policy::Elevated,
     };
-    let (tool, warnings) = tools::store(app, identity, None, reading, text).await?;
-    app.audit(identity, "tool.create", &tool.qualified());
+    let (tool, warnings) = tools::store(app, identity, None, parsed, text).await?;
+    audit::note(identity, "tool.create", &tool.qualified());
     Ok(json!({
         "name": tool.spec.name.as_str(), "tool": tool.qualified(), "id": tool.id.to_string(),
         "policy": tool.spec.policy.as_str(), "warnings": warnings,
     }))
 }
 
-fn read(definition: Value) -> Result<(ParsedDefinition, Option<SourceText>), ApiError> {
-    let (reading, text) = match definition {
+fn parse(definition: Value) -> Result<(ParsedDefinition, Option<SourceText>), ApiError> {
+    let (parsed, text) = match definition {
         Value::String(text) => {
-            let form = form(&text);
+            let form = detect_form(&text);
             (dialect::read(&text, form, &Defaults::default()), Some(SourceText { form, text }))
         }
         value => (dialect::read_value(value, &Defaults::default()), None),
     };
-    Ok((reading.map_err(|problems| ApiError::invalid_definition(&problems))?, text))
+    Ok((parsed.map_err(|problems| ApiError::invalid_definition(&problems))?, text))
 }
 
-/// JSON is YAML too, but has errors of its own.
-fn form(text: &str) -> FileForm {
+/// Detects the form of a text. JSON is valid YAML, but its own parser reports better errors.
+fn detect_form(text: &str) -> FileForm {
     let text = text.trim_start();
     let is_skill = text.strip_prefix("---").is_some_and(|rest| rest.contains("\n---"));
     match text.chars().next() {

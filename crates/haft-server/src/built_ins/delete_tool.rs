@@ -1,4 +1,4 @@
-//! `delete_tool`: a model removes a tool that a user made.
+//! `delete_tool`: a model deletes a user-created tool.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use haft_core::tool::Source;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::late::{Late, outcome};
+use super::app_handle::{AppHandle, call_error};
 use crate::app::App;
+use crate::audit;
 use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::routes::{bundles, tool};
@@ -22,14 +23,14 @@ use crate::routes::{bundles, tool};
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "delete_tool",
-        description: "Delete a tool that a user made. Built-in tools, and those of toolsets and MCP servers, cannot be deleted. \
-                      A copy of the definition is kept; the answer says where.",
+        description: "Delete a user-created tool. Built-in tools and the tools of toolsets and MCP servers cannot be deleted. \
+                      A backup of the definition is kept; `backup_path` in the result is its location.",
         category: "tools",
         tags: &["tools", "delete"],
         input: json!({
             "type": "object",
             "properties": {
-                "tool": {"type": "string", "minLength": 1, "maxLength": 300, "description": "The name, bundle:name, or id of the tool"},
+                "tool": {"type": "string", "minLength": 1, "maxLength": 300, "description": "Name, bundle:name or id of the tool"},
             },
             "required": ["tool"],
             "additionalProperties": false,
@@ -42,8 +43,8 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
     })
 }
 
-/// Removes tools.
-pub(super) struct DeleteTool(pub(super) Late);
+/// Deletes tools.
+pub(super) struct DeleteTool(pub(super) AppHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -54,28 +55,28 @@ impl BuiltIn for DeleteTool {
     type Args = Args;
 
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
-        let (app, identity) = (self.0.get()?, Identity::of_call(call));
+        let (app, identity) = (self.0.get()?, Identity::from_call(call));
         let (inner, caller, tool) = (Arc::clone(&app), identity.clone(), args.tool.clone());
         let work = async move { delete(&inner, &caller, &tool).await };
-        app.change(&identity, ("tool.delete", &args.tool), work).await.map_err(outcome)
+        audit::run_change(&app, &identity, ("tool.delete", &args.tool), work).await.map_err(call_error)
     }
 }
 
 async fn delete(app: &App, identity: &Identity, reference: &str) -> Result<Value, ApiError> {
     identity.require(Role::Editor)?;
     let entry = tool::find(app, identity, reference)?;
-    let whose = match entry.tool.source {
+    let owner = match entry.tool.source {
         Source::User => None,
         Source::BuiltIn => Some("is built in"),
         Source::Toolset => Some("belongs to a toolset"),
         Source::Mcp => Some("belongs to an MCP server"),
     };
-    if let Some(whose) = whose {
-        let message = format!("`{}` {whose}; only tools that users made can be deleted", entry.qualified);
+    if let Some(owner) = owner {
+        let message = format!("`{}` {owner}; only user-created tools can be deleted", entry.qualified);
         return Err(ApiError::new(ErrorCode::ReadOnly, message));
     }
-    bundles::require_open(app, identity, &entry)?;
-    let backup_path = app.catalog().delete_tool(entry.tool.id, Backup::Keep).await?;
-    app.audit(identity, "tool.delete", &entry.qualified);
+    bundles::require_enabled_bundle(app, identity, &entry)?;
+    let backup_path = app.store().delete_tool(entry.tool.id, Backup::Keep).await?;
+    audit::note(identity, "tool.delete", &entry.qualified);
     Ok(json!({"deleted": entry.qualified, "backup_path": backup_path}))
 }

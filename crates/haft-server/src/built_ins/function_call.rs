@@ -1,7 +1,7 @@
-//! `function_call`: calls a function of the program by its name.
+//! `function_call`: calls a registered function by name.
 //!
-//! A function that tools name is called through such a tool, by the one pipeline: its schema, policy, limits and record
-//! hold as if the tool had been called. A function without a tool has no such rules, so an elevated caller is needed.
+//! If a tool runs the function, that tool is called through the pipeline, so that its schema, policy and limits apply and
+//! the call is recorded. A function without a tool has no such rules and needs an elevated caller.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use haft_runtime::registry::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::late::Late;
-use super::through::through_tool;
+use super::app_handle::AppHandle;
+use super::nested_call::call_tool;
 use crate::app::App;
 
 const NAME: &str = "function_call";
@@ -27,15 +27,15 @@ const NAME: &str = "function_call";
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: NAME,
-        description: "Call a function that is registered in the server program, by its name. Prefer a tool where one exists \
-                      (search_tools finds it). Returns what the function returns.",
+        description: "Call a function that is registered in the server, by name. Prefer a tool if one exists (use search_tools to \
+                      find it). Returns the result of the function.",
         category: "tools",
         tags: &["functions", "call"],
         input: json!({
             "type": "object",
             "properties": {
-                "function_name": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The name under which the function is registered"},
-                "args": {"type": "object", "description": "Its arguments"},
+                "function_name": {"type": "string", "minLength": 1, "maxLength": 200, "description": "Name of the registered function"},
+                "args": {"type": "object", "description": "Arguments of the function"},
             },
             "required": ["function_name"],
             "additionalProperties": false,
@@ -48,13 +48,13 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 
 /// Calls functions.
 pub(super) struct FunctionCall {
-    late: Late,
+    handle: AppHandle,
     functions: Functions,
 }
 
 impl FunctionCall {
-    pub(super) fn new(late: Late, functions: Functions) -> Self {
-        Self { late, functions }
+    pub(super) fn new(handle: AppHandle, functions: Functions) -> Self {
+        Self { handle, functions }
     }
 }
 
@@ -73,49 +73,48 @@ impl BuiltIn for FunctionCall {
         if name == NAME {
             return Err(CallError::new(
                 ErrorCode::InvalidArguments,
-                "`function_name`: this function does not call itself",
+                "`function_name`: `function_call` cannot call itself",
             ));
         }
-        let app = self.late.get()?;
-        if let Some(tool) = tool_of(&app, call, name)? {
-            return through_tool(&app, NAME, call, tool, args.args).await;
+        let app = self.handle.get()?;
+        if let Some(tool) = tool_for_function(&app, call, name)? {
+            return call_tool(&app, NAME, call, tool, args.args).await;
         }
         let Some(function) = self.functions.get(name) else {
-            let message = format!("no function `{}` is registered in this program", excerpt(name, 100));
+            let message = format!("function `{}` is not registered", excerpt(name, 100));
             return Err(CallError::new(ErrorCode::NotFound, message));
         };
         if !call.caller().elevated {
-            let message =
-                format!("no tool names the function `{name}`, so it needs a token that is elevated");
+            let message = format!("function `{name}` has no tool, so calling it needs an elevated token");
             return Err(CallError::new(ErrorCode::ApprovalRequired, message));
         }
         function.run(call, &args.args).await
     }
 }
 
-/// Finds the tool that stands for a function; several would be a choice that nobody has made.
-fn tool_of(app: &App, call: &CallContext, name: &str) -> Result<Option<ToolRef>, CallError> {
+/// Finds the tool that runs a function; several different tools are an error.
+fn tool_for_function(app: &App, call: &CallContext, name: &str) -> Result<Option<ToolRef>, CallError> {
     let snapshot = app.registry().snapshot();
-    let names_it = |entry: &&Arc<Entry>| {
+    let runs_it = |entry: &&Arc<Entry>| {
         let definition = entry.definition(call.mode.into()).map_or(&entry.tool.spec, |(_, spec)| spec);
         matches!(&definition.implementation, Implementation::Function(function) if function.function == name)
     };
-    let mut found: Vec<&Arc<Entry>> = snapshot.tools(call.tenant()).filter(names_it).collect();
-    let Some(first) = found.iter().map(|entry| entry.tool.source).min() else { return Ok(None) };
-    found.retain(|entry| entry.tool.source == first);
+    let mut tools: Vec<&Arc<Entry>> = snapshot.tools(call.tenant()).filter(runs_it).collect();
+    let Some(first) = tools.iter().map(|entry| entry.tool.source).min() else { return Ok(None) };
+    tools.retain(|entry| entry.tool.source == first);
     let same = |entry: &&Arc<Entry>| {
-        found.first().is_some_and(|first| {
+        tools.first().is_some_and(|first| {
             first.tool.bundle_id == entry.tool.bundle_id && first.tool.spec.name == entry.tool.spec.name
         })
     };
-    if !found.iter().all(same) {
-        let candidates: Vec<&str> = found.iter().map(|entry| &*entry.qualified).collect();
+    if !tools.iter().all(same) {
+        let candidates: Vec<&str> = tools.iter().map(|entry| &*entry.qualified).collect();
         let message =
-            format!("several tools are the function `{name}`; call one of them: {}", candidates.join(", "));
+            format!("several tools run function `{name}`; call one of them: {}", candidates.join(", "));
         return Err(
             CallError::new(ErrorCode::AmbiguousName, message).with_details(json!({"candidates": candidates}))
         );
     }
-    let newest = found.into_iter().max_by_key(|entry| (entry.tool.created_at, entry.tool.id));
+    let newest = tools.into_iter().max_by_key(|entry| (entry.tool.created_at, entry.tool.id));
     Ok(newest.map(|entry| ToolRef::Id(entry.tool.id)))
 }

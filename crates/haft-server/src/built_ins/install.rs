@@ -1,4 +1,4 @@
-//! Putting all built-in tools together.
+//! Collects all built-in tools.
 
 use std::sync::Arc;
 
@@ -7,41 +7,41 @@ use haft_core::name::NameError;
 use haft_core::spec::ToolSpec;
 use haft_runtime::function::Functions;
 
+use super::app_handle::AppHandle;
 use super::create_tool::{self, CreateTool};
 use super::delete_tool::{self, DeleteTool};
 use super::function_call::{self, FunctionCall};
-use super::late::Late;
 use super::mcp_call::{self, McpCall};
 use super::search_tools::{self, SearchTools};
 
-/// What was installed.
+/// The built-in tools.
 pub(crate) struct Installed {
     /// All definitions.
     pub(crate) specs: Vec<ToolSpec>,
-    /// To be told where the installation is.
-    pub(crate) late: Late,
+    /// The handle to set when the installation is open.
+    pub(crate) handle: AppHandle,
 }
 
-/// Adds the built-in tools to what a program brings; its own functions and tools win over those of the same name.
+/// Adds the built-in tools to those of the embedding program, whose functions and tools take precedence.
 pub(crate) fn install(
     parts: &BuiltInParts,
     functions: &Functions,
     own: Vec<ToolSpec>,
 ) -> Result<Installed, NameError> {
-    let late = Late::default();
+    let handle = AppHandle::default();
     let BuiltIns { mut specs, functions: standard } = built_ins(parts)?;
-    for (spec, made) in [
-        (create_tool::spec()?, function(CreateTool(late.clone()))),
-        (delete_tool::spec()?, function(DeleteTool(late.clone()))),
-        (search_tools::spec()?, function(SearchTools(late.clone()))),
-        (mcp_call::spec()?, function(McpCall(late.clone()))),
-        (function_call::spec()?, function(FunctionCall::new(late.clone(), functions.clone()))),
+    for (spec, built_in) in [
+        (create_tool::spec()?, function(CreateTool(handle.clone()))),
+        (delete_tool::spec()?, function(DeleteTool(handle.clone()))),
+        (search_tools::spec()?, function(SearchTools(handle.clone()))),
+        (mcp_call::spec()?, function(McpCall(handle.clone()))),
+        (function_call::spec()?, function(FunctionCall::new(handle.clone(), functions.clone()))),
     ] {
-        standard.insert(spec.name.as_str(), Arc::clone(&made));
+        standard.insert(spec.name.as_str(), Arc::clone(&built_in));
         specs.push(spec);
     }
     functions.fill_from(&standard);
     specs.retain(|spec| own.iter().all(|own| own.name != spec.name));
     specs.extend(own);
-    Ok(Installed { specs, late })
+    Ok(Installed { specs, handle })
 }

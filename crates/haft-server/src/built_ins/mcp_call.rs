@@ -1,7 +1,7 @@
-//! `mcp_call`: calls a tool of a configured MCP server by the name that the server gives it.
+//! `mcp_call`: calls a tool of a configured MCP server by its name on that server.
 //!
-//! It is the imported tool that is called, by the one pipeline: what was agreed to of it, its schema, policy, limits and
-//! record hold as if it had been called itself. What is not imported, or set aside, cannot be called.
+//! The imported tool is called through the pipeline: its accepted definition, schema, policy and limits apply, and the
+//! call is recorded. A tool that was not imported, or was set aside, cannot be called.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use haft_runtime::registry::Entry;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::late::Late;
-use super::through::through_tool;
+use super::app_handle::AppHandle;
+use super::nested_call::call_tool;
 use crate::app::App;
 
 const NAME: &str = "mcp_call";
@@ -26,16 +26,16 @@ const NAME: &str = "mcp_call";
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     let mut spec = describe(Describe {
         name: NAME,
-        description: "Call a tool of an MCP server that is connected to this one, by the names of both. Prefer the tool itself \
-                      where you have it (search_tools finds it). Returns what the tool returns.",
+        description: "Call a tool of a connected MCP server, by server id and tool name. Prefer calling the tool directly if it is \
+                      available (use search_tools to find it). Returns the result of the tool.",
         category: "tools",
         tags: &["mcp", "call"],
         input: json!({
             "type": "object",
             "properties": {
-                "server": {"type": "string", "minLength": 1, "maxLength": 100, "description": "The id of the MCP server"},
-                "tool": {"type": "string", "minLength": 1, "maxLength": 200, "description": "The tool, as the server names it"},
-                "arguments": {"type": "object", "description": "Its arguments"},
+                "server": {"type": "string", "minLength": 1, "maxLength": 100, "description": "Id of the MCP server"},
+                "tool": {"type": "string", "minLength": 1, "maxLength": 200, "description": "Name of the tool on that server"},
+                "arguments": {"type": "object", "description": "Arguments of the tool"},
             },
             "required": ["server", "tool"],
             "additionalProperties": false,
@@ -48,7 +48,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Calls tools of MCP servers.
-pub(super) struct McpCall(pub(super) Late);
+pub(super) struct McpCall(pub(super) AppHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -64,11 +64,11 @@ impl BuiltIn for McpCall {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
         let tool = find(&app, call, &args.server, &args.tool)?;
-        through_tool(&app, NAME, call, tool, args.arguments).await
+        call_tool(&app, NAME, call, tool, args.arguments).await
     }
 }
 
-/// Finds the tool that stands for one of a server: by its name there, else by its name here.
+/// Finds the imported tool: by its name on the server, otherwise by its name in the catalog.
 fn find(app: &App, call: &CallContext, server: &str, tool: &str) -> Result<ToolRef, CallError> {
     let snapshot = app.registry().snapshot();
     let imported = |entry: &Arc<Entry>| match &entry.tool.spec.implementation {
@@ -80,19 +80,17 @@ fn find(app: &App, call: &CallContext, server: &str, tool: &str) -> Result<ToolR
         .filter(|entry| entry.tool.bundle.as_str() == server)
         .filter_map(|entry| Some((imported(entry)?, entry)))
         .collect();
-    let by_name_here = || all.iter().find(|(_, entry)| entry.tool.spec.name.as_str() == tool);
-    if let Some((_, entry)) = all.iter().find(|(name, _)| name == tool).or_else(by_name_here) {
+    let by_catalog_name = || all.iter().find(|(_, entry)| entry.tool.spec.name.as_str() == tool);
+    if let Some((_, entry)) = all.iter().find(|(name, _)| name == tool).or_else(by_catalog_name) {
         return Ok(ToolRef::Id(entry.tool.id));
     }
     let server = excerpt(server, 100);
     let message = if all.is_empty() {
-        format!(
-            "there is no MCP server `{server}` with tools; an administrator adds one with `haft mcp-server add`"
-        )
+        format!("no tools of MCP server `{server}`; an administrator adds it with `haft mcp-server add`")
     } else {
         let near = nearest(tool, all.iter().map(|(name, _)| name.as_str()));
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        format!("the MCP server `{server}` has no tool `{}`{hint}", excerpt(tool, 100))
+        format!("MCP server `{server}` has no tool `{}`{hint}", excerpt(tool, 100))
     };
     Err(CallError::new(ErrorCode::NotFound, message))
 }

@@ -1,15 +1,15 @@
-//! The built-in tools of the server: those of haft-builtins, and those that work on the catalog itself.
+//! The built-in tools of the server: those of haft-builtins, and tools that manage the catalog.
 //!
-//! What changes the catalog goes through the same code as the routes, as whoever calls the tool.
+//! Tools that change the catalog run the same code as the routes, with the rights of their caller.
 
+mod app_handle;
 mod create_tool;
 mod delete_tool;
 mod function_call;
 mod install;
-mod late;
 mod mcp_call;
+mod nested_call;
 mod search_tools;
-mod through;
 
+pub(crate) use app_handle::AppHandle;
 pub(crate) use install::{Installed, install};
-pub(crate) use late::Late;

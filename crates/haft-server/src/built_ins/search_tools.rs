@@ -9,27 +9,27 @@ use haft_core::spec::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::late::Late;
+use super::app_handle::AppHandle;
 use crate::routes::search;
 
-/// How many tools come back where nobody says, and at most.
-const USUAL: usize = 10;
-const MAX_COUNT: usize = 50;
-/// The most characters of a description that are shown.
-const MAX_LENGTH: usize = 1000;
+/// How many tools are returned by default, and at most.
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 50;
+/// The longest returned description, in characters.
+const MAX_DESCRIPTION: usize = 1000;
 
 pub(super) fn spec() -> Result<ToolSpec, NameError> {
     describe(Describe {
         name: "search_tools",
-        description: "Find tools on this server by words, best first. Use it when none of your tools fits the task. Returns a \
-                      list of tools that can run, each with name, tool (to call it by), description and input_schema.",
+        description: "Search the tools on this server, best match first. Use it when none of your tools fits the task. Returns a \
+                      list of callable tools, each with name, tool (the reference to call it by), description and input_schema.",
         category: "tools",
         tags: &["tools", "search", "read-only"],
         input: json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "Words about what the tool should do, or a part of its name"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_COUNT, "description": "How many tools; 10 where it is left out"},
+                "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "What the tool should do, or a part of its name"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "Maximum number of tools; default 10"},
                 "bundle": {"type": "string", "minLength": 1, "maxLength": 100, "description": "Only tools of this bundle"},
             },
             "required": ["query"],
@@ -50,7 +50,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
 }
 
 /// Finds tools.
-pub(super) struct SearchTools(pub(super) Late);
+pub(super) struct SearchTools(pub(super) AppHandle);
 
 #[derive(Deserialize)]
 pub(super) struct Args {
@@ -65,22 +65,23 @@ impl BuiltIn for SearchTools {
     async fn call(&self, call: &CallContext, args: Args) -> Outcome {
         let app = self.0.get()?;
         let snapshot = app.registry().snapshot();
-        let wanted = |entry: &haft_runtime::registry::Entry| {
-            if args.bundle.as_deref().is_some_and(|wanted| wanted != entry.tool.bundle.as_str()) {
+        let matches = |entry: &haft_runtime::registry::Entry| {
+            if args.bundle.as_deref().is_some_and(|bundle| bundle != entry.tool.bundle.as_str()) {
                 return false;
             }
             snapshot.is_runnable(entry, call.mode)
         };
-        let found = search::find(&app, call.tenant(), &args.query, wanted);
-        let shown = found.iter().take(args.limit.unwrap_or(USUAL).clamp(1, MAX_COUNT)).map(|entry| {
+        let found = search::find(&app, call.tenant(), &args.query, matches);
+        let limit = args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+        let tools = found.iter().take(limit).map(|entry| {
             let spec = &entry.tool.spec;
             json!({
                 "name": spec.name.as_str(),
                 "tool": entry.qualified,
-                "description": excerpt(&spec.description, MAX_LENGTH),
+                "description": excerpt(&spec.description, MAX_DESCRIPTION),
                 "input_schema": spec.input_schema,
             })
         });
-        Ok(Value::Array(shown.collect()))
+        Ok(Value::Array(tools.collect()))
     }
 }

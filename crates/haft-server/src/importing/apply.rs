@@ -1,4 +1,4 @@
-//! What becomes of the tools of a document: each is stored whole or not at all, and each is told.
+//! Stores the tools of a document, each completely or not at all, and reports what was done.
 
 use std::collections::BTreeMap;
 
@@ -17,61 +17,61 @@ use crate::definition;
 use crate::error::ApiError;
 use crate::identity::Identity;
 
-/// What was done for one operation.
+/// What was done for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Action {
-    /// A new tool.
+pub(crate) enum ImportAction {
+    /// A tool was created.
     Created,
-    /// A tool that was there is different now.
+    /// A tool of an earlier import was updated.
     Updated,
-    /// A tool that was there is what the document says.
+    /// A tool of an earlier import matches the document.
     Unchanged,
-    /// No tool came of it.
+    /// The operation was skipped.
     Skipped,
-    /// The document does not have the operation of this tool any more; the tool is as it was.
+    /// The operation is no longer in the document; the tool was left unchanged.
     Missing,
-    /// The same, and the tool was deleted.
+    /// The operation is no longer in the document; the tool was deleted.
     Deleted,
 }
 
 /// One operation and its tool.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Line {
+pub(crate) struct ImportedTool {
     /// The operation, such as `GET /pets`.
     operation: String,
-    /// The tool.
+    /// The name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// What was done, or would be.
-    action: Action,
+    /// What was done, or would be done in a dry run.
+    action: ImportAction,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Which fields the document changed.
+    /// The fields that the import changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changed: Vec<&'static str>,
-    /// Which fields stay because a person edited them.
+    /// The fields that were kept because they were edited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kept: Vec<&'static str>,
-    /// Doubts.
+    /// Warnings about the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Problem>,
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Report {
+pub(crate) struct ImportReport {
     /// The title of the document.
     title: String,
     /// The version of the described API.
     version: String,
-    /// How many operations the document has.
+    /// The number of operations in the document.
     operations: usize,
     /// The bundle of the tools.
     bundle: String,
-    /// Whether nothing was stored.
+    /// Whether this was a dry run, which stores nothing.
     dry_run: bool,
     created: usize,
     updated: usize,
@@ -79,27 +79,27 @@ pub(crate) struct Report {
     skipped: usize,
     missing: usize,
     deleted: usize,
-    /// Where the tools send their requests.
+    /// The servers that the tools send requests to.
     servers: Vec<String>,
-    /// The secrets that they need.
+    /// The secrets that the tools need.
     secrets: Vec<String>,
-    /// One entry per operation, and per tool whose operation is gone.
-    tools: Vec<Line>,
-    /// Doubts about the document.
+    /// One entry per operation, and per tool whose operation is no longer in the document.
+    tools: Vec<ImportedTool>,
+    /// Warnings about the document.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Problem>,
 }
 
-impl Report {
-    /// Returns one sentence for the audit record.
+impl ImportReport {
+    /// Returns a summary for the audit log.
     pub(crate) fn summary(&self) -> String {
         let Self { bundle, created, updated, deleted, .. } = self;
         format!("{bundle}: {created} created, {updated} updated, {deleted} deleted")
     }
 }
 
-/// An import that is compared with what is there.
-pub(crate) struct Plan<'a> {
+/// An import into a bundle.
+pub(crate) struct ImportRun<'a> {
     pub(crate) app: &'a App,
     pub(crate) identity: &'a Identity,
     pub(crate) bundle: BundleSlug,
@@ -107,40 +107,44 @@ pub(crate) struct Plan<'a> {
     pub(crate) delete_missing: bool,
 }
 
-impl Plan<'_> {
-    /// Stores what is new and different.
+impl ImportRun<'_> {
+    /// Creates and updates the tools of a document.
     ///
-    /// Each tool is one change. Where the store fails in between, what is stored stays; the same import again goes on
-    /// from there.
-    pub(crate) async fn run(&self, mut import: OpenApiImport, existing: &[Tool]) -> Result<Report, ApiError> {
+    /// Each tool is one change. If the store fails in between, the tools stored so far stay, and repeating the import
+    /// continues from there.
+    pub(crate) async fn run(
+        &self,
+        mut import: OpenApiImport,
+        existing: &[Tool],
+    ) -> Result<ImportReport, ApiError> {
         let mut report = self.report(&mut import);
-        let all: Vec<_> = existing
+        let current: Vec<_> = existing
             .iter()
             .map(|tool| haft_definition::openapi::ExistingTool { id: tool.id, spec: &tool.spec })
             .collect();
-        let MergePlan { steps, missing } = haft_definition::openapi::merge(import, &all);
-        let names: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
+        let MergePlan { steps, missing } = haft_definition::openapi::merge(import, &current);
+        let by_id: BTreeMap<ToolId, &Tool> = existing.iter().map(|tool| (tool.id, tool)).collect();
         for (imported, step) in steps {
-            let line = self.step(imported, step, &names).await?;
+            let line = self.step(imported, step, &by_id).await?;
             report.tools.push(line);
         }
-        // An import of which nothing came has failed: its document says nothing about what may go.
+        // If every operation was skipped, the import failed and must not delete anything.
         let failed =
-            !report.tools.is_empty() && report.tools.iter().all(|line| line.action == Action::Skipped);
-        for tool in missing.iter().filter_map(|id| names.get(id)) {
-            report.tools.push(self.gone(tool, self.delete_missing && !failed).await?);
+            !report.tools.is_empty() && report.tools.iter().all(|tool| tool.action == ImportAction::Skipped);
+        for tool in missing.iter().filter_map(|id| by_id.get(id)) {
+            report.tools.push(self.missing_operation(tool, self.delete_missing && !failed).await?);
         }
         report.count();
         Ok(report)
     }
 
-    fn report(&self, import: &mut OpenApiImport) -> Report {
-        let skipped = std::mem::take(&mut import.skipped).into_iter().map(|skipped| Line {
+    fn report(&self, import: &mut OpenApiImport) -> ImportReport {
+        let skipped = std::mem::take(&mut import.skipped).into_iter().map(|skipped| ImportedTool {
             reason: Some(skipped.reason),
-            ..Line::new(skipped.operation, Action::Skipped)
+            ..ImportedTool::new(skipped.operation, ImportAction::Skipped)
         });
         let owned = |texts: std::collections::BTreeSet<&str>| texts.into_iter().map(str::to_owned).collect();
-        Report {
+        ImportReport {
             title: import.title.clone(),
             version: import.version.clone(),
             operations: import.operations.len(),
@@ -163,25 +167,28 @@ impl Plan<'_> {
         &self,
         imported: ImportedOperation,
         step: MergeStep,
-        names: &BTreeMap<ToolId, &Tool>,
-    ) -> Result<Line, ApiError> {
+        by_id: &BTreeMap<ToolId, &Tool>,
+    ) -> Result<ImportedTool, ApiError> {
         let operation = imported.spec.origin.map(|origin| origin.operation).unwrap_or_default();
-        let mut line = Line { warnings: imported.warnings, ..Line::new(operation, Action::Unchanged) };
+        let mut line = ImportedTool {
+            warnings: imported.warnings,
+            ..ImportedTool::new(operation, ImportAction::Unchanged)
+        };
         match step {
             MergeStep::Skip(reason) => line.skip(reason),
-            MergeStep::Unchanged(id) => line.name = names.get(&id).map(|tool| tool.spec.name.to_string()),
+            MergeStep::Unchanged(id) => line.name = by_id.get(&id).map(|tool| tool.spec.name.to_string()),
             MergeStep::Create(spec) => {
-                line.action = Action::Created;
+                line.action = ImportAction::Created;
                 line.name = Some(spec.name.to_string());
                 if let Err(reason) = self.store(None, *spec).await? {
                     line.skip(reason);
                 }
             }
             MergeStep::Update(update) => {
-                line.action = Action::Updated;
+                line.action = ImportAction::Updated;
                 line.name = Some(update.spec.name.to_string());
                 (line.changed, line.kept) = (update.changed, update.kept);
-                if let Err(reason) = self.store(names.get(&update.id).copied(), update.spec).await? {
+                if let Err(reason) = self.store(by_id.get(&update.id).copied(), update.spec).await? {
                     line.skip(reason);
                 }
             }
@@ -189,21 +196,21 @@ impl Plan<'_> {
         Ok(line)
     }
 
-    /// Stores one tool, new or in place of an earlier state; the inner error says why this one could not be.
+    /// Creates or updates one tool; the inner error is the reason why this tool was skipped.
     async fn store(&self, earlier: Option<&Tool>, spec: ToolSpec) -> Result<Result<(), String>, ApiError> {
         let folder = self.app.store().bundle_folder(&self.identity.tenant, &self.bundle);
-        let verdict = definition::judge(self.app, &self.identity.tenant, &spec, folder).await;
-        if !verdict.errors.is_empty() {
-            return Ok(Err(join(&verdict.errors)));
+        let report = definition::validate(self.app, &self.identity.tenant, &spec, folder).await;
+        if !report.errors.is_empty() {
+            return Ok(Err(join(&report.errors)));
         }
         if self.dry_run {
             return Ok(Ok(()));
         }
         let stored = match earlier {
-            Some(tool) => self.app.catalog().update_tool(tool.id, ToolChange::from(spec)).await,
-            None => self.app.catalog().create_tool(self.new_tool(spec)).await,
+            Some(tool) => self.app.store().update_tool(tool.id, ToolChange::from(spec)).await,
+            None => self.app.store().create_tool(self.new_tool(spec)).await,
         };
-        one(stored.map(drop))
+        tool_result(stored.map(drop))
     }
 
     fn new_tool(&self, spec: ToolSpec) -> NewTool {
@@ -218,14 +225,15 @@ impl Plan<'_> {
         }
     }
 
-    /// A tool whose operation is gone stays, unless it was asked otherwise.
-    async fn gone(&self, tool: &Tool, delete: bool) -> Result<Line, ApiError> {
+    /// Handles a tool whose operation is no longer in the document: keeps it, or deletes it if requested.
+    async fn missing_operation(&self, tool: &Tool, delete: bool) -> Result<ImportedTool, ApiError> {
         let operation = tool.spec.origin.as_ref().map(|origin| origin.operation.clone()).unwrap_or_default();
-        let mut line = Line::new(operation, if delete { Action::Deleted } else { Action::Missing });
+        let mut line =
+            ImportedTool::new(operation, if delete { ImportAction::Deleted } else { ImportAction::Missing });
         line.name = Some(tool.spec.name.to_string());
         if delete && !self.dry_run {
-            let deleted = self.app.catalog().delete_tool(tool.id, Backup::Keep).await;
-            if let Err(reason) = one(deleted.map(drop))? {
+            let deleted = self.app.store().delete_tool(tool.id, Backup::Keep).await;
+            if let Err(reason) = tool_result(deleted.map(drop))? {
                 line.skip(reason);
             }
         }
@@ -233,8 +241,8 @@ impl Plan<'_> {
     }
 }
 
-/// Tells a fault of one tool from one of the store, which ends the import.
-fn one(stored: Result<(), StoreError>) -> Result<Result<(), String>, ApiError> {
+/// Separates an error of one tool, which is reported, from an unavailable store, which ends the import.
+fn tool_result(stored: Result<(), StoreError>) -> Result<Result<(), String>, ApiError> {
     match stored {
         Ok(()) => Ok(Ok(())),
         Err(error @ StoreError::Unavailable { .. }) => Err(error.into()),
@@ -242,27 +250,27 @@ fn one(stored: Result<(), StoreError>) -> Result<Result<(), String>, ApiError> {
     }
 }
 
-impl Line {
-    fn new(operation: String, action: Action) -> Self {
+impl ImportedTool {
+    fn new(operation: String, action: ImportAction) -> Self {
         Self { operation, name: None, action, reason: None, changed: vec![], kept: vec![], warnings: vec![] }
     }
 
     fn skip(&mut self, reason: String) {
-        self.action = Action::Skipped;
+        self.action = ImportAction::Skipped;
         self.reason = Some(reason);
     }
 }
 
-impl Report {
+impl ImportReport {
     fn count(&mut self) {
         for line in &self.tools {
             let counter = match line.action {
-                Action::Created => &mut self.created,
-                Action::Updated => &mut self.updated,
-                Action::Unchanged => &mut self.unchanged,
-                Action::Skipped => &mut self.skipped,
-                Action::Missing => &mut self.missing,
-                Action::Deleted => &mut self.deleted,
+                ImportAction::Created => &mut self.created,
+                ImportAction::Updated => &mut self.updated,
+                ImportAction::Unchanged => &mut self.unchanged,
+                ImportAction::Skipped => &mut self.skipped,
+                ImportAction::Missing => &mut self.missing,
+                ImportAction::Deleted => &mut self.deleted,
             };
             *counter += 1;
         }

@@ -1,4 +1,4 @@
-//! Documents that are elsewhere: fetched through the guard, within a time and a size.
+//! Fetches documents through the egress guard, bounded in time and size.
 
 use std::time::Duration;
 
@@ -11,53 +11,52 @@ use url::Url;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How long a document may take to arrive.
-const MAX_LENGTH: Duration = Duration::from_mins(1);
+/// How long fetching a document may take.
+const FETCH_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Fetches a document; returns its text and the address that relative servers are relative to.
-pub(crate) async fn document(app: &App, url: &str) -> Result<(String, String), ApiError> {
+/// Fetches a document; returns its text and its final URL, which relative server URLs are resolved against.
+pub(crate) async fn fetch_document(app: &App, url: &str) -> Result<(String, String), ApiError> {
     let shown = excerpt(url, 200);
     let url =
-        Url::parse(url).map_err(|error| ApiError::bad_request(format!("`{shown}` is not a URL: {error}")))?;
+        Url::parse(url).map_err(|error| ApiError::bad_request(format!("invalid URL `{shown}`: {error}")))?;
     let fetching = fetch(app, url);
-    tokio::time::timeout(MAX_LENGTH, fetching)
+    tokio::time::timeout(FETCH_TIMEOUT, fetching)
         .await
-        .map_err(|_| ApiError::bad_request(format!("`{shown}` took longer than a minute")))?
-        .map_err(|why| ApiError {
-            message: format!("`{shown}` could not be fetched: {}", why.message),
-            ..why
-        })
+        .map_err(|_| ApiError::bad_request(format!("timeout: `{shown}` was not fetched within 60 s")))?
+        .map_err(|error| ApiError { message: format!("cannot fetch `{shown}`: {}", error.message), ..error })
 }
 
 async fn fetch(app: &App, url: Url) -> Result<(String, String), ApiError> {
-    let most = app.settings().import.max_document_bytes;
+    let limit = app.settings().import.max_document_bytes;
     let accept = HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
     let headers = HeaderMap::from_iter([(header::ACCEPT, accept)]);
-    let request = OutgoingRequest { method: Method::GET, url, headers, body: None, wanted: Vec::new() };
+    let request =
+        OutgoingRequest { method: Method::GET, url, headers, body: None, accepted_statuses: Vec::new() };
     let mut response =
-        app.egress().send(request).await.map_err(|error| ApiError::bad_request(words(error)))?;
+        app.egress().send(request).await.map_err(|error| ApiError::bad_request(describe(error)))?;
     if !response.status().is_success() {
-        return Err(ApiError::bad_request(format!("the answer was {}", response.status())));
+        return Err(ApiError::bad_request(format!("the server responded with status {}", response.status())));
     }
-    let from = response.url().to_string();
+    let url = response.url().to_string();
     let mut bytes = Vec::new();
-    let broken = |_| ApiError::bad_request("the connection broke");
+    let broken = |_| ApiError::bad_request("the connection was closed early");
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
-        if bytes.len() + chunk.len() > most {
+        if bytes.len() + chunk.len() > limit {
             let message =
-                format!("it is larger than the {most} bytes that `import.max_document_bytes` allows");
+                format!("the document exceeds the limit of {limit} bytes (`import.max_document_bytes`)");
             return Err(ApiError::new(ErrorCode::TooLarge, message));
         }
         bytes.extend_from_slice(&chunk);
     }
-    let text = String::from_utf8(bytes).map_err(|_| ApiError::bad_request("it is not UTF-8"))?;
-    Ok((text, from))
+    let text =
+        String::from_utf8(bytes).map_err(|_| ApiError::bad_request("the document is not valid UTF-8"))?;
+    Ok((text, url))
 }
 
-fn words(error: SendError) -> String {
+fn describe(error: SendError) -> String {
     match error {
-        SendError::Refused(refused) => refused.to_string(),
-        SendError::Connect(why) => format!("no connection: {why}"),
-        SendError::Broken(why) | SendError::Redirect(why) => why,
+        SendError::Denied(denied) => denied.to_string(),
+        SendError::Connect(reason) => format!("cannot connect: {reason}"),
+        SendError::Disconnected(reason) | SendError::Redirect(reason) => reason,
     }
 }

@@ -1,9 +1,9 @@
-//! Imports of API descriptions: what is asked for, where the document comes from, and what becomes of its tools.
+//! Imports of API descriptions: the request, fetching the document, and storing its tools.
 
 mod apply;
 mod fetch;
 mod request;
 
-pub(crate) use apply::{Plan, Report};
-pub(crate) use fetch::document;
-pub(crate) use request::{ImportBody, Origin, read};
+pub(crate) use apply::{ImportReport, ImportRun};
+pub(crate) use fetch::fetch_document;
+pub(crate) use request::{DocumentSource, ImportBody, parse};

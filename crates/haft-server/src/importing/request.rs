@@ -1,4 +1,4 @@
-//! What an import was asked to do.
+//! The request of an import.
 
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
@@ -13,46 +13,46 @@ use crate::body::Body;
 use crate::error::ApiError;
 use crate::params::Params;
 
-/// A document with what is to be done with it.
+/// The body of an import request.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ImportBody {
-    /// Where the document is fetched from.
+    /// The URL of the document.
     url: Option<String>,
-    /// The document, as a text (JSON or YAML) or as a map.
+    /// The document, as a string (JSON or YAML) or as an object.
     document: Option<Value>,
-    /// The bundle that the tools go to; one after the title of the document where none is given.
+    /// The bundle for the tools; default: derived from the title of the document.
     bundle: Option<String>,
-    /// Where the operations are, in place of the document's servers.
+    /// The base URL of the operations, instead of the document's servers.
     base_url: Option<String>,
-    /// How all operations prove who sends them, as in the definition of an `http` tool.
+    /// Authentication for all operations, as in the definition of an `http` tool.
     #[schema(value_type = Option<Object>)]
     auth: Option<Auth>,
-    /// Take operations with one of these tags.
+    /// Import operations with one of these tags.
     tags: Vec<String>,
-    /// Take operations whose path begins with one of these.
+    /// Import operations whose path starts with one of these.
     paths: Vec<String>,
-    /// Take operations whose id or `METHOD /path` fits one of these patterns.
+    /// Import operations whose id or `METHOD /path` matches one of these patterns.
     include: Vec<String>,
-    /// Leave out what fits one of these patterns.
+    /// Skip operations that match one of these patterns.
     exclude: Vec<String>,
-    /// Only say what would be done.
+    /// Report what would be done, and store nothing.
     dry_run: bool,
-    /// Delete tools of earlier imports whose operations are gone.
+    /// Delete tools of earlier imports whose operations are no longer in the document.
     delete_missing: bool,
 }
 
 /// Where a document comes from.
-pub(crate) enum Origin {
-    /// It is here.
+pub(crate) enum DocumentSource {
+    /// The text of the document.
     Text(String),
-    /// It is to be fetched.
+    /// The URL to fetch it from.
     Url(String),
 }
 
-/// What an import was asked to do.
-pub(crate) struct Asked {
-    pub(crate) origin: Origin,
+/// A parsed import request.
+pub(crate) struct ImportRequest {
+    pub(crate) source: DocumentSource,
     pub(crate) bundle: Option<BundleSlug>,
     pub(crate) base_url: Option<String>,
     pub(crate) auth: Option<Auth>,
@@ -61,75 +61,73 @@ pub(crate) struct Asked {
     pub(crate) delete_missing: bool,
 }
 
-/// What tells a document from a request that holds one.
+/// The keys that distinguish a document from a request that contains one.
 #[derive(Deserialize)]
-struct Peek {
+struct TopLevelKeys {
     openapi: Option<IgnoredAny>,
     swagger: Option<IgnoredAny>,
     url: Option<IgnoredAny>,
     document: Option<IgnoredAny>,
 }
 
-/// Reads a request: a body with `url` or `document`, or the document itself with the rest in the query.
-pub(crate) fn read(body: &Body, params: &Params) -> Result<Asked, ApiError> {
+/// Parses a request: a body with `url` or `document`, or the document itself with options in the query.
+pub(crate) fn parse(body: &Body, params: &Params) -> Result<ImportRequest, ApiError> {
     if body.media_type.starts_with("multipart/") {
-        let message = "a document is not taken out of a multipart form; send the file itself as the body \
+        let message = "multipart forms are unsupported; send the document as the request body \
                        (`curl --data-binary @openapi.yaml`)";
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message));
     }
     if !is_request(body) {
-        return bare(body, params);
+        return from_document(body, params);
     }
-    let asked: ImportBody = body.json()?;
-    let origin = match (asked.url, asked.document) {
-        (Some(url), None) => Origin::Url(url),
-        (None, Some(Value::String(text))) => Origin::Text(text),
-        (None, Some(document)) => Origin::Text(document.to_string()),
+    let request: ImportBody = body.json()?;
+    let source = match (request.url, request.document) {
+        (Some(url), None) => DocumentSource::Url(url),
+        (None, Some(Value::String(text))) => DocumentSource::Text(text),
+        (None, Some(document)) => DocumentSource::Text(document.to_string()),
         (None, None) => {
-            let message =
-                "there is no document: give `url`, where it is fetched from, or `document`, which is it";
-            return Err(ApiError::bad_request(message));
+            return Err(ApiError::bad_request("missing document: set `url` or `document`"));
         }
         (Some(_), Some(_)) => {
-            return Err(ApiError::bad_request("give the document by `url` or as `document`, not both"));
+            return Err(ApiError::bad_request("set either `url` or `document`, not both"));
         }
     };
-    Ok(Asked {
-        origin,
-        bundle: asked.bundle.as_deref().map(BundleSlug::new).transpose()?,
-        base_url: asked.base_url,
-        auth: asked.auth,
+    Ok(ImportRequest {
+        source,
+        bundle: request.bundle.as_deref().map(BundleSlug::new).transpose()?,
+        base_url: request.base_url,
+        auth: request.auth,
         selection: OperationFilter {
-            tags: asked.tags,
-            paths: asked.paths,
-            include: asked.include,
-            exclude: asked.exclude,
+            tags: request.tags,
+            paths: request.paths,
+            include: request.include,
+            exclude: request.exclude,
         },
-        dry_run: asked.dry_run,
-        delete_missing: asked.delete_missing,
+        dry_run: request.dry_run,
+        delete_missing: request.delete_missing,
     })
 }
 
 fn is_request(body: &Body) -> bool {
-    let Ok(peek) = serde_json::from_slice::<Peek>(&body.bytes) else { return false };
-    // A request that lacks its document is one too: no document has only keys of a request.
-    let asks = peek.url.is_some()
-        || peek.document.is_some()
+    let Ok(keys) = serde_json::from_slice::<TopLevelKeys>(&body.bytes) else { return false };
+    // A request without a document is still a request: no document consists of request keys only.
+    let has_request_keys = keys.url.is_some()
+        || keys.document.is_some()
         || serde_json::from_slice::<ImportBody>(&body.bytes).is_ok();
-    asks && peek.openapi.is_none() && peek.swagger.is_none()
+    has_request_keys && keys.openapi.is_none() && keys.swagger.is_none()
 }
 
-fn bare(body: &Body, params: &Params) -> Result<Asked, ApiError> {
-    Ok(Asked {
-        origin: Origin::Text(body.text()?.to_owned()),
+fn from_document(body: &Body, params: &Params) -> Result<ImportRequest, ApiError> {
+    Ok(ImportRequest {
+        source: DocumentSource::Text(body.text()?.to_owned()),
         bundle: params.get("bundle").map(BundleSlug::new).transpose()?,
         base_url: params.get("base_url").map(str::to_owned),
         auth: None,
         selection: OperationFilter {
-            tags: params.words("tags"),
-            paths: params.words("paths"),
-            include: params.words("include"),
-            exclude: params.words("exclude"),
+            tags: params.list("tags"),
+            paths: params.list("paths"),
+            include: params.list("include"),
+            exclude: params.list("exclude"),
         },
         dry_run: params.flag("dry_run")?,
         delete_missing: params.flag("delete_missing")?,

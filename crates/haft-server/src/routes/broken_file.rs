@@ -1,5 +1,5 @@
-//! Files that never could be read: `GET /tools/{ref}/source` shows them to those who may mend them, `PUT /tools/{ref}`
-//! mends them.
+//! Definition files that never parsed: editors read them with `GET /tools/{ref}/source` and fix them with
+//! `PUT /tools/{ref}`.
 
 use std::sync::Arc;
 
@@ -13,23 +13,24 @@ use haft_runtime::registry::ResolveError;
 use serde_json::json;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, Place};
+use crate::definition;
 use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::reply::success;
 use crate::routes::{bundles, tool};
 
-/// Finds the file that a reference names, where no tool has that name.
+/// Finds the file that a reference names, if no tool has that name.
 pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Option<Arc<UnreadableFile>> {
     let reference: ToolRef = reference.parse().ok()?;
     let snapshot = app.registry().snapshot();
     let resolved = snapshot.resolve(&identity.tenant, &reference);
-    let broken = matches!(resolved, Err(ResolveError::Unreadable { .. }));
-    snapshot.unreadable_named(&identity.tenant, &reference).filter(|_| broken).cloned()
+    let is_broken = matches!(resolved, Err(ResolveError::Unreadable { .. }));
+    snapshot.unreadable_named(&identity.tenant, &reference).filter(|_| is_broken).cloned()
 }
 
-/// Shows the text. It may hold anything, secrets too.
+/// Returns the text. Editors only: it may contain secrets.
 pub(crate) async fn source(
     app: &App,
     identity: &Identity,
@@ -44,7 +45,7 @@ pub(crate) async fn source(
     Ok(success(json!({"text": text, "form": form.extension(), "path": file.path})).into_response())
 }
 
-/// Writes the file anew, which makes it a tool.
+/// Replaces the text, which creates the tool.
 pub(crate) async fn put(
     app: &App,
     identity: &Identity,
@@ -52,16 +53,14 @@ pub(crate) async fn put(
     body: &Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    bundles::refuse_disabled(&*bundles::find(app, identity, file.bundle.as_str())?)?;
-    let reading = definition::read(body, &Place::of_file(file))?;
-    definition::refuse_published(reading.status, None)?;
-    let text = definition::author_text(body, &reading);
+    bundles::require_enabled(&*bundles::find(app, identity, file.bundle.as_str())?)?;
+    let parsed = definition::parse(body, &definition::defaults_from_file(file))?;
+    definition::reject_published(parsed.status, None)?;
+    let text = definition::author_text(body, &parsed);
     let folder = app.store().bundle_folder(&file.tenant, &file.bundle);
-    let checked = definition::check(app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
+    let checked = definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
     let change = ToolChange { spec: checked.spec, text, status: None, enabled: checked.enabled };
-    let mended = app.store().mend_file(file.path.clone(), change).await?;
-    app.audit(identity, "tool.create", &mended.qualified());
-    let mut view = tool::view(app, identity, mended.id)?;
-    view.warnings = checked.warnings;
-    Ok(success(view).into_response())
+    let tool = app.store().mend_file(file.path.clone(), change).await?;
+    audit::note(identity, "tool.create", &tool.qualified());
+    Ok(success(tool::view_with_warnings(app, identity, tool.id, checked.warnings).await?).into_response())
 }

@@ -1,34 +1,35 @@
-//! `/tools/bundles/{id}/tools/{name}/version/{version}`: tools by their full address. These routes create
-//! and never replace.
+//! `/tools/bundles/{id}/tools/{name}/version/{version}`: tools by bundle, name and version. `PUT` creates and never
+//! replaces.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::catalog::{Backup, FileForm, NewTool};
 use haft_core::name::{ToolName, Version, check_without_underscore};
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
-use haft_core::tool::Source;
+use haft_definition::dialect::Defaults;
 use haft_runtime::registry::Entry;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, Place};
+use crate::definition;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
-use crate::routes::invoke::Incoming;
-use crate::routes::tool::{Deleted, Switch};
-use crate::routes::{bundles, invoke, tool};
+use crate::routes::invoke::InvokeRequest;
+use crate::routes::tool::{DeletedTool, EnabledBody};
+use crate::routes::{bundles, invoke, tool, tools};
 use crate::view::{OutcomeView, ToolView};
 
-type Address = (String, String, String);
+/// Bundle, name and version.
+type ToolPath = (String, String, String);
 
-/// Checks the parts of an address and names the tool by them.
-fn reference(app: &App, identity: &Identity, address: &Address) -> Result<ToolRef, ApiError> {
-    let (bundle, name, version) = address;
+/// Checks the segments of a path and returns the reference to the tool.
+fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
+    let (bundle, name, version) = path;
     check_without_underscore(name)?;
     check_without_underscore(version)?;
     let bundle = bundles::find(app, identity, bundle)?;
@@ -39,13 +40,11 @@ fn reference(app: &App, identity: &Identity, address: &Address) -> Result<ToolRe
     })
 }
 
-fn find(app: &App, identity: &Identity, address: &Address) -> Result<Arc<Entry>, ApiError> {
-    let reference = reference(app, identity, address)?;
-    let snapshot = app.registry().snapshot();
-    Ok(Arc::clone(snapshot.resolve(&identity.tenant, &reference)?))
+fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, ApiError> {
+    tool::resolve(app, identity, &reference(app, identity, path)?)
 }
 
-/// Show a tool.
+/// Return a tool.
 #[utoipa::path(
     get, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
@@ -54,13 +53,14 @@ fn find(app: &App, identity: &Identity, address: &Address) -> Result<Arc<Entry>,
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     identity: Identity,
-    Path(address): Path<Address>,
+    Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
-    let entry = find(&app, &identity, &address)?;
+    let entry = find(&app, &identity, &path)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
-/// Create a tool; an existing pair of name and version is a conflict and stays as it is.
+/// Create a tool; if the bundle already has this name and version, the response is a conflict.
 #[utoipa::path(
     put, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
@@ -70,92 +70,76 @@ pub(crate) async fn get(
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     identity: Identity,
-    Path(address): Path<Address>,
+    Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let ToolRef::Name { bundle: Some(bundle), name, version: Some(version) } =
-        reference(&app, &identity, &address)?
+        reference(&app, &identity, &path)?
     else {
-        return Err(ApiError::bad_request("the address does not name a tool"));
+        return Err(ApiError::bad_request("the path does not name a tool"));
     };
-    bundles::refuse_disabled(&*bundles::find(&app, &identity, &address.0)?)?;
-    let place = Place { name: Some(name.to_string()), version: Some(version.to_string()) };
-    let reading = definition::read(&body, &place)?;
-    if reading.spec.name != name || reading.spec.version != version {
+    let defaults = Defaults { name: Some(name.to_string()), version: Some(version.to_string()) };
+    let parsed = definition::parse(&body, &defaults)?;
+    if parsed.spec.name != name || parsed.spec.version != version {
         let message = format!(
-            "the definition is `{}@{}`, the address says `{name}@{version}`; they must agree",
-            reading.spec.name, reading.spec.version
+            "name or version mismatch: the definition has `{}@{}`, the path has `{name}@{version}`",
+            parsed.spec.name, parsed.spec.version
         );
         return Err(ApiError::bad_request(message));
     }
-    definition::refuse_published(reading.status, None)?;
-    let text = definition::author_text(&body, &reading);
-    let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(&app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
-    let new = NewTool {
-        tenant: identity.tenant.clone(),
-        bundle,
-        spec: checked.spec,
-        form: FileForm::Json,
-        text,
-        enabled: checked.enabled.unwrap_or(true),
-        source: Source::User,
-    };
-    let tool = app.catalog().create_tool(new).await?;
-    app.audit(&identity, "tool.create", &tool.qualified());
-    let mut view = tool::view(&app, &identity, tool.id)?;
-    view.warnings = checked.warnings;
-    Ok(created(view))
+    let text = definition::author_text(&body, &parsed);
+    let (tool, warnings) = tools::store(&app, &identity, Some(bundle.as_str()), parsed, text).await?;
+    audit::note(&identity, "tool.create", &tool.qualified());
+    Ok(created(tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))
 }
 
-/// Switch a tool on or off.
+/// Enable or disable a tool.
 #[utoipa::path(
     patch, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)), request_body = Switch,
+    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)), request_body = EnabledBody,
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
     identity: Identity,
-    Path(address): Path<Address>,
+    Path(path): Path<ToolPath>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let entry = find(&app, &identity, &address)?;
-    tool::switch(&app, &identity, &entry, &body).await
+    let entry = find(&app, &identity, &path)?;
+    tool::set_enabled(&app, &identity, &entry, &body).await
 }
 
-/// Delete a tool for good.
+/// Delete a tool.
 #[utoipa::path(
     delete, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path),
         ("keep_backup" = Option<bool>, Query)),
-    responses((status = 200, body = Success<Deleted>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     identity: Identity,
-    Path(address): Path<Address>,
+    Path(path): Path<ToolPath>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let entry = find(&app, &identity, &address)?;
-    let keep = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
-    tool::remove(&app, &identity, &entry, if keep { Backup::Keep } else { Backup::Discard }).await
+    let entry = find(&app, &identity, &path)?;
+    tool::remove(&app, &identity, &entry, &params).await
 }
 
 /// Call a tool.
 #[utoipa::path(
     post, path = "/tools/bundles/{id}/tools/{name}/version/{version}/invoke", tag = "calls",
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
-    request_body = invoke::Invocation,
+    request_body = invoke::InvokeBody,
     responses((status = 200, body = OutcomeView<'static>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn call(
     State(app): State<Arc<App>>,
     identity: Identity,
-    Path(address): Path<Address>,
-    call: Incoming,
+    Path(path): Path<ToolPath>,
+    request: InvokeRequest,
 ) -> Result<Response, ApiError> {
-    let reference = reference(&app, &identity, &address)?;
-    invoke::run(&app, &identity, reference.into(), call).await
+    let reference = reference(&app, &identity, &path)?;
+    invoke::run(&app, &identity, reference.into(), request).await
 }

@@ -13,16 +13,16 @@ use haft_core::outcome::ErrorCode;
 use haft_core::token::Role;
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::reply::{Success, created, success};
-use crate::routes::tool::Switch;
+use crate::reply::{self, Success, created, success};
+use crate::routes::tool::EnabledBody;
 use crate::view::BundleView;
 
 /// A page of bundles.
@@ -33,30 +33,30 @@ pub(crate) struct BundleList {
     next_page_token: Option<String>,
 }
 
-/// Finds a bundle by id or slug; what belongs to others is not there.
+/// Finds a bundle of the caller's tenant by id or slug.
 pub(crate) fn find(app: &App, identity: &Identity, key: &str) -> Result<Arc<Bundle>, ApiError> {
     let snapshot = app.registry().snapshot();
-    let found = match key.parse::<BundleId>() {
+    let bundle = match key.parse::<BundleId>() {
         Ok(id) => snapshot.bundle(id).filter(|bundle| bundle.tenant == identity.tenant).cloned(),
         Err(_) => snapshot.bundles(&identity.tenant).find(|bundle| bundle.slug.as_str() == key).cloned(),
     };
-    found.ok_or_else(|| ApiError::not_found("bundle", key))
+    bundle.ok_or_else(|| ApiError::not_found("bundle", key))
 }
 
-/// Inside a bundle that is switched off nothing changes. What is built in is the store's to refuse.
-pub(crate) fn require_open(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ApiError> {
+/// Rejects changes to a tool whose bundle is disabled. The store itself rejects changes to built-in tools.
+pub(crate) fn require_enabled_bundle(app: &App, identity: &Identity, entry: &Entry) -> Result<(), ApiError> {
     if entry.tool.built_in {
         return Ok(());
     }
-    refuse_disabled(&*find(app, identity, &entry.tool.bundle_id.to_string())?)
+    require_enabled(&*find(app, identity, &entry.tool.bundle_id.to_string())?)
 }
 
-/// Refuses changes inside a bundle that is switched off.
-pub(crate) fn refuse_disabled(bundle: &Bundle) -> Result<(), ApiError> {
+/// Rejects changes in a disabled bundle.
+pub(crate) fn require_enabled(bundle: &Bundle) -> Result<(), ApiError> {
     if bundle.is_open() {
         return Ok(());
     }
-    let message = format!("the bundle `{}` is disabled; enable it to change what is inside", bundle.slug);
+    let message = format!("bundle `{}` is disabled; enable it to change its tools", bundle.slug);
     Err(ApiError::new(ErrorCode::Disabled, message))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn list(
     identity: Identity,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let wanted = params.words("bundle_ids");
+    let ids = params.list("bundle_ids");
     let include_disabled = params.flag("include_disabled")?;
     let page = params.page("bundles")?;
     let snapshot = app.registry().snapshot();
@@ -90,23 +90,23 @@ pub(crate) async fn list(
         .bundles(&identity.tenant)
         .filter(|bundle| bundle.soft_deleted_at.is_none() && (include_disabled || bundle.enabled))
         .filter(|bundle| {
-            let named = |word: &String| *word == bundle.id.to_string() || word == bundle.slug.as_str();
-            wanted.is_empty() || wanted.iter().any(named)
+            let is_listed = |id: &String| *id == bundle.id.to_string() || id == bundle.slug.as_str();
+            ids.is_empty() || ids.iter().any(is_listed)
         })
         .collect();
     bundles.sort_by(|a, b| a.slug.cmp(&b.slug));
     let total = bundles.len();
-    let (part, next_page_token) = page.cut(bundles, |bundle| bundle.slug.to_string());
-    let bundles = part
+    let (selected, next_page_token) = page.select(bundles, |bundle| bundle.slug.to_string());
+    let bundles = selected
         .into_iter()
         .map(|bundle| BundleView::new(bundle, counts.get(&bundle.id).copied().unwrap_or_default()))
         .collect();
     Ok(success(BundleList { bundles, total, next_page_token }).into_response())
 }
 
-/// Show one bundle.
+/// Return one bundle.
 #[utoipa::path(
-    get, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "id or slug")),
+    get, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
@@ -118,27 +118,27 @@ pub(crate) async fn get(
     Ok(success(view(&app, &identity, &bundle)).into_response())
 }
 
-/// What a bundle is.
+/// The fields of a bundle.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct BundleBody {
     slug: Option<String>,
     #[serde(default, alias = "displayName")]
     display_name: Option<String>,
     #[serde(default)]
     description: String,
-    #[serde(default = "on", alias = "isEnabled", alias = "is_enabled")]
+    #[serde(default = "enabled_by_default", alias = "isEnabled", alias = "is_enabled")]
     enabled: bool,
 }
 
-fn on() -> bool {
+fn enabled_by_default() -> bool {
     true
 }
 
-/// Create a bundle, replace it, or revive a deleted one.
+/// Create or replace a bundle, or restore a deleted one.
 #[utoipa::path(
     put, path = "/tools/bundles/{id}", tag = "bundles",
-    params(("id" = String, Path, description = "A version 7 UUID, or the slug")), request_body = BundleBody,
+    params(("id" = String, Path, description = "A UUID of version 7, or the slug")), request_body = BundleBody,
     responses((status = 200, body = Success<BundleView>), (status = 201, body = Success<BundleView>),
         (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
@@ -156,9 +156,9 @@ pub(crate) async fn put(
         Err(IdError::NotUuid(_)) => None,
     };
     let slug = match (&id, body.slug) {
-        (Some(_), None) => return Err(ApiError::bad_request("`slug` is missing")),
+        (Some(_), None) => return Err(ApiError::bad_request("missing `slug`")),
         (None, Some(slug)) if slug != key => {
-            let message = format!("`slug` is `{slug}`, the address says `{key}`; they must agree");
+            let message = format!("slug mismatch: the body has `{slug}`, the path has `{key}`");
             return Err(ApiError::bad_request(message));
         }
         (_, slug) => slug.unwrap_or(key),
@@ -172,18 +172,18 @@ pub(crate) async fn put(
         description: body.description,
         enabled: body.enabled,
     };
-    let (bundle, put) = app.catalog().put_bundle(put).await?;
-    app.audit(&identity, "bundle.put", bundle.slug.as_str());
+    let (bundle, result) = app.store().put_bundle(put).await?;
+    audit::note(&identity, "bundle.put", bundle.slug.as_str());
     let view = view(&app, &identity, &bundle);
-    Ok(match put {
+    Ok(match result {
         PutResult::Created => created(view),
         PutResult::Replaced => success(view).into_response(),
     })
 }
 
-/// Switch a bundle, and with it all its tools.
+/// Enable or disable a bundle with all its tools.
 #[utoipa::path(
-    patch, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path)), request_body = Switch,
+    patch, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path)), request_body = EnabledBody,
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
@@ -193,14 +193,14 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let Switch { enabled } = body.json()?;
+    let EnabledBody { enabled } = body.json()?;
     let bundle = find(&app, &identity, &key)?;
-    let bundle = app.catalog().enable_bundle(bundle.id, enabled).await?;
-    app.audit(&identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
+    let bundle = app.store().enable_bundle(bundle.id, enabled).await?;
+    audit::note(&identity, if enabled { "bundle.enable" } else { "bundle.disable" }, bundle.slug.as_str());
     Ok(success(view(&app, &identity, &bundle)).into_response())
 }
 
-/// Delete an empty bundle; it can be revived for 48 hours.
+/// Delete an empty bundle; it can be restored for 48 hours.
 #[utoipa::path(
     delete, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path)),
     responses((status = 200, body = Success<Object>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -212,8 +212,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let bundle = find(&app, &identity, &key)?;
-    app.catalog().delete_bundle(bundle.id).await?;
-    app.audit(&identity, "bundle.delete", bundle.slug.as_str());
-    let message = format!("Bundle '{}' deleted; it can be revived for 48 hours", bundle.slug);
-    Ok(success(json!({"message": message})).into_response())
+    app.store().delete_bundle(bundle.id).await?;
+    audit::note(&identity, "bundle.delete", bundle.slug.as_str());
+    Ok(reply::message(format!("Bundle '{}' deleted; it can be restored for 48 hours", bundle.slug)))
 }

@@ -1,4 +1,4 @@
-//! `/calls`: what was called, what came of it, and calls that still run.
+//! `/calls`: recorded calls and running calls.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,23 +19,24 @@ use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
 
 use crate::app::App;
+use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::reply::success;
+use crate::reply::{self, success};
 use crate::view::CallErrorView;
 
-/// Calls may be large: a page of them has fewer than other lists.
-const MAX_PAGE: u32 = 100;
-/// Longer values are left out of a list.
-const LONG_VALUE: usize = 16 * 1024;
-/// As much is shown of a text that is long.
-const SHORT_TEXT: usize = 1000;
+/// The largest page; smaller than that of other lists, because calls may be large.
+const MAX_PAGE_SIZE: u32 = 100;
+/// Longer values are omitted from lists.
+const MAX_LISTED_BYTES: usize = 16 * 1024;
+/// The length that longer messages are shortened to, in characters.
+const SHORT_MESSAGE: usize = 1000;
 
 /// List calls, newest first.
 #[utoipa::path(
     get, path = "/calls", tag = "calls",
-    params(("tool" = Option<String>, Query, description = "A tool, named in any way"),
+    params(("tool" = Option<String>, Query, description = "Reference to a tool"),
         ("status" = Option<String>, Query, description = "`pending`, `running`, `success`, `error`, `cancelled`"),
         ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
         ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query)),
@@ -48,72 +49,70 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let page = params.page("calls")?;
     let tool = params.get("tool").map(|tool| super::tool::find(&app, &identity, tool)).transpose()?;
-    let words = "`pending`, `running`, `success`, `error`, `cancelled`";
-    let before = page.after.as_deref().map(str::parse).transpose();
+    let statuses = "`pending`, `running`, `success`, `error`, `cancelled`";
+    let limit = page.size.min(MAX_PAGE_SIZE);
     let query = CallQuery {
         tenant: identity.tenant.clone(),
         tool_id: tool.map(|entry| entry.tool.id),
-        status: params.choice("status", CallStatus::parse, words)?,
-        before: before.map_err(|_| haft_core::page::PageTokenError)?,
+        status: params.choice("status", CallStatus::parse, statuses)?,
+        before: page.after()?,
         skip: page.skip,
-        limit: page.size.min(MAX_PAGE),
+        limit,
     };
     let found = app.ledger().calls(query).await?;
-    let full = u32::try_from(found.calls.len()).is_ok_and(|length| length == page.size.min(MAX_PAGE));
-    let next_page_token = found.calls.last().filter(|_| full).map(|last| page.token(&last.id.to_string()));
+    let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
     let calls: Vec<_> = found.calls.into_iter().map(shortened).collect();
-    Ok(success(json!({"calls": calls, "total": found.total, "next_page_token": next_page_token}))
-        .into_response())
+    Ok(reply::list("calls", &calls, found.total, next_page_token.as_deref()))
 }
 
-/// A list is to look through: what is long stands in the call itself.
+/// Returns a call as shown in lists, without long values.
 fn shortened(mut record: CallRecord) -> Value {
-    let long = |value: &Value| value.to_string().len() > LONG_VALUE;
-    let mut omitted = record.value.as_ref().is_some_and(long);
+    let is_long = |value: &Value| value.to_string().len() > MAX_LISTED_BYTES;
+    let mut omitted = record.value.as_ref().is_some_and(is_long);
     if omitted {
         record.value = None;
     }
-    if !record.content.is_empty() && long(&json!(record.content)) {
+    if !record.content.is_empty() && is_long(&json!(record.content)) {
         omitted = true;
         record.content.clear();
     }
     if let Some(error) = &mut record.error {
         omitted |= shorten(error);
     }
-    let args_omitted = long(&record.args);
+    let args_omitted = is_long(&record.args);
     if args_omitted {
         record.args = Value::Null;
     }
-    let mut shown = shown(&record);
-    if let (true, Some(map)) = (omitted || args_omitted, shown.as_object_mut()) {
+    let mut view = call_view(&record);
+    if let (true, Some(map)) = (omitted || args_omitted, view.as_object_mut()) {
         map.insert("shortened".to_owned(), Value::Bool(true));
     }
-    shown
+    view
 }
 
-/// Leaves out what is long of an error; tells whether it did.
+/// Shortens the long parts of an error; returns whether there were any.
 fn shorten(error: &mut CallError) -> bool {
     let mut omitted = false;
     for text in [Some(&mut error.message), error.for_model.as_mut()].into_iter().flatten() {
-        if text.len() > LONG_VALUE {
-            *text = excerpt(text, SHORT_TEXT);
+        if text.len() > MAX_LISTED_BYTES {
+            *text = excerpt(text, SHORT_MESSAGE);
             omitted = true;
         }
     }
-    if error.details.as_ref().is_some_and(|details| details.to_string().len() > LONG_VALUE) {
+    if error.details.as_ref().is_some_and(|details| details.to_string().len() > MAX_LISTED_BYTES) {
         error.details = None;
         omitted = true;
     }
     omitted
 }
 
-/// Shows a record; its error is the one of an outcome, with the text for the model under the same name.
-fn shown(record: &CallRecord) -> Value {
-    let mut shown = json!(record);
-    if let (Some(error), Some(map)) = (&record.error, shown.as_object_mut()) {
+/// Returns a record with its error in the same form as in an outcome.
+fn call_view(record: &CallRecord) -> Value {
+    let mut view = json!(record);
+    if let (Some(error), Some(map)) = (&record.error, view.as_object_mut()) {
         map.insert("error".to_owned(), json!(CallErrorView::from(error)));
     }
-    shown
+    view
 }
 
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
@@ -122,7 +121,7 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, Ap
     app.ledger().call(&identity.tenant, parsed).await?.ok_or_else(missing)
 }
 
-/// Show one call.
+/// Return one call.
 #[utoipa::path(
     get, path = "/calls/{id}", tag = "calls", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -133,10 +132,10 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
-    Ok(success(shown(&record)).into_response())
+    Ok(success(call_view(&record)).into_response())
 }
 
-/// Stop a call that runs in the background.
+/// Cancel a background call.
 #[utoipa::path(
     post, path = "/calls/{id}/cancel", tag = "calls", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -149,15 +148,15 @@ pub(crate) async fn cancel(
     identity.require(Role::Caller)?;
     let record = find(&app, &identity, &id).await?;
     let Some(running) = app.pipeline().background().get(&record.tenant, record.id) else {
-        let message = format!("the call is over: its status is `{}`", record.status.as_str());
+        let message = format!("the call is not running: its status is `{}`", record.status.as_str());
         return Err(ApiError::new(ErrorCode::Conflict, message));
     };
     running.cancel.cancel();
-    app.audit(&identity, "call.cancel", &id);
-    Ok(success(json!({"call_id": record.id, "message": "the call is being cancelled"})).into_response())
+    audit::note(&identity, "call.cancel", &id);
+    Ok(success(json!({"call_id": record.id, "message": "cancellation requested"})).into_response())
 }
 
-/// Watch a call: `status`, `output` and `progress` events, the last one with the outcome.
+/// Stream the events of a call: `status`, `output` and `progress`; the last event carries the outcome.
 #[utoipa::path(
     get, path = "/calls/{id}/events", tag = "calls", params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = ErrorBody))
@@ -180,21 +179,21 @@ pub(crate) async fn events(
 }
 
 fn live(running: &BackgroundCall) -> impl Stream<Item = Event> + use<> {
-    let first = stream::iter([event("status", &json!({"status": "running"}))]);
-    let (past, coming) = running.subscribe();
-    let past = stream::iter(past).map(|told| call_event(&told));
-    let following = BroadcastStream::new(coming).map(|received| match received {
-        Ok(told) => call_event(&told),
+    let status = stream::iter([event("status", &json!({"status": "running"}))]);
+    let (past, receiver) = running.subscribe();
+    let past = stream::iter(past).map(|event| call_event(&event));
+    let following = BroadcastStream::new(receiver).map(|received| match received {
+        Ok(event) => call_event(&event),
         Err(lagged) => event("lagged", &json!({"message": lagged.to_string()})),
     });
-    first.chain(past).chain(following)
+    status.chain(past).chain(following)
 }
 
-fn call_event(told: &CallEvent) -> Event {
-    match told {
+fn call_event(call_event: &CallEvent) -> Event {
+    match call_event {
         CallEvent::Output(line) => event("output", &json!({"line": line})),
-        CallEvent::Progress(share, message) => {
-            event("progress", &json!({"progress": share, "message": message}))
+        CallEvent::Progress(progress, message) => {
+            event("progress", &json!({"progress": progress, "message": message}))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/credentials`: stored secrets. Values go in and never come out.
+//! `/credentials`: stored secrets. Values are never returned.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::reply::success;
+use crate::reply::{self, success};
 
-/// List the names of stored credentials.
+/// List stored credentials, without their values.
 #[utoipa::path(get, path = "/credentials", tag = "credentials", responses((status = 200, body = Object)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -28,28 +29,27 @@ pub(crate) async fn list(
     let page = params.page("credentials")?;
     let all = app.store().credentials(&identity.tenant).await?;
     let total = all.len();
-    let (part, next_page_token) = page.cut(all, |credential| credential.name.clone());
-    let credentials: Vec<_> = part
+    let (selected, next_page_token) = page.select(all, |credential| credential.name.clone());
+    let credentials: Vec<_> = selected
         .iter()
         .map(|c| {
             json!({"name": c.name, "value": MASK, "error": c.error, "created_at": c.created_at,
                    "modified_at": c.modified_at})
         })
         .collect();
-    Ok(success(json!({"credentials": credentials, "total": total, "next_page_token": next_page_token}))
-        .into_response())
+    Ok(reply::list("credentials", &credentials, total, next_page_token.as_deref()))
 }
 
 /// The value of a credential.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Value {
+pub(crate) struct CredentialBody {
     value: String,
 }
 
-/// Store a credential under a name, in place of an earlier one.
+/// Store or replace a credential.
 #[utoipa::path(
-    put, path = "/credentials/{name}", tag = "credentials", params(("name" = String, Path)), request_body = Value,
+    put, path = "/credentials/{name}", tag = "credentials", params(("name" = String, Path)), request_body = CredentialBody,
     responses((status = 200, body = Object), (status = 400, body = ErrorBody))
 )]
 pub(crate) async fn put(
@@ -59,19 +59,21 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
-    // The parser's own words could quote the value.
-    let Value { value } = body.json().map_err(|_| {
-        ApiError::bad_request("the body must be `{\"value\": \"…\"}` with the secret as a string")
+    // The parser's message could quote the value.
+    let CredentialBody { value } = body.json().map_err(|_| {
+        ApiError::bad_request(
+            "invalid request body: expected `{\"value\": \"…\"}` with the secret as a string",
+        )
     })?;
     if value == MASK {
-        return Err(ApiError::bad_request("`***` stands for a stored value; write the new one"));
+        return Err(ApiError::bad_request("`***` masks the stored value; enter the new value"));
     }
     app.store().put_credential(identity.tenant.clone(), name.clone(), Secret::new(value)).await?;
-    app.audit(&identity, "credential.put", &name);
+    audit::note(&identity, "credential.put", &name);
     Ok(success(json!({"name": name, "value": MASK})).into_response())
 }
 
-/// Remove a credential.
+/// Delete a credential.
 #[utoipa::path(
     delete, path = "/credentials/{name}", tag = "credentials", params(("name" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -83,6 +85,6 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     app.store().delete_credential(identity.tenant.clone(), name.clone()).await?;
-    app.audit(&identity, "credential.delete", &name);
-    Ok(success(json!({"message": format!("Credential '{name}' deleted")})).into_response())
+    audit::note(&identity, "credential.delete", &name);
+    Ok(reply::message(format!("Credential '{name}' deleted")))
 }

@@ -16,40 +16,40 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 
-/// One definition, or all of them, and what else there is to say.
+/// One or all definitions, with token counts and warnings.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Definitions {
     /// Always `success`.
     #[schema(example = "success")]
     status: &'static str,
-    /// What the model's API takes, as it is.
+    /// The definitions, in the format of the model API.
     #[schema(value_type = Object)]
     data: Value,
-    /// About how many tokens of the model's context it takes.
+    /// The estimated number of tokens.
     tokens: usize,
-    /// The same of each, by the name that the model uses; for all of them only.
+    /// The estimated number of tokens by tool name; only for all definitions.
     #[serde(skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     tokens_by_name: Map<String, Value>,
-    /// What could not be said in this form.
+    /// What the format cannot express.
     warnings: Vec<Warning>,
 }
 
-/// What could not be said in a form.
+/// Something that the format cannot express.
 #[derive(Serialize, ToSchema)]
 struct Warning {
     /// The tool, as `bundle:name@version`.
     tool: String,
-    /// The place in its definition.
+    /// The field of its definition.
     field: String,
-    /// A stable name.
+    /// A stable code.
     code: String,
-    /// What it is, and what is done about it.
+    /// A human-readable message.
     message: String,
 }
 
 impl Warning {
-    fn of(tool: &str, warnings: Vec<Problem>) -> impl Iterator<Item = Warning> {
+    fn from_problems(tool: &str, warnings: Vec<Problem>) -> impl Iterator<Item = Warning> {
         warnings.into_iter().map(move |Problem { field, code, message, .. }| Warning {
             tool: tool.to_owned(),
             field,
@@ -64,18 +64,17 @@ fn format(params: &Params) -> Result<Format, ApiError> {
     if !params.flag("strict")? {
         return Ok(format);
     }
-    let only =
-        "`strict` is for the formats `openai` and `openai-responses`: the others have no such mode here";
-    format.strict().ok_or_else(|| ApiError::bad_request(only))
+    let message = "`strict` is supported only by the formats `openai` and `openai-responses`";
+    format.strict().ok_or_else(|| ApiError::bad_request(message))
 }
 
-/// One definition, in the form of a model's API.
+/// Return one definition in the format of a model API.
 #[utoipa::path(
     get, path = "/tools/{ref}/definition", tag = "definitions",
     params(
         ("ref" = String, Path),
         ("format" = Option<String>, Query, description = "`openai`, `openai-responses`, `anthropic`, `gemini` or `mcp`"),
-        ("strict" = Option<bool>, Query, description = "For OpenAI: in strict mode, where the schema allows that"),
+        ("strict" = Option<bool>, Query, description = "OpenAI strict mode, if the schema allows it"),
     ),
     responses((status = 200, body = Definitions), (status = 404, body = ErrorBody))
 )]
@@ -89,17 +88,17 @@ pub(crate) async fn one(
     let snapshot = app.registry().snapshot();
     let offer = snapshot.offer(&entry, app.settings().mode);
     let Definition { value, tokens, warnings } = definition(offer.spec, &offer.name, format(&params)?);
-    let warnings = Warning::of(&entry.qualified, warnings).collect();
+    let warnings = Warning::from_problems(&entry.qualified, warnings).collect();
     let tokens_by_name = Map::new();
     Ok(Json(Definitions { status: "success", data: value, tokens, tokens_by_name, warnings }).into_response())
 }
 
-/// Every definition that may be called now, in the form of a model's API.
+/// Return the definitions of all callable tools in the format of a model API.
 #[utoipa::path(
     get, path = "/tools/definitions/all", tag = "definitions",
     params(
         ("format" = Option<String>, Query, description = "`openai`, `openai-responses`, `anthropic`, `gemini` or `mcp`"),
-        ("strict" = Option<bool>, Query, description = "For OpenAI: in strict mode, where the schemas allow that"),
+        ("strict" = Option<bool>, Query, description = "OpenAI strict mode, if the schemas allow it"),
     ),
     responses((status = 200, body = Definitions))
 )]
@@ -112,11 +111,11 @@ pub(crate) async fn all(
     let snapshot = app.registry().snapshot();
     let (mut list, mut tokens, mut tokens_by_name, mut warnings) = (Vec::new(), 0, Map::new(), Vec::new());
     for offer in snapshot.offers(&identity.tenant, app.settings().mode) {
-        let made = definition(offer.spec, &offer.name, format);
-        tokens += made.tokens;
-        tokens_by_name.insert(offer.name, made.tokens.into());
-        warnings.extend(Warning::of(&offer.entry.qualified, made.warnings));
-        list.push(made.value);
+        let exported = definition(offer.spec, &offer.name, format);
+        tokens += exported.tokens;
+        tokens_by_name.insert(offer.name, exported.tokens.into());
+        warnings.extend(Warning::from_problems(&offer.entry.qualified, exported.warnings));
+        list.push(exported.value);
     }
     let data = Value::Array(list);
     Ok(Json(Definitions { status: "success", data, tokens, tokens_by_name, warnings }).into_response())

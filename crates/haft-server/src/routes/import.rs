@@ -10,27 +10,28 @@ use haft_core::tool::Tool;
 use haft_definition::openapi::{self, ImportOptions, Limits, OpenApiImport};
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::importing::{self, ImportBody, Origin, Plan, Report};
+use crate::importing::{self, DocumentSource, ImportBody, ImportReport, ImportRun};
 use crate::params::Params;
 use crate::reply::{Success, success};
 
 const SETTING: &str = "import.max_document_bytes";
 
-/// Make a tool of every operation of an OpenAPI document, or bring those of an earlier import up to date.
+/// Create a tool for each operation of an OpenAPI document, or update the tools of an earlier import.
 #[utoipa::path(
     post, path = "/import/openapi", tag = "tools",
     params(
         ("bundle" = Option<String>, Query), ("base_url" = Option<String>, Query),
-        ("tags" = Option<String>, Query, description = "Separated by commas, as are the next three"),
+        ("tags" = Option<String>, Query, description = "Comma-separated, like `paths`, `include` and `exclude`"),
         ("paths" = Option<String>, Query), ("include" = Option<String>, Query), ("exclude" = Option<String>, Query),
         ("dry_run" = Option<bool>, Query), ("delete_missing" = Option<bool>, Query),
     ),
     request_body(content = ImportBody,
-        description = "A map with `url` or `document`; or the document itself, JSON or YAML, with the rest in the query"),
-    responses((status = 200, body = Success<Report>), (status = 400, body = ErrorBody), (status = 413, body = ErrorBody))
+        description = "An object with `url` or `document`; or the document itself in JSON or YAML, with options in the query"),
+    responses((status = 200, body = Success<ImportReport>), (status = 400, body = ErrorBody), (status = 413, body = ErrorBody))
 )]
 pub(crate) async fn openapi(
     State(app): State<Arc<App>>,
@@ -39,52 +40,52 @@ pub(crate) async fn openapi(
     request: Request,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let most = app.settings().import.max_document_bytes;
-    // Within a text of JSON many characters are two.
-    let body = Body::read(request, most.saturating_mul(2).saturating_add(64 * 1024), SETTING).await?;
-    let asked = importing::read(&body, &params)?;
+    let limit = app.settings().import.max_document_bytes;
+    // Escaped in a JSON string, a document may double in size.
+    let body = Body::read(request, limit.saturating_mul(2).saturating_add(64 * 1024), SETTING).await?;
+    let import_request = importing::parse(&body, &params)?;
     drop(body);
-    let (text, document_url) = match asked.origin {
-        Origin::Text(text) => (text, None),
-        Origin::Url(url) => {
-            let (text, from) = importing::document(&app, &url).await?;
-            (text, Some(from))
+    let (text, document_url) = match import_request.source {
+        DocumentSource::Text(text) => (text, None),
+        DocumentSource::Url(url) => {
+            let (text, url) = importing::fetch_document(&app, &url).await?;
+            (text, Some(url))
         }
     };
     let options = ImportOptions {
-        base_url: asked.base_url,
+        base_url: import_request.base_url,
         document_url,
-        auth: asked.auth,
-        bundle: asked.bundle,
-        selection: asked.selection,
-        limits: Limits { bytes: most, ..Limits::default() },
+        auth: import_request.auth,
+        bundle: import_request.bundle,
+        selection: import_request.selection,
+        limits: Limits { bytes: limit, ..Limits::default() },
     };
-    let import = read(text, options).await?;
+    let import = parse(text, options).await?;
     let bundle = import.bundle.clone();
     if let Ok(existing) = super::bundles::find(&app, &identity, bundle.as_str()) {
-        super::bundles::refuse_disabled(&existing)?;
+        super::bundles::require_enabled(&existing)?;
     }
     let existing = tools(&app, &identity, bundle.as_str());
-    let plan = Plan {
+    let run = ImportRun {
         app: &app,
         identity: &identity,
         bundle,
-        dry_run: asked.dry_run,
-        delete_missing: asked.delete_missing,
+        dry_run: import_request.dry_run,
+        delete_missing: import_request.delete_missing,
     };
-    let report = plan.run(import, &existing).await?;
-    app.audit(&identity, "import.openapi", &report.summary());
+    let report = run.run(import, &existing).await?;
+    audit::note(&identity, "import.openapi", &report.summary());
     Ok(success(report).into_response())
 }
 
-/// Reads the document away from the threads that serve others: a large one takes its time.
-async fn read(text: String, options: ImportOptions) -> Result<OpenApiImport, ApiError> {
-    let reading = tokio::task::spawn_blocking(move || openapi::read(&text, &options)).await;
-    let read = reading.map_err(|error| {
-        tracing::error!(%error, "a document could not be read");
-        ApiError::new(ErrorCode::Internal, "the document could not be read; see the log")
+/// Parses the document on the blocking pool: a large one takes a while.
+async fn parse(text: String, options: ImportOptions) -> Result<OpenApiImport, ApiError> {
+    let parsing = tokio::task::spawn_blocking(move || openapi::read(&text, &options)).await;
+    let parsed = parsing.map_err(|error| {
+        tracing::error!(%error, "the parser of an OpenAPI document failed");
+        ApiError::new(ErrorCode::Internal, "internal error while parsing the document; see the server log")
     })?;
-    read.map_err(|problem| {
+    parsed.map_err(|problem| {
         let code =
             if problem.code == "too_large" { ErrorCode::TooLarge } else { ErrorCode::InvalidDefinition };
         ApiError { code, ..ApiError::invalid_definition(&[problem]) }

@@ -9,28 +9,29 @@ use haft_core::name::Version;
 use haft_core::token::Role;
 
 use crate::app::App;
+use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::view::ToolView;
 
-async fn step(
+async fn change_status(
     app: &App,
     identity: &Identity,
     reference: &str,
-    step: Transition,
+    transition: Transition,
     action: &str,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let entry = super::tool::find(app, identity, reference)?;
-    super::bundles::require_open(app, identity, &entry)?;
-    let tool = app.catalog().transition(entry.tool.id, step).await?;
-    app.audit(identity, action, &tool.qualified());
-    Ok(success(super::tool::view(app, identity, tool.id)?).into_response())
+    super::bundles::require_enabled_bundle(app, identity, &entry)?;
+    let tool = app.store().transition(entry.tool.id, transition).await?;
+    audit::note(identity, action, &tool.qualified());
+    Ok(success(super::tool::view(app, identity, tool.id).await?).into_response())
 }
 
-/// Make the newest revision the one that production runs.
+/// Publish the newest revision: production mode runs it.
 #[utoipa::path(
     post, path = "/tools/{ref}/publish", tag = "life cycle", params(("ref" = String, Path)),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -41,14 +42,15 @@ pub(crate) async fn publish(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = super::tool::find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     if let Some(fault) = entry.fault() {
-        let message = format!("`{}` cannot be published: {fault}", entry.qualified);
+        let message = format!("cannot publish `{}`: {fault}", entry.qualified);
         return Err(ApiError::new(haft_core::outcome::ErrorCode::NotReady, message));
     }
-    step(&app, &identity, &reference, Transition::Publish, "tool.publish").await
+    change_status(&app, &identity, &reference, Transition::Publish, "tool.publish").await
 }
 
-/// Mark a tool as deprecated: it runs, with a warning.
+/// Deprecate a tool: it still runs, with a warning.
 #[utoipa::path(
     post, path = "/tools/{ref}/deprecate", tag = "life cycle", params(("ref" = String, Path)),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
@@ -58,10 +60,10 @@ pub(crate) async fn deprecate(
     identity: Identity,
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
-    step(&app, &identity, &reference, Transition::Deprecate, "tool.deprecate").await
+    change_status(&app, &identity, &reference, Transition::Deprecate, "tool.deprecate").await
 }
 
-/// Give a tool a new version label.
+/// Set the version label of a tool.
 #[utoipa::path(
     post, path = "/tools/{ref}/version", tag = "life cycle",
     params(("ref" = String, Path), ("new_version" = String, Query, description = "X.Y.Z")),
@@ -73,12 +75,12 @@ pub(crate) async fn version(
     Path(reference): Path<String>,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let text = params.get("new_version").ok_or_else(|| ApiError::bad_request("`new_version` is missing"))?;
+    let text = params.get("new_version").ok_or_else(|| ApiError::bad_request("missing `new_version`"))?;
     let version = Version::new(text)?;
     if !version.is_three_numbers() {
         return Err(ApiError::bad_request(format!(
-            "`new_version` is `{version}`; expected X.Y.Z, such as `1.2.0`"
+            "invalid `new_version`: `{version}`; expected X.Y.Z, for example `1.2.0`"
         )));
     }
-    step(&app, &identity, &reference, Transition::Relabel(version), "tool.version").await
+    change_status(&app, &identity, &reference, Transition::Relabel(version), "tool.version").await
 }

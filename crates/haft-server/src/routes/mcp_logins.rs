@@ -1,4 +1,4 @@
-//! `/mcp-servers/{id}/login`: logging in to the MCP servers that want it.
+//! `/mcp-servers/{id}/login`: logins to MCP servers that require OAuth.
 
 use std::sync::Arc;
 
@@ -13,15 +13,17 @@ use haft_mcp::client::{Callback, OAuthError};
 use serde_json::json;
 
 use crate::app::App;
+use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::success;
-use crate::routes::mcp::own_address;
+use crate::routes::mcp::public_url;
 use crate::routes::mcp_servers::find;
 
-/// Where authorisation servers send people back to.
+/// The path that authorization servers redirect to.
 const CALLBACK: &str = "/api/mcp-servers/oauth/callback";
+
 impl From<OAuthError> for ApiError {
     fn from(error: OAuthError) -> Self {
         let code = match &error {
@@ -36,7 +38,7 @@ impl From<OAuthError> for ApiError {
     }
 }
 
-/// Begin a login to an MCP server: answers the address that a person has to open.
+/// Start a login to an MCP server; returns the URL that the user opens in a browser.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/login", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
@@ -51,14 +53,14 @@ pub(crate) async fn login(
     let server = find(&app, &identity, &id).await?;
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host: Option<Authority> = host.and_then(|host| host.parse().ok());
-    let redirect = format!("{}{CALLBACK}", own_address(&app, host.as_ref()));
-    let who = identity.caller.name.as_ref();
-    let url = app.mcp_clients().begin_login(&server.tenant, &server.id, who, &redirect).await?;
-    app.audit(&identity, "mcp_server.login", &id);
+    let redirect = format!("{}{CALLBACK}", public_url(&app, host.as_ref()));
+    let user = identity.caller.name.as_ref();
+    let url = app.mcp_clients().begin_login(&server.tenant, &server.id, user, &redirect).await?;
+    audit::note(&identity, "mcp_server.login", &id);
     Ok(success(json!({"authorization_url": url.as_str(), "redirect_uri": redirect})).into_response())
 }
 
-/// Forget the login to an MCP server.
+/// Log out of an MCP server.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/logout", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -70,13 +72,13 @@ pub(crate) async fn logout(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
-    let was = app.mcp_clients().logout(&server).await?;
-    app.audit(&identity, "mcp_server.logout", &id);
-    Ok(success(json!({"was_logged_in": was})).into_response())
+    let was_logged_in = app.mcp_clients().logout(&server).await?;
+    audit::note(&identity, "mcp_server.logout", &id);
+    Ok(success(json!({"was_logged_in": was_logged_in})).into_response())
 }
 
-/// Where a person comes back to after a login. It takes no token: the `state` is known to nobody but who began the
-/// login, and is good once and for ten minutes.
+/// Finish a login: the authorization server redirects the browser here. Needs no token: only the client that started the
+/// login knows `state`, which is valid once, for ten minutes.
 #[utoipa::path(
     get, path = "/mcp-servers/oauth/callback", tag = "mcp servers",
     params(("state" = String, Query), ("code" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query)),
@@ -85,7 +87,7 @@ pub(crate) async fn logout(
 pub(crate) async fn callback(State(app): State<Arc<App>>, params: Params) -> Response {
     let text = |name| params.get(name).map(str::to_owned);
     let error = text("error").map(|error| match text("error_description") {
-        Some(more) => format!("{error}: {more}"),
+        Some(description) => format!("{error}: {description}"),
         None => error,
     });
     let callback = Callback {
@@ -94,30 +96,29 @@ pub(crate) async fn callback(State(app): State<Arc<App>>, params: Params) -> Res
         iss: text("iss"),
         error,
     };
-    // In a task of its own: whoever closes the page must not lose what the code was given for.
-    let ended = tokio::spawn(async move {
-        let done = app.mcp_clients().finish_login(callback).await?;
-        app.record_login(&done).await;
-        Ok::<_, OAuthError>(done)
+    // In a task of its own: closing the page must not lose the tokens that the code was exchanged for.
+    let finished = tokio::spawn(async move {
+        let login = app.mcp_clients().finish_login(callback).await?;
+        audit::record_login(&app, &login).await;
+        Ok::<_, OAuthError>(login)
     });
-    match ended.await {
-        Ok(Ok(done)) => {
-            let words =
-                format!("haft is logged in to the MCP server `{}`. You may close this page.", done.id);
-            page(StatusCode::OK, &words)
+    match finished.await {
+        Ok(Ok(login)) => {
+            let text = format!("Logged in to MCP server `{}`. You can close this page.", login.id);
+            page(StatusCode::OK, &text)
         }
-        Ok(Err(error)) => page(StatusCode::BAD_REQUEST, &format!("There is no login: {error}.")),
-        Err(_) => page(StatusCode::INTERNAL_SERVER_ERROR, "The login could not be handled."),
+        Ok(Err(error)) => page(StatusCode::BAD_REQUEST, &format!("Login failed: {error}.")),
+        Err(_) => page(StatusCode::INTERNAL_SERVER_ERROR, "Login failed: an internal error occurred."),
     }
 }
 
-/// Words and nothing else: what an authorisation server says is never taken for a page.
-fn page(status: StatusCode, words: &str) -> Response {
+/// Returns plain text, so that a message of an authorization server is never interpreted as HTML.
+fn page(status: StatusCode, text: &str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    (status, headers, words.to_owned()).into_response()
+    (status, headers, text.to_owned()).into_response()
 }

@@ -14,34 +14,35 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::mcp_definition::{NewServer, policy};
+use crate::mcp_definition::{NewServer, parse_policy};
 use crate::params::Params;
-use crate::reply::{created, success};
+use crate::reply::{self, created, success};
 
-/// What of a server is changed.
+/// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ServerPatch {
-    /// Whether it is connected to.
+    /// Whether haft connects to it.
     enabled: Option<bool>,
-    /// Whether a tool that changes on the server is taken over without being asked.
+    /// Whether changed tools are accepted without review.
     accept_changes: Option<bool>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
 }
 
-/// Which of the changed tools are agreed to.
+/// The changed tools to accept.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Accepted {
-    /// Their names; all that changed where none is said.
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct AcceptBody {
+    /// The names of the tools; default: all changed tools.
     tools: Option<Vec<String>>,
 }
 
-/// List the MCP servers and how they are doing.
+/// List the MCP servers with their state.
 #[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", responses((status = 200, body = Object)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -52,13 +53,12 @@ pub(crate) async fn list(
     let mut all = app.store().mcp_servers().await?;
     all.retain(|server| server.tenant == identity.tenant);
     let total = all.len();
-    let (part, next_page_token) = page.cut(all, |server| server.id.to_string());
-    let servers: Vec<_> = part.iter().map(|server| view(&app, server)).collect();
-    Ok(success(json!({"mcp_servers": servers, "total": total, "next_page_token": next_page_token}))
-        .into_response())
+    let (selected, next_page_token) = page.select(all, |server| server.id.to_string());
+    let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
+    Ok(reply::list("mcp_servers", &servers, total, next_page_token.as_deref()))
 }
 
-/// Use an MCP server.
+/// Add an MCP server.
 #[utoipa::path(
     post, path = "/mcp-servers", tag = "mcp servers", request_body = NewServer,
     responses((status = 201, body = Object), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
@@ -68,38 +68,37 @@ pub(crate) async fn create(
     identity: Identity,
     body: Body,
 ) -> Result<Response, ApiError> {
-    // It may be any program.
+    // Admins only: the server may be any program.
     identity.require(Role::Admin)?;
-    let server = body.json::<NewServer>()?.read(identity.tenant.clone(), app.now());
+    let server = body.json::<NewServer>()?.parse(identity.tenant.clone(), app.now());
     let server = server.map_err(ApiError::bad_request)?;
     if let Ok(known) = find(&app, &identity, server.id.as_str()).await {
-        changeable(&known)?;
-        let message = format!("there is an MCP server `{}` already; delete it first", server.id);
+        require_undeclared(&known)?;
+        let message = format!("MCP server `{}` already exists; delete it first", server.id);
         return Err(ApiError::new(ErrorCode::Conflict, message));
     }
     app.store().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
-    app.audit(&identity, "mcp_server.create", server.id.as_str());
-    let mut shown = view(&app, &server);
-    let warnings = doubts(&server);
-    if let (false, Some(map)) = (warnings.is_empty(), shown.as_object_mut()) {
+    audit::note(&identity, "mcp_server.create", server.id.as_str());
+    let mut response = view(&app, &server);
+    let warnings = plain_credentials(&server);
+    if let (false, Some(map)) = (warnings.is_empty(), response.as_object_mut()) {
         map.insert("warnings".to_owned(), json!(warnings));
     }
-    Ok(created(shown))
+    Ok(created(response))
 }
 
-/// Says what looks like a credential that everyone can read who may see the machine's processes or the store.
-fn doubts(server: &McpServer) -> Vec<String> {
-    let doubtful = redact::server(&server.transport).doubtful;
-    let told = |place: String| {
+/// Warns of values that look like credentials in clear, which other users of the machine may see.
+fn plain_credentials(server: &McpServer) -> Vec<String> {
+    let warning = |field: String| {
         format!(
-            "`{place}` looks as if it held a credential: store that with `haft secret set NAME`, and write `${{NAME}}`"
+            "`{field}` seems to contain a credential; store it with `haft secret set NAME` and refer to it as `${{NAME}}`"
         )
     };
-    doubtful.into_iter().map(told).collect()
+    redact::redact_transport(&server.transport).suspicious.into_iter().map(warning).collect()
 }
 
-/// One MCP server and how it is doing.
+/// Return one MCP server with its state.
 #[utoipa::path(
     get, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -113,7 +112,7 @@ pub(crate) async fn get(
     Ok(success(view(&app, &server)).into_response())
 }
 
-/// Switch an MCP server, or say whether its changes are accepted.
+/// Change an MCP server.
 #[utoipa::path(
     patch, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
     request_body = ServerPatch,
@@ -127,21 +126,21 @@ pub(crate) async fn patch(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let mut server = find(&app, &identity, &id).await?;
-    changeable(&server)?;
+    require_undeclared(&server)?;
     let patch: ServerPatch = body.json()?;
-    if let Some(said) = &patch.policy {
-        server.policy = policy(Some(said)).map_err(ApiError::bad_request)?;
+    if let Some(policy) = &patch.policy {
+        server.policy = parse_policy(Some(policy)).map_err(ApiError::bad_request)?;
     }
     server.enabled = patch.enabled.unwrap_or(server.enabled);
     server.accept_changes = patch.accept_changes.unwrap_or(server.accept_changes);
     server.modified_at = app.now();
     app.store().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
-    app.audit(&identity, "mcp_server.update", &id);
+    audit::note(&identity, "mcp_server.update", &id);
     Ok(success(view(&app, &server)).into_response())
 }
 
-/// Forget an MCP server and its tools.
+/// Delete an MCP server and its tools.
 #[utoipa::path(
     delete, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -153,14 +152,14 @@ pub(crate) async fn delete(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
-    changeable(&server)?;
+    require_undeclared(&server)?;
     app.store().delete_mcp_server(identity.tenant.clone(), server.id).await?;
     app.mcp_clients().reload().await?;
-    app.audit(&identity, "mcp_server.delete", &id);
-    Ok(success(json!({"message": format!("MCP server '{id}' deleted")})).into_response())
+    audit::note(&identity, "mcp_server.delete", &id);
+    Ok(reply::message(format!("MCP server '{id}' deleted")))
 }
 
-/// Read the list of an MCP server again, or try again to connect to it.
+/// Reload the tools of an MCP server, connecting to it if needed.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/refresh", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -176,7 +175,7 @@ pub(crate) async fn refresh(
     Ok(success(view(&app, &server)).into_response())
 }
 
-/// What an MCP server changed of its tools since someone agreed to them.
+/// List the tools of an MCP server that changed since they were accepted.
 #[utoipa::path(
     get, path = "/mcp-servers/{id}/changes", tag = "mcp servers", params(("id" = String, Path)),
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
@@ -203,10 +202,10 @@ pub(crate) async fn changes(
     Ok(success(json!({"changes": list, "total": list.len()})).into_response())
 }
 
-/// Agree to what an MCP server made of its tools.
+/// Accept changed tools of an MCP server.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/accept", tag = "mcp servers", params(("id" = String, Path)),
-    request_body = Accepted,
+    request_body = AcceptBody,
     responses((status = 200, body = Object), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn accept(
@@ -217,7 +216,7 @@ pub(crate) async fn accept(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Admin)?;
     let server = find(&app, &identity, &id).await?;
-    let Accepted { tools } = body.json_or_default()?;
+    let AcceptBody { tools } = body.json_or_default()?;
     let changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
     let name_of = |change: &haft_store::PendingToolChange| change.tool.spec.name.to_string();
     if let Some(unknown) = tools.iter().flatten().find(|name| !changed.iter().any(|c| name_of(c) == **name)) {
@@ -231,34 +230,33 @@ pub(crate) async fn accept(
             accepted.push(name);
         }
     }
-    app.audit(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
+    audit::note(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
     Ok(success(json!({"accepted": accepted})).into_response())
 }
 
-/// What a file declares is changed there, or it would be as before after the next start.
-fn changeable(server: &McpServer) -> Result<(), ApiError> {
+/// Rejects changes to a server that the configuration declares: they would be lost at the next start.
+fn require_undeclared(server: &McpServer) -> Result<(), ApiError> {
     let Some(file) = &server.declared_in else { return Ok(()) };
-    let message = format!(
-        "the MCP server `{}` is declared in `{file}`: change it there, and start haft again",
-        server.id
-    );
+    let message =
+        format!("MCP server `{}` is declared in `{file}`; change it there and restart haft", server.id);
     Err(ApiError::new(ErrorCode::ReadOnly, message))
 }
 
 pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<McpServer, ApiError> {
     let all = app.store().mcp_servers().await?;
-    let found = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
-    found.ok_or_else(|| ApiError::not_found("MCP server", id))
+    let server = all.into_iter().find(|server| server.tenant == identity.tenant && server.id.as_str() == id);
+    server.ok_or_else(|| ApiError::not_found("MCP server", id))
 }
 
-/// Writes a server as others may see it: secrets that stand in it are not shown, unless it only names them.
+/// Returns a server with its state; credentials are masked, references to secrets are not.
 fn view(app: &App, server: &McpServer) -> Value {
-    let shown = McpServer { transport: redact::server(&server.transport).transport, ..server.clone() };
-    let mut shown = serde_json::to_value(&shown).unwrap_or_default();
+    let masked =
+        McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
+    let mut view = serde_json::to_value(&masked).unwrap_or_default();
     let state = app.mcp_clients().state(&server.tenant, &server.id);
     let state = state.map_or_else(|| json!({"phase": Phase::Disconnected}), |state| json!(state));
-    if let Some(map) = shown.as_object_mut() {
+    if let Some(map) = view.as_object_mut() {
         map.insert("state".to_owned(), state);
     }
-    shown
+    view
 }

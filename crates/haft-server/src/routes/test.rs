@@ -1,4 +1,4 @@
-//! `POST /tools/{ref}/test`: runs the newest definition and shows what came out.
+//! `POST /tools/{ref}/test`: runs the newest revision of a tool.
 
 use std::sync::Arc;
 
@@ -18,20 +18,20 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::reply::{Success, success};
 
-/// The arguments of a test.
+/// The body of a test.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Trial {
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct TestBody {
     /// The arguments.
     #[serde(alias = "args", alias = "arguments")]
     #[schema(value_type = Object)]
     parameters: Map<String, Value>,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TrialResult {
-    /// The value, or the error's text.
+pub(crate) struct TestResult {
+    /// The value, or the error message.
     output: Value,
     execution_time_ms: f64,
     /// `success` or `error`.
@@ -41,10 +41,10 @@ pub(crate) struct TrialResult {
     call_id: String,
 }
 
-/// Run the newest definition once, as the live tester does.
+/// Run the newest revision of a tool once, without approval.
 #[utoipa::path(
-    post, path = "/tools/{ref}/test", tag = "tools", params(("ref" = String, Path)), request_body = Trial,
-    responses((status = 200, body = Success<TrialResult>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    post, path = "/tools/{ref}/test", tag = "tools", params(("ref" = String, Path)), request_body = TestBody,
+    responses((status = 200, body = Success<TestResult>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn run(
     State(app): State<Arc<App>>,
@@ -52,31 +52,31 @@ pub(crate) async fn run(
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    // Who may change a tool may try it out: no approval stands between an author and a test.
+    // Editors can change the tool, so a test needs no approval.
     identity.require(Role::Editor)?;
     let tool: ToolRef = reference.parse()?;
-    let trial: Trial = body.json_or_default()?;
+    let test: TestBody = body.json_or_default()?;
     let caller = Caller { elevated: true, ..identity.caller.clone() };
     let request = Request {
         principal: app.pipeline().principal(identity.tenant.clone(), caller),
-        args: trial.parameters,
+        args: test.parameters,
         mode: Mode::Debug,
         surface: "test",
         timeout: None,
         events: None,
         labels: Labels::of_request(crate::request_id::current()),
     };
-    let answer = app
+    let completed = app
         .pipeline()
         .call(tool.into(), request)
         .await
         .map_err(|error| ApiError { of_call: false, ..error.into() })?;
-    let record = &answer.record;
+    let record = &completed.record;
     let (output, status, error_code) = match &record.error {
         None => (record.value.clone().unwrap_or(Value::Null), "success", None),
         Some(error) => (Value::from(error.message.as_str()), "error", Some(error.code.as_str())),
     };
     let execution_time_ms = record.duration_ms.unwrap_or_default();
-    Ok(success(TrialResult { output, execution_time_ms, status, error_code, call_id: record.id.to_string() })
+    Ok(success(TestResult { output, execution_time_ms, status, error_code, call_id: record.id.to_string() })
         .into_response())
 }

@@ -1,4 +1,4 @@
-//! `GET`, `PUT`, `PATCH`, `DELETE /tools/{ref}` and its source text.
+//! `GET`, `PUT`, `PATCH` and `DELETE /tools/{ref}`, and `GET /tools/{ref}/source`.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::{Backup, FileForm, ToolChange};
 use haft_core::id::ToolId;
+use haft_core::problem::Problem;
 use haft_core::redact;
 use haft_core::reference::ToolRef;
 use haft_core::token::Role;
@@ -16,8 +17,9 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, Place};
+use crate::definition;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
@@ -25,24 +27,41 @@ use crate::reply::{Success, success};
 use crate::routes::{broken_file, bundles};
 use crate::view::ToolView;
 
-/// Finds the tool that a path names, or says which names are near.
+/// Finds a tool by a reference in a path.
 pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ApiError> {
-    let reference: ToolRef = reference.parse()?;
-    let snapshot = app.registry().snapshot();
-    Ok(Arc::clone(snapshot.resolve(&identity.tenant, &reference)?))
+    resolve(app, identity, &reference.parse()?)
 }
 
-/// Shows a tool as it is now.
-pub(crate) fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+/// Finds a tool.
+pub(crate) fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Result<Arc<Entry>, ApiError> {
     let snapshot = app.registry().snapshot();
-    let entry = snapshot.tool(&identity.tenant, id);
-    entry.map(|entry| ToolView::from(&**entry)).ok_or_else(|| ApiError::not_found("tool", &id.to_string()))
+    Ok(Arc::clone(snapshot.resolve(&identity.tenant, reference)?))
 }
 
-/// Show one tool.
+/// Returns the current view of a tool, after it is known whether the tool can run.
+pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
+    let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
+    let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
+    app.registry().verified(&entry).await;
+    Ok(ToolView::from(&*entry))
+}
+
+/// Returns the current view of a tool that was written, with the warnings about its definition.
+pub(crate) async fn view_with_warnings(
+    app: &App,
+    identity: &Identity,
+    id: ToolId,
+    warnings: Vec<Problem>,
+) -> Result<ToolView, ApiError> {
+    let mut view = view(app, identity, id).await?;
+    view.warnings = warnings;
+    Ok(view)
+}
+
+/// Return one tool.
 #[utoipa::path(
     get, path = "/tools/{ref}", tag = "tools",
-    params(("ref" = String, Path, description = "id, name, `bundle:name`, or either with `@version`")),
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`")),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
@@ -51,10 +70,11 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
+    app.registry().verified(&entry).await;
     Ok(success(ToolView::from(&*entry)).into_response())
 }
 
-/// Change a tool: the definition becomes its next revision.
+/// Update a tool: the definition becomes its newest revision.
 #[utoipa::path(
     put, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path)),
     request_body(content_type = "application/json", content = Object),
@@ -72,41 +92,40 @@ pub(crate) async fn put(
     }
     let entry = find(&app, &identity, &reference)?;
     let tool = &entry.tool;
-    bundles::require_open(&app, &identity, &entry)?;
-    let reading = definition::read(&body, &Place::of(&tool.spec))?;
-    definition::same_identity(&reading.spec, &tool.spec)?;
-    definition::refuse_published(reading.status, Some(tool.status))?;
-    let elsewhere = definition::other_bundle(reading.bundle.as_deref(), tool);
-    let (status, text) = (reading.status, definition::author_text(&body, &reading));
+    bundles::require_enabled_bundle(&app, &identity, &entry)?;
+    let parsed = definition::parse(&body, &definition::defaults_from_spec(&tool.spec))?;
+    definition::require_same_identity(&parsed.spec, &tool.spec)?;
+    definition::reject_published(parsed.status, Some(tool.status))?;
+    let bundle_mismatch = definition::bundle_mismatch(parsed.bundle.as_deref(), tool);
+    let (status, text) = (parsed.status, definition::author_text(&body, &parsed));
     let checked = definition::check(
         &app,
         &identity.tenant,
-        (reading, text.as_ref()),
+        (parsed, text.as_ref()),
         Some(&tool.spec),
         tool.folder().map(str::to_owned),
     )
     .await?;
     let change = ToolChange { spec: checked.spec, text, status, enabled: checked.enabled };
-    let updated = app.catalog().update_tool(tool.id, change).await?;
-    app.audit(&identity, "tool.update", &updated.qualified());
-    let mut view = view(&app, &identity, tool.id)?;
-    view.warnings = checked.warnings;
-    view.warnings.extend(elsewhere);
-    Ok(success(view).into_response())
+    let updated = app.store().update_tool(tool.id, change).await?;
+    audit::note(&identity, "tool.update", &updated.qualified());
+    let mut warnings = checked.warnings;
+    warnings.extend(bundle_mismatch);
+    Ok(success(view_with_warnings(&app, &identity, tool.id, warnings).await?).into_response())
 }
 
-/// The one thing that `PATCH` changes.
+/// The body of a `PATCH`.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Switch {
-    /// On or off.
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct EnabledBody {
+    /// Whether the tool or bundle can run.
     #[serde(alias = "isEnabled", alias = "is_enabled")]
     pub(crate) enabled: bool,
 }
 
-/// Switch a tool on or off.
+/// Enable or disable a tool.
 #[utoipa::path(
-    patch, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path)), request_body = Switch,
+    patch, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path)), request_body = EnabledBody,
     responses((status = 200, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
@@ -116,37 +135,37 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
-    switch(&app, &identity, &entry, &body).await
+    set_enabled(&app, &identity, &entry, &body).await
 }
 
-/// Switches a tool, for this route and the one under bundles.
-pub(crate) async fn switch(
+/// Enables or disables a tool; shared with the route below bundles.
+pub(crate) async fn set_enabled(
     app: &App,
     identity: &Identity,
     entry: &Entry,
     body: &Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    bundles::require_open(app, identity, entry)?;
-    let Switch { enabled } = body.json()?;
-    let tool = app.catalog().enable_tool(entry.tool.id, enabled).await?;
-    app.audit(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
-    Ok(success(view(app, identity, tool.id)?).into_response())
+    bundles::require_enabled_bundle(app, identity, entry)?;
+    let EnabledBody { enabled } = body.json()?;
+    let tool = app.store().enable_tool(entry.tool.id, enabled).await?;
+    audit::note(identity, if enabled { "tool.enable" } else { "tool.disable" }, &tool.qualified());
+    Ok(success(view(app, identity, tool.id).await?).into_response())
 }
 
-/// What became of a deleted tool.
+/// A deleted tool.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Deleted {
+pub(crate) struct DeletedTool {
     message: String,
-    /// Where the definition is kept, relative to the home folder.
+    /// The backup of the definition, relative to the home folder.
     backup_path: Option<String>,
 }
 
-/// Delete a tool; its definition is kept in `tool-history/` unless `keep_backup=false`.
+/// Delete a tool; a backup of its definition is kept in `tool-history/` unless `keep_backup=false`.
 #[utoipa::path(
     delete, path = "/tools/{ref}", tag = "tools",
     params(("ref" = String, Path), ("keep_backup" = Option<bool>, Query)),
-    responses((status = 200, body = Success<Deleted>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
@@ -155,25 +174,26 @@ pub(crate) async fn delete(
     params: Params,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
-    let keep = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
-    remove(&app, &identity, &entry, if keep { Backup::Keep } else { Backup::Discard }).await
+    remove(&app, &identity, &entry, &params).await
 }
 
-/// Removes a tool, for this route and the one under bundles.
+/// Deletes a tool; shared with the route below bundles.
 pub(crate) async fn remove(
     app: &App,
     identity: &Identity,
     entry: &Entry,
-    backup: Backup,
+    params: &Params,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let backup_path = app.catalog().delete_tool(entry.tool.id, backup).await?;
-    app.audit(identity, "tool.delete", &entry.qualified);
+    let keep_backup = params.get("keep_backup").is_none() || params.flag("keep_backup")?;
+    let backup = if keep_backup { Backup::Keep } else { Backup::Discard };
+    let backup_path = app.store().delete_tool(entry.tool.id, backup).await?;
+    audit::note(identity, "tool.delete", &entry.qualified);
     let message = format!("Tool '{}' deleted", entry.tool.spec.name);
-    Ok(success(Deleted { message, backup_path }).into_response())
+    Ok(success(DeletedTool { message, backup_path }).into_response())
 }
 
-/// Show the text of a definition, for an editor.
+/// Return the source text of a definition.
 #[utoipa::path(
     get, path = "/tools/{ref}/source", tag = "tools",
     params(("ref" = String, Path), ("format" = Option<String>, Query, description = "`skill`, `yaml` or `json`")),
@@ -189,23 +209,23 @@ pub(crate) async fn source(
         return broken_file::source(&app, &identity, &file).await;
     }
     let entry = find(&app, &identity, &reference)?;
-    let asked = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
+    let requested = params.choice("format", dialect::form_of_extension, "`skill`, `yaml`, `json`")?;
     let tool = &entry.tool;
     let own =
         tool.path.as_deref().and_then(|path| path.rsplit('.').next()).and_then(dialect::form_of_extension);
-    let chosen = asked.or(own).unwrap_or(FileForm::Json);
-    let kept = if asked.is_none_or(|asked| Some(asked) == own) {
-        own_text(&app, &identity, &entry, chosen).await?
+    let form = requested.or(own).unwrap_or(FileForm::Json);
+    let original = if requested.is_none_or(|requested| Some(requested) == own) {
+        original_text(&app, &identity, &entry, form).await?
     } else {
         None
     };
-    let text = kept.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), chosen, None));
-    Ok(success(json!({"text": text, "form": chosen.extension(), "path": tool.path})).into_response())
+    let text = original.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), form, None));
+    Ok(success(json!({"text": text, "form": form.extension(), "path": tool.path})).into_response())
 }
 
-/// Returns the author's own text, comments and all, where it shows no secret. A text that does not parse may show
-/// anything: it is for those who mend it.
-async fn own_text(
+/// Returns the author's text, including comments, if it contains no secret. A text that does not parse may contain
+/// secrets, so only editors get it.
+async fn original_text(
     app: &App,
     identity: &Identity,
     entry: &Entry,
@@ -213,9 +233,9 @@ async fn own_text(
 ) -> Result<Option<String>, ApiError> {
     let Some(path) = entry.tool.path.as_deref() else { return Ok(None) };
     let Some(text) = app.store().definition_text(path).await? else { return Ok(None) };
-    let shown = match dialect::read(&text, form, &Defaults::default()) {
-        Ok(reading) => !redact::has_literal_secret(&reading.spec),
+    let is_visible = match dialect::read(&text, form, &Defaults::default()) {
+        Ok(parsed) => !redact::has_literal_secret(&parsed.spec),
         Err(_) => identity.role >= Role::Editor,
     };
-    Ok(shown.then_some(text))
+    Ok(is_visible.then_some(text))
 }

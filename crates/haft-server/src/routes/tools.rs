@@ -10,14 +10,15 @@ use haft_core::name::BundleSlug;
 use haft_core::problem::Problem;
 use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, ToolType};
-use haft_definition::dialect::ParsedDefinition;
+use haft_definition::dialect::{Defaults, ParsedDefinition};
 use haft_runtime::registry::{Entry, Snapshot};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::audit;
 use crate::body::Body;
-use crate::definition::{self, Place};
+use crate::definition;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
@@ -28,11 +29,11 @@ use crate::view::ToolView;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolList {
     tools: Vec<ToolView>,
-    /// How many fit the filter in all.
+    /// The number of tools that match the filter.
     total: usize,
-    /// How many of them can run.
+    /// How many of them are ready to run.
     ready: usize,
-    /// How many of them cannot.
+    /// How many of them are not ready.
     failed: usize,
     next_page_token: Option<String>,
 }
@@ -46,10 +47,10 @@ pub(crate) struct ToolList {
         ("status" = Option<String>, Query, description = "`draft`, `published`, `deprecated`, `disabled`"),
         ("implementation_type" = Option<String>, Query),
         ("tool_type" = Option<String>, Query, description = "`built_in`, `mcp`, `artifact`, `custom`"),
-        ("tags" = Option<String>, Query, description = "Separated by commas; any of them"),
-        ("bundle_ids" = Option<String>, Query, description = "Ids or slugs, separated by commas"),
+        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
+        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
         ("include_disabled" = Option<bool>, Query),
-        ("q" = Option<String>, Query, description = "A part of the name, the description or a tag"),
+        ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
         ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
         ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query),
     ),
@@ -60,28 +61,28 @@ pub(crate) async fn list(
     identity: Identity,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let filter = Filter::read(&params)?;
+    let filter = ToolFilter::parse(&params)?;
     let page = params.page("tools")?;
     let snapshot = app.registry().snapshot();
     let items = filter.items(&snapshot, &identity);
     let total = items.len();
     let ready = items.iter().filter(|item| item.ready()).count();
-    let (part, next_page_token) = page.cut(items, Item::key);
-    let tools = part.iter().map(Item::view).collect();
+    let (selected, next_page_token) = page.select(items, ListItem::key);
+    let tools = selected.iter().map(ListItem::view).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token }).into_response())
 }
 
-/// List the tools that are compiled in.
+/// List the built-in tools.
 #[utoipa::path(
     get, path = "/tools/builtins/templates", tag = "tools",
     responses((status = 200, body = Success<ToolList>))
 )]
 pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -> Result<Response, ApiError> {
     let snapshot = app.registry().snapshot();
-    let own = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in);
-    let tools: Vec<_> = own.map(|entry| ToolView::from(&**entry)).collect();
-    let total = tools.len();
-    let ready = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in && entry.ready()).count();
+    let built_ins: Vec<_> = snapshot.tools(&identity.tenant).filter(|entry| entry.tool.built_in).collect();
+    let total = built_ins.len();
+    let ready = built_ins.iter().filter(|entry| entry.ready()).count();
+    let tools = built_ins.into_iter().map(|entry| ToolView::from(&**entry)).collect();
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token: None })
         .into_response())
 }
@@ -90,7 +91,7 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
 #[utoipa::path(
     post, path = "/tools", tag = "tools",
     request_body(content_type = "application/json", content = Object,
-        description = "A definition in any dialect; `application/yaml` and `application/x-haft-skill` are read too"),
+        description = "A definition in any dialect, also as `application/yaml` or `application/x-haft-skill`"),
     responses((status = 201, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
@@ -100,32 +101,30 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
-    let reading = definition::read(&body, &Place::default())?;
-    let text = definition::author_text(&body, &reading);
-    let (tool, warnings) = store(&app, &identity, params.get("bundle"), reading, text).await?;
-    app.audit(&identity, "tool.create", &tool.qualified());
-    let mut view = super::tool::view(&app, &identity, tool.id)?;
-    view.warnings = warnings;
-    Ok(created(view))
+    let parsed = definition::parse(&body, &Defaults::default())?;
+    let text = definition::author_text(&body, &parsed);
+    let (tool, warnings) = store(&app, &identity, params.get("bundle"), parsed, text).await?;
+    audit::note(&identity, "tool.create", &tool.qualified());
+    Ok(created(super::tool::view_with_warnings(&app, &identity, tool.id, warnings).await?))
 }
 
-/// Stores a new tool, for this route and for the tool that makes tools.
+/// Checks and stores a new tool; shared by all routes and tools that create tools.
 pub(crate) async fn store(
     app: &App,
     identity: &Identity,
     bundle: Option<&str>,
-    reading: ParsedDefinition,
+    parsed: ParsedDefinition,
     text: Option<SourceText>,
 ) -> Result<(Tool, Vec<Problem>), ApiError> {
-    definition::refuse_published(reading.status, None)?;
-    definition::refuse_other_scope(reading.scope.as_deref())?;
-    let bundle = bundle_slug(app, identity, bundle.or(reading.bundle.as_deref()))?;
+    definition::reject_published(parsed.status, None)?;
+    definition::reject_other_scope(parsed.scope.as_deref())?;
+    let bundle = bundle_slug(app, identity, bundle.or(parsed.bundle.as_deref()))?;
     if let Ok(existing) = super::bundles::find(app, identity, bundle.as_str()) {
-        // A deleted one is revived by the new tool's arrival only through its own route.
-        super::bundles::refuse_disabled(&existing)?;
+        // A deleted bundle is restored only through its own route.
+        super::bundles::require_enabled(&existing)?;
     }
     let folder = app.store().bundle_folder(&identity.tenant, &bundle);
-    let checked = definition::check(app, &identity.tenant, (reading, text.as_ref()), None, folder).await?;
+    let checked = definition::check(app, &identity.tenant, (parsed, text.as_ref()), None, folder).await?;
     let new = NewTool {
         tenant: identity.tenant.clone(),
         bundle,
@@ -135,10 +134,10 @@ pub(crate) async fn store(
         enabled: checked.enabled.unwrap_or(true),
         source: Source::User,
     };
-    Ok((app.catalog().create_tool(new).await?, checked.warnings))
+    Ok((app.store().create_tool(new).await?, checked.warnings))
 }
 
-/// A definition names its bundle by slug or by id; without either it goes to the users' own bundle.
+/// Returns the bundle that a definition names by slug or id; the default is the bundle of user-created tools.
 fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<BundleSlug, ApiError> {
     let Some(named) = named else { return Ok(BundleSlug::user_created()) };
     if let Ok(id) = named.parse() {
@@ -149,12 +148,12 @@ fn bundle_slug(app: &App, identity: &Identity, named: Option<&str>) -> Result<Bu
     Ok(BundleSlug::new(named)?)
 }
 
-fn runtime(word: &str) -> Option<&'static str> {
-    ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == word)
+fn parse_runtime(text: &str) -> Option<&'static str> {
+    ["bash", "python", "wasm"].into_iter().find(|runtime| *runtime == text)
 }
 
-/// Which tools are wanted.
-struct Filter {
+/// The filter of a list of tools.
+struct ToolFilter {
     sources: &'static [Source],
     runtime: Option<&'static str>,
     status: Option<Status>,
@@ -163,13 +162,13 @@ struct Filter {
     tags: Vec<String>,
     bundles: Vec<String>,
     include_disabled: bool,
-    part: Option<String>,
+    text: Option<String>,
 }
 
-impl Filter {
-    fn read(params: &Params) -> Result<Self, ApiError> {
-        let sources = |word: &str| -> Option<&'static [Source]> {
-            match word {
+impl ToolFilter {
+    fn parse(params: &Params) -> Result<Self, ApiError> {
+        let sources = |text: &str| -> Option<&'static [Source]> {
+            match text {
                 "all" => Some(&Source::ALL),
                 "built-in" | "builtin" => Some(&[Source::BuiltIn]),
                 "skills" | "user" => Some(&[Source::User]),
@@ -181,61 +180,65 @@ impl Filter {
             sources: params
                 .choice("filter", sources, "`all`, `built-in`, `skills`, `plugins`")?
                 .unwrap_or(&Source::ALL),
-            runtime: params.choice("runtime", runtime, "`bash`, `python`, `wasm`")?,
+            runtime: params.choice("runtime", parse_runtime, "`bash`, `python`, `wasm`")?,
             status: params.choice(
                 "status",
                 Status::parse,
                 "`draft`, `published`, `deprecated`, `disabled`",
             )?,
-            kind: params.choice("implementation_type", Kind::parse, "the implementation types")?,
+            kind: params.choice(
+                "implementation_type",
+                Kind::parse,
+                "the implementation types, for example `http`",
+            )?,
             tool_type: params.choice(
                 "tool_type",
                 ToolType::parse,
                 "`built_in`, `mcp`, `artifact`, `custom`",
             )?,
-            tags: params.words("tags"),
-            bundles: params.words("bundle_ids"),
+            tags: params.list("tags"),
+            bundles: params.list("bundle_ids"),
             include_disabled: params.flag("include_disabled")?,
-            part: params.get("q").map(str::to_lowercase),
+            text: params.get("q").map(str::to_lowercase),
         })
     }
 
-    fn items<'a>(&self, snapshot: &'a Snapshot, identity: &'a Identity) -> Vec<Item<'a>> {
-        let tools = snapshot.tools(&identity.tenant).filter(|entry| self.fits(snapshot, entry));
-        let mut items: Vec<_> = tools.map(|entry| Item::Tool(entry)).collect();
-        let files = snapshot.unreadable(&identity.tenant).filter(|file| self.fits_file(file));
-        items.extend(files.map(|file| Item::File(file)));
-        if matches!(items.last(), Some(Item::File(_))) {
-            items.sort_by_cached_key(Item::key);
+    fn items<'a>(&self, snapshot: &'a Snapshot, identity: &'a Identity) -> Vec<ListItem<'a>> {
+        let tools = snapshot.tools(&identity.tenant).filter(|entry| self.matches(snapshot, entry));
+        let mut items: Vec<_> = tools.map(|entry| ListItem::Tool(entry)).collect();
+        let files = snapshot.unreadable(&identity.tenant).filter(|file| self.matches_file(file));
+        items.extend(files.map(|file| ListItem::File(file)));
+        if matches!(items.last(), Some(ListItem::File(_))) {
+            items.sort_by_cached_key(ListItem::key);
         }
         items
     }
 
-    fn fits(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
+    fn matches(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
-        let on = || tool.enabled && snapshot.is_open(entry);
+        let is_enabled = || tool.enabled && snapshot.is_bundle_enabled(entry);
         self.sources.contains(&tool.source)
             && self.runtime.is_none_or(|runtime| spec.implementation.runtime() == Some(runtime))
             && self.status.is_none_or(|status| tool.status == status)
             && self.kind.is_none_or(|kind| tool.kind() == kind)
-            && self.tool_type.is_none_or(|wanted| tool.tool_type() == wanted)
+            && self.tool_type.is_none_or(|tool_type| tool.tool_type() == tool_type)
             && (self.tags.is_empty() || spec.tags.iter().any(|tag| self.tags.contains(tag)))
             && (self.bundles.is_empty() || self.in_bundles(tool.bundle.as_str(), &tool.bundle_id.to_string()))
-            && (self.include_disabled || on())
-            && self.part.as_deref().is_none_or(|part| {
+            && (self.include_disabled || is_enabled())
+            && self.text.as_deref().is_none_or(|text| {
                 [spec.name.as_str(), &spec.display_name, &spec.description]
                     .into_iter()
                     .chain(spec.tags.iter().map(String::as_str))
-                    .any(|text| text.to_lowercase().contains(part))
+                    .any(|field| field.to_lowercase().contains(text))
             })
     }
 
     fn in_bundles(&self, slug: &str, id: &str) -> bool {
-        self.bundles.iter().any(|wanted| wanted == slug || wanted == id)
+        self.bundles.iter().any(|bundle| bundle == slug || bundle == id)
     }
 
-    /// A file that cannot be read has no kind, no status and no tags to ask for.
-    fn fits_file(&self, file: &UnreadableFile) -> bool {
+    /// An unreadable file has no kind, status or tags, so such filters exclude it.
+    fn matches_file(&self, file: &UnreadableFile) -> bool {
         self.sources.contains(&Source::User)
             && self.runtime.is_none()
             && self.status.is_none()
@@ -243,35 +246,35 @@ impl Filter {
             && self.tool_type.is_none()
             && self.tags.is_empty()
             && (self.bundles.is_empty() || self.in_bundles(file.bundle.as_str(), ""))
-            && self.part.as_deref().is_none_or(|part| file.name.to_lowercase().contains(part))
+            && self.text.as_deref().is_none_or(|text| file.name.to_lowercase().contains(text))
     }
 }
 
-enum Item<'a> {
+enum ListItem<'a> {
     Tool(&'a Entry),
     File(&'a UnreadableFile),
 }
 
-impl Item<'_> {
-    /// Sorts as the registry does; no name contains the separator.
+impl ListItem<'_> {
+    /// Returns the sort key, in the order of the registry; names do not contain the separator.
     fn key(&self) -> String {
         match self {
-            Item::Tool(entry) => {
+            ListItem::Tool(entry) => {
                 let (tool, spec) = (&entry.tool, &entry.tool.spec);
                 format!("{}\0{}\0{}\0{}", spec.name, tool.bundle, spec.version, tool.id)
             }
-            Item::File(file) => format!("{}\0{}\0\0{}", file.name, file.bundle, file.path),
+            ListItem::File(file) => format!("{}\0{}\0\0{}", file.name, file.bundle, file.path),
         }
     }
 
     fn ready(&self) -> bool {
-        matches!(self, Item::Tool(entry) if entry.ready())
+        matches!(self, ListItem::Tool(entry) if entry.ready())
     }
 
     fn view(&self) -> ToolView {
         match self {
-            Item::Tool(entry) => ToolView::from(*entry),
-            Item::File(file) => ToolView::from(*file),
+            ListItem::Tool(entry) => ToolView::from(*entry),
+            ListItem::File(file) => ToolView::from(*file),
         }
     }
 }

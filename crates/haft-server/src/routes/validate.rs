@@ -1,4 +1,4 @@
-//! `POST /tools/{ref}/validate`: says everything about a definition without running it.
+//! `POST /tools/{ref}/validate`: checks a definition without running it.
 
 use std::sync::Arc;
 
@@ -24,33 +24,33 @@ use crate::identity::Identity;
 use crate::reply::{Success, success};
 use crate::routes::broken_file;
 
-/// What to check.
+/// The body of a validation request.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Wanted {
-    /// Whether templates, expressions and scripts are looked at.
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub(crate) struct ValidateBody {
+    /// Whether templates, expressions and scripts are checked.
     check_syntax: bool,
-    /// Whether the schemas are looked at.
+    /// Whether the schemas are checked.
     check_parameters: bool,
-    /// A definition to look at instead of the stored one, in any dialect.
+    /// A definition in any dialect, to check instead of the stored one.
     #[schema(value_type = Option<Object>)]
     definition: Option<Value>,
-    /// The text of a definition to look at instead of the stored one.
+    /// The text of a definition, to check instead of the stored one.
     text: Option<String>,
-    /// The form of `text`: `json`, `yaml` or `skill`.
+    /// The format of `text`: `json`, `yaml` or `skill`.
     format: Option<String>,
 }
 
-impl Default for Wanted {
+impl Default for ValidateBody {
     fn default() -> Self {
         Self { check_syntax: true, check_parameters: true, definition: None, text: None, format: None }
     }
 }
 
-/// What was found.
+/// The result of a validation.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Verdict {
-    /// Whether there is no error.
+pub(crate) struct ValidationReport {
+    /// Whether there are no errors.
     valid: bool,
     #[schema(value_type = Vec<Object>)]
     errors: Vec<Problem>,
@@ -58,10 +58,10 @@ pub(crate) struct Verdict {
     warnings: Vec<Problem>,
 }
 
-/// Check a stored definition, or one that is sent along.
+/// Check a stored definition, or the one in the body.
 #[utoipa::path(
-    post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path)), request_body = Wanted,
-    responses((status = 200, body = Success<Verdict>), (status = 404, body = ErrorBody))
+    post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path)), request_body = ValidateBody,
+    responses((status = 200, body = Success<ValidationReport>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn run(
     State(app): State<Arc<App>>,
@@ -69,86 +69,88 @@ pub(crate) async fn run(
     Path(reference): Path<String>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let wanted: Wanted = body.json_or_default()?;
-    let sent = match (&wanted.definition, &wanted.text) {
+    let request: ValidateBody = body.json_or_default()?;
+    let parsed = match (&request.definition, &request.text) {
         (Some(value), _) => Some(dialect::read_value(value.clone(), &defaults(&reference))),
         (None, Some(text)) => {
-            Some(dialect::read(text, form(wanted.format.as_deref())?, &defaults(&reference)))
+            Some(dialect::read(text, parse_form(request.format.as_deref())?, &defaults(&reference)))
         }
         (None, None) => None,
     };
-    let mut verdict = match sent {
-        Some(Err(errors)) => Verdict { valid: false, errors, warnings: Vec::new() },
-        Some(Ok(reading)) => {
-            let folder = folder(&app, &identity, &reference, reading.bundle.as_deref());
-            let found = definition::judge(&app, &identity.tenant, &reading.spec, folder).await;
-            verdict(found, reading.warnings, &wanted)
+    let mut report = match parsed {
+        Some(Err(errors)) => ValidationReport { valid: false, errors, warnings: Vec::new() },
+        Some(Ok(parsed)) => {
+            let folder = folder(&app, &identity, &reference, parsed.bundle.as_deref());
+            let checks = definition::validate(&app, &identity.tenant, &parsed.spec, folder).await;
+            filtered(checks, parsed.warnings, &request)
         }
-        None => stored(&app, &identity, &reference, &wanted).await?,
+        None => validate_stored(&app, &identity, &reference, &request).await?,
     };
-    // Which credentials there are is for those who may write definitions.
+    // Only editors may learn which secrets exist.
     if identity.role < Role::Editor {
-        verdict.warnings.retain(|warning| warning.code != definition::UNKNOWN_NAME);
+        report.warnings.retain(|warning| warning.code != definition::UNKNOWN_NAME);
     }
-    Ok(success(verdict).into_response())
+    Ok(success(report).into_response())
 }
 
-/// Returns the folder whose files the definition may name: its bundle's, or that of the tool it is to replace.
+/// Returns the folder of the definition's bundle, otherwise that of the tool it would replace.
 fn folder(app: &App, identity: &Identity, reference: &str, bundle: Option<&str>) -> Option<String> {
     let named = bundle.and_then(|bundle| BundleSlug::new(bundle).ok());
-    let of_tool = || super::tool::find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
-    let bundle = named.or_else(of_tool).unwrap_or_else(BundleSlug::user_created);
+    let tool_bundle =
+        || super::tool::find(app, identity, reference).ok().map(|entry| entry.tool.bundle.clone());
+    let bundle = named.or_else(tool_bundle).unwrap_or_else(BundleSlug::user_created);
     app.store().bundle_folder(&identity.tenant, &bundle)
 }
 
-async fn stored(
+async fn validate_stored(
     app: &App,
     identity: &Identity,
     reference: &str,
-    wanted: &Wanted,
-) -> Result<Verdict, ApiError> {
+    request: &ValidateBody,
+) -> Result<ValidationReport, ApiError> {
     if let Some(file) = broken_file::find(app, identity, reference) {
         let errors = vec![Problem::new("", "unreadable", file.error.clone())];
-        return Ok(Verdict { valid: false, errors, warnings: Vec::new() });
+        return Ok(ValidationReport { valid: false, errors, warnings: Vec::new() });
     }
     let entry = super::tool::find(app, identity, reference)?;
-    let mut verdict = verdict(
-        definition::judge(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))
+    let mut report = filtered(
+        definition::validate(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))
             .await,
-        doubts_of_file(app, &entry).await,
-        wanted,
+        file_warnings(app, &entry).await,
+        request,
     );
     if let Some(fault) = &entry.tool.fault {
-        verdict.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
-        verdict.valid = false;
+        report.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
+        report.valid = false;
     }
-    Ok(verdict)
+    Ok(report)
 }
 
-/// Returns what is doubtful about the text of the tool's file, which the definition does not show any more.
-async fn doubts_of_file(app: &App, entry: &Entry) -> Vec<Problem> {
+/// Returns the warnings about the text of the tool's file, which the parsed definition no longer shows.
+async fn file_warnings(app: &App, entry: &Entry) -> Vec<Problem> {
     let Some(path) = entry.tool.path.as_deref() else { return Vec::new() };
     let Ok(Some(text)) = app.store().definition_text(path).await else { return Vec::new() };
     let form = path.rsplit_once('.').and_then(|(_, extension)| dialect::form_of_extension(extension));
     let defaults = defaults(entry.tool.spec.name.as_str());
-    let reading = form.and_then(|form| dialect::read(&text, form, &defaults).ok());
-    reading.map(|reading| reading.warnings).unwrap_or_default()
+    let parsed = form.and_then(|form| dialect::read(&text, form, &defaults).ok());
+    parsed.map(|parsed| parsed.warnings).unwrap_or_default()
 }
 
-fn verdict(mut found: CheckReport, warnings: Vec<Problem>, wanted: &Wanted) -> Verdict {
-    found.warnings.splice(0..0, warnings);
+/// Keeps the problems that the request asks for.
+fn filtered(mut checks: CheckReport, warnings: Vec<Problem>, request: &ValidateBody) -> ValidationReport {
+    checks.warnings.splice(0..0, warnings);
     let keep = |problem: &Problem| {
         let of_schema =
             problem.field.starts_with("input_schema") || problem.field.starts_with("output_schema");
         let of_syntax = problem.field.starts_with("implementation");
-        (wanted.check_parameters || !of_schema) && (wanted.check_syntax || !of_syntax)
+        (request.check_parameters || !of_schema) && (request.check_syntax || !of_syntax)
     };
-    found.errors.retain(keep);
-    found.warnings.retain(keep);
-    Verdict { valid: found.errors.is_empty(), errors: found.errors, warnings: found.warnings }
+    checks.errors.retain(keep);
+    checks.warnings.retain(keep);
+    ValidationReport { valid: checks.errors.is_empty(), errors: checks.errors, warnings: checks.warnings }
 }
 
-/// A definition without a name is checked under the name of the address.
+/// A definition without a name is checked under the name in the path.
 fn defaults(reference: &str) -> Defaults {
     let name = match reference.parse() {
         Ok(ToolRef::Name { name, .. }) => Some(name.to_string()),
@@ -157,7 +159,7 @@ fn defaults(reference: &str) -> Defaults {
     Defaults { name, version: None }
 }
 
-fn form(word: Option<&str>) -> Result<FileForm, ApiError> {
-    dialect::form_of_extension(word.unwrap_or("json"))
-        .ok_or_else(|| ApiError::bad_request("`format` must be `json`, `yaml` or `skill`"))
+fn parse_form(format: Option<&str>) -> Result<FileForm, ApiError> {
+    dialect::form_of_extension(format.unwrap_or("json"))
+        .ok_or_else(|| ApiError::bad_request("invalid `format`: expected `json`, `yaml` or `skill`"))
 }

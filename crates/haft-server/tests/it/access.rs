@@ -12,7 +12,7 @@ async fn token_of(server: &Server, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_but_health_is_seen() {
+async fn without_a_token_only_health_is_visible() {
     let server = Server::start().await;
     for path in ["/api/tools", "/tools", "/api/calls", "/metrics", "/api/credentials", "/tools/bundles"] {
         let (status, answer) = send(server.bare(Method::GET, path)).await;
@@ -28,7 +28,7 @@ async fn without_a_token_nothing_but_health_is_seen() {
 }
 
 #[tokio::test]
-async fn every_documented_route_wants_a_token() {
+async fn every_documented_route_requires_a_token() {
     let server = Server::start().await;
     let (_, document) = send(server.bare(Method::GET, "/api/openapi.json")).await;
     let mut asked = 0;
@@ -76,7 +76,7 @@ async fn roles_include_the_ones_before_them() {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_once_and_can_be_taken_back() {
+async fn a_token_is_shown_once_and_can_be_revoked() {
     let server = Server::start().await;
     let (_, answer) = server.post("/api/tokens", json!({"name": "ci", "role": "caller"})).await;
     let token = answer["data"]["token"].as_str().unwrap().to_owned();
@@ -134,7 +134,7 @@ async fn debug_mode_needs_an_editor_where_production_is_the_rule() {
 }
 
 #[tokio::test]
-async fn credentials_go_in_and_never_come_out() {
+async fn credential_values_are_never_returned() {
     let server = Server::start().await;
     let (status, answer) = server.put("/api/credentials/API_KEY", json!({"value": "s3cr3t-value"})).await;
     assert_eq!(status, 200, "{answer}");

@@ -1,4 +1,4 @@
-//! Whoever changes something, or tries to, leaves a record.
+//! Every change, and every attempt, leaves an audit record.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn told(records: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_change_is_told_with_who_and_what_came_of_it() {
+async fn every_change_is_recorded_with_actor_and_outcome() {
     let server = Server::start().await;
     let (_, answer) = server.post("/api/tokens", json!({"name": "kim", "role": "editor"})).await;
     let (kim, id) = (answer["data"]["token"].as_str().unwrap().to_owned(), answer["data"]["id"].clone());

@@ -21,7 +21,7 @@ fn file(server: &Server, tool: &Value) -> String {
 }
 
 #[tokio::test]
-async fn yaml_stays_as_it_was_sent_and_json_of_another_form_is_written_out() {
+async fn yaml_keeps_its_text_and_json_of_another_dialect_is_converted() {
     let server = Server::start().await;
     let tool = send_text(&server, Method::POST, "/api/tools", "application/yaml", YAML).await;
     assert_eq!((file(&server, &tool).as_str(), &tool["revision"]), (YAML, &json!(1)));
@@ -37,7 +37,7 @@ async fn yaml_stays_as_it_was_sent_and_json_of_another_form_is_written_out() {
     let tool = send_text(&server, Method::PUT, path, "application/yaml", &edited).await;
     assert_eq!((file(&server, &tool), &tool["revision"]), (edited.clone(), &json!(2)));
 
-    // What was read and is written back says nothing new: the text stays.
+    // Writing back an unchanged definition keeps the text.
     let shown = server.get(path).await.1["data"].clone();
     let (status, answer) = server.put(path, shown.clone()).await;
     assert_eq!((status, file(&server, &answer["data"])), (200, edited));
@@ -81,7 +81,7 @@ async fn a_restored_mask_is_never_written_to_the_file() {
 }
 
 #[tokio::test]
-async fn a_change_with_status_and_switch_is_one_change() {
+async fn status_and_enabled_change_in_one_update() {
     let server = Server::start().await;
     let tool = send_text(&server, Method::POST, "/api/tools", "application/yaml", YAML).await;
     let text = format!("{}status: deprecated\nenabled: false\n", YAML.replace("Current weather", "Weather"));
@@ -99,7 +99,7 @@ async fn a_change_with_status_and_switch_is_one_change() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_shown_to_editors_and_mended_by_put() {
+async fn an_unreadable_file_is_shown_to_editors_and_fixed_by_put() {
     let server = Server::start().await;
     let path = server.home.path().join("skills/user-created/later.yaml");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();

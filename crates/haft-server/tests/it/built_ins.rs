@@ -21,7 +21,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_catalog_has_them_ready_and_read_only() {
+async fn built_in_tools_are_listed_ready_and_read_only() {
     let server = Server::start_whole(|_| {}).await;
     let (_, catalog) = server.get("/tools/builtins/templates").await;
     assert_eq!(
@@ -119,7 +119,7 @@ async fn commands_run_confined_and_only_for_elevated_callers() {
 }
 
 #[tokio::test]
-async fn a_model_makes_finds_and_deletes_tools() {
+async fn a_model_creates_finds_and_deletes_tools() {
     let server = Server::start_whole(|_| {}).await;
     let definition = json!({
         "name": "weather_now", "description": "Current weather for a city",
@@ -179,7 +179,7 @@ async fn a_model_makes_finds_and_deletes_tools() {
 }
 
 #[tokio::test]
-async fn definitions_of_models_are_checked_as_all_others() {
+async fn definitions_from_models_are_checked() {
     let server = Server::start_whole(|_| {}).await;
     let skill = "---\nname: up\ndescription: Upper case\nruntime: bash\nparameters:\n  type: object\n  properties:\n    text: {type: string}\n---\nprintf %s \"$text\" | tr a-z A-Z\n";
     let (_, answer) = server.invoke("create_tool", json!({"definition": skill, "policy": "allow"})).await;
@@ -284,7 +284,7 @@ async fn a_function_is_called_under_the_rules_of_its_tool() {
 async fn a_user_tool_with_the_name_of_a_built_in_one_gets_a_warning() {
     let server = Server::start_whole(|_| {}).await;
     let made = server.create(function_tool("read_file", "echo")).await;
-    insta::assert_snapshot!(made["warnings"][0]["message"].as_str().unwrap(), @"`read_file` is also the name of a built-in tool, and the bare name means that one; call this one as `bundle:read_file`, or name it otherwise");
+    insta::assert_snapshot!(made["warnings"][0]["message"].as_str().unwrap(), @"a built-in tool is also named `read_file`, and `read_file` calls that one; call this tool as `bundle:read_file`, or rename it");
     let (_, answer) = server.invoke("read_file", json!({"path": "missing"})).await;
     assert_eq!(code(&answer), "execution_failed", "the bare name is the built-in tool");
     let (_, answer) = server.invoke("user-created:read_file", json!({"path": "missing"})).await;
@@ -294,7 +294,7 @@ async fn a_user_tool_with_the_name_of_a_built_in_one_gets_a_warning() {
 }
 
 #[tokio::test]
-async fn built_in_tools_can_be_left_out() {
+async fn built_in_tools_can_be_disabled() {
     let server = Server::start().await;
     assert_eq!(names(&server.get("/tools/builtins/templates").await.1), ["clock", "hello"]);
 }

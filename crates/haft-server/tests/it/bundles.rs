@@ -11,7 +11,7 @@ fn tool_json() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_bundle_is_put_switched_deleted_and_revived() {
+async fn a_bundle_is_created_disabled_deleted_and_restored() {
     let server = Server::start().await;
     let path = format!("/tools/bundles/{ID}");
     let body =
@@ -53,7 +53,9 @@ async fn a_bundle_is_put_switched_deleted_and_revived() {
     let slugs: Vec<_> =
         answer["data"]["bundles"].as_array().unwrap().iter().map(|b| b["slug"].clone()).collect();
     assert!(!slugs.contains(&json!("acme")), "{slugs:?}");
-    assert_eq!(server.put(&path, body).await.1["data"]["soft_deleted_at"], json!(null));
+    let (_, revived) = server.put(&path, body).await;
+    assert_eq!(revived["data"]["soft_deleted_at"], json!(null));
+    assert_eq!((&revived["data"]["kind"], &revived["data"]["built_in"]), (&json!("user"), &json!(false)));
 }
 
 #[tokio::test]
@@ -85,7 +87,7 @@ async fn names_on_these_routes_have_no_underscore() {
 }
 
 #[tokio::test]
-async fn the_same_pair_may_stand_in_two_bundles() {
+async fn two_bundles_can_have_the_same_name_and_version() {
     let server = Server::start().await;
     for slug in ["one", "two"] {
         server.put(&format!("/tools/bundles/{slug}"), json!({})).await;
@@ -104,7 +106,7 @@ async fn the_same_pair_may_stand_in_two_bundles() {
 }
 
 #[tokio::test]
-async fn fifty_at_once_make_one() {
+async fn fifty_concurrent_creations_make_one_tool() {
     let server = Server::start().await;
     server.put("/tools/bundles/race", json!({})).await;
     let tries = (0..50).map(|_| server.put("/tools/bundles/race/tools/winner/version/v1", tool_json()));

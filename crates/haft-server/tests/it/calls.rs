@@ -1,15 +1,15 @@
-//! Calling: outcomes, failures, records, the background, idempotency.
+//! Calls: outcomes, errors, records, background calls, idempotency.
 
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, function_tool, send};
+use crate::harness::{Server, code, function_tool, poll, send};
 
-/// Only where the definition says so; what the tool saw is what is recorded.
+/// The coerced arguments are recorded.
 #[tokio::test]
-async fn arguments_are_coerced_where_the_definition_says_so() {
+async fn arguments_are_coerced_if_the_definition_allows_it() {
     let server = Server::start().await;
     let schema = json!({"type": "object", "required": ["query"], "properties": {
         "query": {"type": "string"}, "limit": {"type": "integer"}, "tags": {"type": "array"}}});
@@ -62,7 +62,7 @@ async fn outcomes_of_functions() {
 }
 
 #[tokio::test]
-async fn arguments_are_checked_before_anything_runs() {
+async fn arguments_are_validated_before_the_call() {
     let server = Server::start().await;
     let mut tool = function_tool("strict", "echo");
     tool["input_schema"] = json!({
@@ -82,7 +82,7 @@ async fn arguments_are_checked_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn output_is_checked_and_time_is_bounded() {
+async fn output_is_validated_and_timeouts_apply() {
     let server = Server::start().await;
     let mut tool = function_tool("shaped", "echo");
     tool["output_schema"] = json!({"type": "object", "required": ["answer"]});
@@ -131,7 +131,7 @@ async fn every_call_is_recorded_newest_first() {
 }
 
 #[tokio::test]
-async fn a_call_in_the_background_is_watched_and_cancelled() {
+async fn a_background_call_streams_events_and_is_cancelled() {
     let server = Server::start().await;
     server.create(function_tool("slow", "sleep")).await;
     let (status, answer) =
@@ -142,14 +142,12 @@ async fn a_call_in_the_background_is_watched_and_cancelled() {
     let (_, listed) = server.get("/api/calls?status=running").await;
     assert_eq!(listed["data"]["total"], 1, "{listed}");
     assert_eq!(listed["data"]["calls"][0]["status"], "running", "{listed}");
-    let events = tokio::spawn({
-        let request = server.request(Method::GET, &format!("{path}/events"));
-        async move { request.send().await.unwrap().text().await.unwrap() }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    let mut events = server.request(Method::GET, &format!("{path}/events")).send().await.unwrap();
+    let first = events.chunk().await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&first).contains(r#""status":"running""#), "{first:?}");
     assert_eq!(server.post(&format!("{path}/cancel"), json!({})).await.0, 200);
-    let text = events.await.unwrap();
-    assert!(text.contains(r#""status":"running""#) && text.contains(r#""status":"cancelled""#), "{text}");
+    let text = events.text().await.unwrap();
+    assert!(text.contains(r#""status":"cancelled""#), "{text}");
     let (_, answer) = server.get(&path).await;
     assert_eq!(
         (&answer["data"]["status"], &answer["data"]["error"]["code"]),
@@ -160,7 +158,7 @@ async fn a_call_in_the_background_is_watched_and_cancelled() {
 
     let (status, _) =
         server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": "x"}, "y": 1})).await;
-    assert_eq!(status, 400, "what is wrong is told at once");
+    assert_eq!(status, 400, "an invalid call is rejected at once");
     let (_, answer) = server.post("/api/tools/slow/invoke?async=true", json!({"args": {"ms": 1}})).await;
     let path = format!("/api/calls/{}/events", answer["call_id"].as_str().unwrap());
     let text = server.request(Method::GET, &path).send().await.unwrap().text().await.unwrap();
@@ -189,82 +187,84 @@ async fn an_idempotency_key_never_runs_twice() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_leaves_a_record() {
+async fn a_call_whose_client_disconnects_is_recorded_as_cancelled() {
     let server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
-    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":60000}}"#);
-    let gone = tokio::time::timeout(Duration::from_millis(200), request.send()).await;
-    assert!(gone.is_err());
-    for _ in 0..200 {
+    server.create(function_tool("slow", "gate")).await;
+    let call = tokio::spawn(server.request(Method::POST, "/api/tools/slow/invoke").send());
+    server.gate.entered(1).await;
+    call.abort();
+    let status = poll(async || {
         let (_, answer) = server.get("/api/calls?tool=slow").await;
-        if answer["data"]["total"] == 1 {
-            assert_eq!(answer["data"]["calls"][0]["status"], "cancelled");
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("no record was made");
+        (answer["data"]["total"] == 1).then(|| answer["data"]["calls"][0]["status"].clone())
+    })
+    .await;
+    assert_eq!(status, "cancelled");
 }
 
 #[tokio::test]
 async fn a_stop_lets_running_calls_finish() {
     let mut server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
-    let request = server.request(Method::POST, "/api/tools/slow/invoke").body(r#"{"args":{"ms":400}}"#);
-    let call = tokio::spawn(send(request));
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    server.halt().await;
-    let (status, answer) = call.await.unwrap();
-    assert_eq!((status, &answer["value"]), (200, &json!("slept")));
-}
-
-#[tokio::test]
-async fn the_bound_on_running_calls_holds() {
-    let server = Server::start_with(|settings| settings.server.max_running_calls = 2).await;
-    server.create(function_tool("slow", "sleep")).await;
-    let calls = (0..4).map(|_| server.invoke("slow", json!({"ms": 300})));
-    let answers = futures_util::future::join_all(calls).await;
-    let busy: Vec<_> = answers.iter().filter(|(status, _)| *status == 503).collect();
-    assert_eq!(busy.len(), 2, "{answers:?}");
-    assert!(busy.iter().all(|(_, answer)| code(answer) == "overloaded"));
-}
-
-#[tokio::test]
-async fn a_call_with_a_key_goes_on_without_its_client() {
-    let server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
-    let call = |wait: u64| {
-        let request = server.request(Method::POST, "/api/tools/slow/invoke").header("idempotency-key", "k1");
-        tokio::time::timeout(Duration::from_millis(wait), send(request.body(r#"{"args":{"ms":600}}"#)))
+    server.create(function_tool("slow", "gate")).await;
+    let call = tokio::spawn(send(server.request(Method::POST, "/api/tools/slow/invoke")));
+    server.gate.entered(1).await;
+    let (gate, addr) = (server.gate.clone(), server.addr);
+    let finish = async {
+        // The shutdown has begun when no more connections are accepted.
+        poll(async || tokio::net::TcpStream::connect(addr).await.err()).await;
+        gate.open();
     };
-    assert!(call(200).await.is_err(), "the client goes away");
-    let (status, answer) = call(10_000).await.unwrap();
-    assert_eq!((status, code(&answer)), (409, "idempotency_conflict"), "still running");
-    for _ in 0..200 {
-        let (status, answer) = call(10_000).await.unwrap();
-        if status == 200 {
-            assert_eq!(answer["value"], "slept");
-            assert_eq!(server.get("/api/calls?tool=slow").await.1["data"]["total"], 1, "it ran once");
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the outcome was not given again");
+    tokio::join!(server.halt(), finish);
+    let (status, answer) = call.await.unwrap();
+    assert_eq!((status, &answer["value"]), (200, &json!("passed")));
 }
 
 #[tokio::test]
-async fn the_end_of_the_grace_time_cancels_and_records() {
+async fn the_limit_of_concurrent_calls_is_enforced() {
+    let server = Server::start_with(|settings| settings.server.max_running_calls = 2).await;
+    server.create(function_tool("slow", "gate")).await;
+    let calls: Vec<_> =
+        (0..2).map(|_| tokio::spawn(send(server.request(Method::POST, "/api/tools/slow/invoke")))).collect();
+    server.gate.entered(2).await;
+    for _ in 0..2 {
+        let (status, answer) = server.invoke("slow", json!({})).await;
+        assert_eq!((status, code(&answer)), (503, "overloaded"), "{answer}");
+    }
+    server.gate.open();
+    for call in calls {
+        assert_eq!(call.await.unwrap().0, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_an_idempotency_key_continues_without_its_client() {
+    let server = Server::start().await;
+    server.create(function_tool("slow", "gate")).await;
+    let call =
+        || send(server.request(Method::POST, "/api/tools/slow/invoke").header("idempotency-key", "k1"));
+    let first = tokio::spawn(call());
+    server.gate.entered(1).await;
+    first.abort();
+    let (status, answer) = call().await;
+    assert_eq!((status, code(&answer)), (409, "idempotency_conflict"), "still running");
+    server.gate.open();
+    let answer = poll(async || Some(call().await).filter(|(status, _)| *status == 200)).await.1;
+    assert_eq!(answer["value"], "passed");
+    assert_eq!(server.get("/api/calls?tool=slow").await.1["data"]["total"], 1, "it ran once");
+}
+
+#[tokio::test]
+async fn calls_are_cancelled_and_recorded_after_the_grace_period() {
     let mut server =
         Server::start_with(|settings| settings.server.shutdown_grace = Duration::from_millis(100)).await;
-    server.create(function_tool("slow", "sleep")).await;
-    let mut pure = function_tool("pure", "sleep");
+    server.create(function_tool("slow", "gate")).await;
+    let mut pure = function_tool("pure", "gate");
     pure["execution"] = json!({"is_pure": true});
     server.create(pure).await;
     let calls: Vec<_> = ["slow", "pure"]
         .map(|tool| server.request(Method::POST, &format!("/api/tools/{tool}/invoke")))
-        .map(|request| tokio::spawn(request.body(r#"{"args":{"ms":60000}}"#).send()))
+        .map(|request| tokio::spawn(request.send()))
         .into();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    server.gate.entered(2).await;
     server.halt().await;
     for call in calls {
         let _ = call.await.unwrap();
@@ -278,32 +278,34 @@ async fn the_end_of_the_grace_time_cancels_and_records() {
             (&json!(1), &json!("cancelled"), &json!("cancelled")),
             "{answer}"
         );
-        assert_eq!(call["error"]["message"], "the server shut down before the call was over");
+        assert_eq!(call["error"]["message"], "the server shut down before the call ended");
         assert_eq!(call["error"]["retryable"], retryable);
         assert_eq!(
             (&call["error"]["model_text"], &call["error"]["for_model"]),
-            (&json!("Tool call failed: the server shut down before the call was over"), &json!(null))
+            (&json!("Tool call failed: the server shut down before the call ended"), &json!(null))
         );
     }
 }
 
 #[tokio::test]
-async fn a_tool_with_one_place_runs_one_call_at_a_time() {
+async fn max_parallel_limits_concurrent_calls_of_a_tool() {
     let server = Server::start().await;
     let mut tool = function_tool("single", "counting");
     tool["execution"] = json!({"limits": {"max_parallel": 1}, "timeout_ms": 20000});
     server.create(tool).await;
-    server.create(function_tool("many", "counting")).await;
-    let most = async |tool: &str| {
-        let calls = futures_util::future::join_all((0..6).map(|_| server.invoke(tool, json!({})))).await;
-        calls.iter().map(|(_, answer)| answer["value"].as_u64().unwrap()).max().unwrap()
+    server.create(function_tool("many", "gate")).await;
+    let calls = futures_util::future::join_all((0..6).map(|_| server.invoke("single", json!({})))).await;
+    assert!(calls.iter().all(|(_, answer)| answer["value"] == 1), "{calls:?}");
+    let calls = futures_util::future::join_all((0..6).map(|_| server.invoke("many", json!({}))));
+    let open = async {
+        server.gate.entered(6).await;
+        server.gate.open();
     };
-    assert_eq!(most("single").await, 1);
-    assert!(most("many").await > 1);
+    tokio::join!(calls, open);
 }
 
 #[tokio::test]
-async fn only_what_a_function_marks_is_tried_again() {
+async fn only_errors_marked_retryable_are_retried() {
     let server = Server::start().await;
     for (name, function) in [("marked", "flaky_marked"), ("unmarked", "flaky_unmarked")] {
         server.create(function_tool(name, function)).await;

@@ -1,4 +1,4 @@
-//! Definitions for models: forms, strict mode, tokens, and calls by what a model was told.
+//! Definitions for models: formats, strict mode, token counts, and calls by alias.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn with_schema(name: &str, schema: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn strict_definitions_are_rewritten_or_told() {
+async fn strict_definitions_are_rewritten_or_reported() {
     let server = Server::start().await;
     let weather = json!({"type": "object", "required": ["city"], "properties": {
         "city": {"type": "string", "minLength": 1}, "unit": {"enum": ["C", "F"]},
@@ -53,7 +53,7 @@ async fn strict_definitions_are_rewritten_or_told() {
         "tool": "user-created:free@1.0.0",
         "field": "input_schema.labels",
         "code": "not_strict",
-        "message": "an object with keys of its own cannot be said in strict mode: declare its properties"
+        "message": "strict mode does not support objects with arbitrary keys; declare the properties"
       }
     ]
     "#);
@@ -66,7 +66,7 @@ async fn strict_definitions_are_rewritten_or_told() {
 }
 
 #[tokio::test]
-async fn an_argument_may_be_called_as_models_are_told() {
+async fn arguments_can_use_the_names_given_to_models() {
     let server = Server::start().await;
     let odd = json!({"type": "object", "properties": {"$top": {"type": "integer"}}, "required": ["$top"]});
     server.create(with_schema("odd", &odd)).await;
@@ -85,7 +85,7 @@ async fn an_argument_may_be_called_as_models_are_told() {
 }
 
 #[tokio::test]
-async fn a_name_that_begins_with_a_digit_is_told_and_called_by_another() {
+async fn a_name_that_starts_with_a_digit_gets_an_alias() {
     let server = Server::start().await;
     server.create(function_tool("3d-print", "echo")).await;
     let (_, answer) = server.get("/api/tools/3d-print/definition?format=gemini").await;

@@ -95,10 +95,7 @@ async fn roots_have_names_and_may_be_read_only() {
     let made = server.create(tool("read-other", "other", "file_read")).await;
     assert_eq!(made["ready"], json!(false), "{made}");
     let error = server.get("/api/tools/read-other").await.1["data"]["error"].clone();
-    assert_eq!(
-        error,
-        json!("`implementation.root`: no sandbox is called `other`; there are `outputs`, `data`")
-    );
+    assert_eq!(error, json!("`implementation.root`: unknown sandbox `other`; available: `outputs`, `data`"));
     assert_eq!(server.invoke("write-data", json!({})).await.0, 409);
     server.create(tool("write-out", "outputs", "file_write")).await;
     assert_eq!(server.invoke("write-out", json!({})).await.1["ok"], json!(true));
@@ -106,7 +103,7 @@ async fn roots_have_names_and_may_be_read_only() {
 }
 
 #[tokio::test]
-async fn unsafe_commands_are_refused_when_they_are_saved() {
+async fn unsafe_commands_are_rejected_on_save() {
     let server = Server::start().await;
     let tool = |command: &str| {
         json!({ "name": "run-it", "description": "Run a command with a value",
@@ -120,7 +117,7 @@ async fn unsafe_commands_are_refused_when_they_are_saved() {
         (problem["field"].as_str().unwrap(), problem["message"].as_str().unwrap()),
         (
             "implementation.command",
-            "at character 7: `eval` is not supported in a command template that has values; write a script"
+            "at character 7: `eval` may evaluate values as shell code; run the program directly, or use a script tool"
         )
     );
     server.create(tool("grep -- '{{x}}' notes.txt")).await;

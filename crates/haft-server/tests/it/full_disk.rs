@@ -47,7 +47,7 @@ fn run(program: &str, words: &[&str], folder: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_recorded_does_not_run() {
+async fn calls_that_cannot_be_recorded_are_rejected() {
     let Some(disk) = SmallDisk::mount() else {
         skip(Prerequisite::SmallFileSystem, "cannot mount a small file system; run the tests as root");
         return;
@@ -74,9 +74,9 @@ async fn what_cannot_be_recorded_does_not_run() {
 
     let (status, refused) = server.invoke("tally", json!({})).await;
     assert_eq!((status, code(&refused)), (503, "store_unavailable"), "{refused}");
-    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap(), @"the tool was not run, as calls cannot be recorded at present; try again later");
+    insta::assert_snapshot!(refused["error"]["message"].as_str().unwrap(), @"the tool did not run because calls cannot be recorded; retry later");
     let (status, ready) = send(server.bare(Method::GET, "/readyz")).await;
-    let expected = "write the call journal: No space left on device (os error 28)";
+    let expected = "cannot write the call journal: No space left on device (os error 28)";
     assert_eq!((status, &ready["checks"]["ledger"]), (503, &json!(expected)), "{ready}");
 
     std::fs::remove_file(filler).unwrap();

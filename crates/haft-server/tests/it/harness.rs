@@ -12,7 +12,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// A running server.
@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
     pub(crate) token: String,
     pub(crate) home: TempDir,
+    /// Holds calls of the function `gate`.
+    pub(crate) gate: Gate,
     client: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<std::io::Result<()>>>,
@@ -35,7 +37,7 @@ impl Server {
         Self::start_at(tempfile::tempdir().unwrap(), change).await
     }
 
-    /// Starts a server with everything that comes with haft.
+    /// Starts a server with the built-in tools of haft.
     pub(crate) async fn start_whole(change: impl FnOnce(&mut Settings)) -> Self {
         Self::start_with(|settings| {
             settings.built_ins.enabled = true;
@@ -50,10 +52,14 @@ impl Server {
         // Tests count what they make; those of the built-in tools switch them on.
         settings.built_ins.enabled = false;
         change(&mut settings);
+        let gate = Gate::default();
         let extensions = Extensions {
-            functions: functions(),
+            functions: functions().with_async("gate", {
+                let gate = gate.clone();
+                move |_| gate.clone().pass()
+            }),
             built_ins: vec![built_in("clock"), built_in("hello")],
-            stages: Vec::new(),
+            ..Extensions::default()
         };
         let app = App::open_with(settings, extensions).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -65,10 +71,10 @@ impl Server {
         }));
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().no_gzip().build().unwrap();
-        Self { addr, token, home, client, stop: Some(stop), task: Some(task) }
+        Self { addr, token, home, gate, client, stop: Some(stop), task: Some(task) }
     }
 
-    /// Stops gently and starts again on the same home.
+    /// Shuts the server down and starts it again on the same home.
     pub(crate) async fn restart(mut self) -> Self {
         self.halt().await;
         Self::start_at(self.home, |_| {}).await
@@ -127,6 +133,52 @@ impl Server {
     pub(crate) async fn invoke(&self, tool: &str, args: Value) -> (u16, Value) {
         self.post(&format!("/api/tools/{tool}/invoke"), json!({"args": args})).await
     }
+}
+
+/// A latch: calls of the function `gate` announce themselves and wait until the test opens it.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    entered: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self { entered: watch::Sender::new(0), open: watch::Sender::new(false) }
+    }
+}
+
+impl Gate {
+    async fn pass(self) -> Result<Value, CallError> {
+        self.entered.send_modify(|calls| *calls += 1);
+        self.open.subscribe().wait_for(|open| *open).await.unwrap();
+        Ok(json!("passed"))
+    }
+
+    /// Waits until this many calls have reached the gate.
+    pub(crate) async fn entered(&self, calls: usize) {
+        let mut entered = self.entered.subscribe();
+        let waiting = entered.wait_for(|count| *count >= calls);
+        tokio::time::timeout(Duration::from_mins(1), waiting).await.unwrap().unwrap();
+    }
+
+    /// Lets all calls pass, also later ones.
+    pub(crate) fn open(&self) {
+        self.open.send_replace(true);
+    }
+}
+
+/// Repeats a check until it returns a value, for at most a minute.
+pub(crate) async fn poll<T>(mut check: impl AsyncFnMut() -> Option<T>) -> T {
+    let polling = async {
+        loop {
+            if let Some(value) = check().await {
+                return value;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), polling).await.unwrap()
 }
 
 /// Sends a request and reads its answer as JSON (`null` where it is empty).

@@ -14,7 +14,7 @@ fn http_tool(name: &str, url: &str) -> Value {
 }
 
 #[tokio::test]
-async fn malformed_definitions_are_told_where() {
+async fn errors_in_definitions_have_a_position() {
     let server = Server::start().await;
     let cases: [(&str, &str, &str); 11] = [
         ("application/json", "{\"name\": \"a\",}", "line 1"),
@@ -63,7 +63,7 @@ async fn malformed_definitions_are_told_where() {
 }
 
 #[tokio::test]
-async fn bad_names_are_refused() {
+async fn invalid_names_are_rejected() {
     let server = Server::start().await;
     for name in [
         "",
@@ -108,7 +108,7 @@ async fn bodies_are_bounded() {
 }
 
 #[tokio::test]
-async fn private_addresses_are_refused_in_every_notation() {
+async fn private_addresses_are_rejected_in_every_notation() {
     let server = Server::start_with(|settings| settings.egress.private_hosts = Vec::new()).await;
     for (index, host) in [
         "127.0.0.1",
@@ -144,7 +144,7 @@ async fn private_addresses_are_refused_in_every_notation() {
 }
 
 #[tokio::test]
-async fn schemas_that_are_none_are_refused() {
+async fn invalid_schemas_are_rejected() {
     let server = Server::start().await;
     for schema in [
         json!({"type": "objec"}),
@@ -172,7 +172,7 @@ async fn unknown_fields_are_named_in_a_warning() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_never_read_says_which_and_why() {
+async fn an_unreadable_file_is_listed_with_its_error() {
     let server = Server::start().await;
     let folder = server.home.path().join("skills/hand");
     std::fs::create_dir_all(&folder).unwrap();
@@ -191,7 +191,7 @@ async fn a_file_that_was_never_read_says_which_and_why() {
 }
 
 #[tokio::test]
-async fn who_sends_too_much_before_reading_gets_the_answer() {
+async fn a_client_that_sends_too_much_gets_the_response() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let server = Server::start().await;
     let length = 40 * 1024 * 1024;

@@ -104,7 +104,7 @@ fn actions(report: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_document_becomes_tools_that_are_called() {
+async fn a_document_becomes_callable_tools() {
     let api = anything().await;
     for version in ["3.0.3", "3.1.0"] {
         let server = Server::start().await;
@@ -249,7 +249,7 @@ async fn a_second_import_keeps_what_people_changed() {
 }
 
 #[tokio::test]
-async fn an_import_of_which_nothing_came_deletes_nothing() {
+async fn an_import_that_skips_every_operation_deletes_nothing() {
     let server = Server::start().await;
     let import = |paths: Value| {
         let document = json!({
@@ -268,15 +268,15 @@ async fn an_import_of_which_nothing_came_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_named() {
+async fn invalid_requests_are_reported() {
     let server = Server::start().await;
     let document = "openapi: 3.1.0\ninfo: {title: Tiny}\npaths:\n  /a: {get: {tags: [x]}}\n";
     for (body, expected) in [
-        (json!({"bundle": "q"}), "there is no document: give `url`"),
+        (json!({"bundle": "q"}), "missing document: set `url` or `document`"),
         (json!({"document": document, "base_url": "ftp://x"}), "`base_url`: `ftp://x` is not an `http`"),
         (
             json!({"document": document, "base_url": "https://a.example", "tags": ["y"]}),
-            "`tags`: none of the 1 operations was chosen; its tags are `x`",
+            "`tags`: no tools were imported: none of the 1 operations matches the filters; available tags: `x`",
         ),
     ] {
         let (status, answer) = server.post(ROUTE, body).await;
@@ -322,19 +322,16 @@ async fn a_document_is_a_body_or_is_fetched() {
     );
 
     for (body, expected) in [
-        (json!({"url": site.url("/gone")}), (400, "could not be fetched: the answer was 404 Not Found")),
+        (json!({"url": site.url("/gone")}), (400, "the server responded with status 404 Not Found")),
         (
             json!({"url": site.url("/large")}),
-            (413, "it is larger than the 4096 bytes that `import.max_document_bytes` allows"),
+            (413, "the document exceeds the limit of 4096 bytes (`import.max_document_bytes`)"),
         ),
         (json!({"url": site.url("/away")}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "http://10.0.0.1/x"}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "file:///etc/passwd"}), (400, "the scheme `file` is refused")),
-        (json!({"url": "nothing"}), (400, "is not a URL")),
-        (
-            json!({"url": "http://a", "document": {}}),
-            (400, "give the document by `url` or as `document`, not both"),
-        ),
+        (json!({"url": "nothing"}), (400, "invalid URL")),
+        (json!({"url": "http://a", "document": {}}), (400, "set either `url` or `document`, not both")),
         (json!({"document": {}, "tag": "x"}), (400, "unknown field `tag`")),
         (json!({"document": {}, "bundle": "a b"}), (400, "bundle name `a b` contains ' '")),
         (json!({"document": "swagger: '2.0'"}), (400, "this is a Swagger 2.0 document")),
@@ -443,12 +440,12 @@ async fn operations_of_github_are_called() {
 }
 
 #[tokio::test]
-async fn a_form_is_told_as_that() {
+async fn multipart_forms_are_rejected() {
     let server = Server::start().await;
     let form = "--x\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nopenapi: 3.1.0\r\n--x--\r\n";
     let request = server.request(reqwest::Method::POST, ROUTE).body(form);
     let answer = request.header("content-type", "multipart/form-data; boundary=x").send().await.unwrap();
     assert_eq!(answer.status(), 415);
     let text = answer.text().await.unwrap();
-    assert!(text.contains("send the file itself as the body"), "{text}");
+    assert!(text.contains("send the document as the request body"), "{text}");
 }

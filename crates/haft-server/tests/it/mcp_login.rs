@@ -23,7 +23,7 @@ struct World {
     /// The one access token that is good, and the one refresh token.
     access: String,
     refresh: String,
-    /// How long the first token is said to be good.
+    /// The lifetime of the first token.
     expires_in: Option<u64>,
     /// Whether refresh tokens are taken.
     refuses_refresh: bool,
@@ -261,12 +261,12 @@ async fn a_person_logs_in_and_the_login_outlives_a_restart_and_ends_with_a_logou
 }
 
 #[tokio::test]
-async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
+async fn a_login_callback_is_accepted_once_and_only_with_a_known_state() {
     let (upstream, world) = world(|_| {}).await;
     let server = Server::start().await;
     add(&server, &upstream).await;
     phase(&server, "needs_auth").await;
-    let unknown = "There is no login: this login is not known: it was used already, took too long, or began elsewhere; begin again.";
+    let unknown = "Login failed: unknown login: already used, expired after 10 minutes, or started on another server; log in again.";
     let callback = "/api/mcp-servers/oauth/callback";
     for path in [callback.to_owned(), format!("{callback}?state=guess&code=x"), format!("{callback}?code=x")]
     {
@@ -288,7 +288,7 @@ async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
     assert!(!page.contains(&part(&first, "code")), "{page}");
     assert!(page.contains("***"), "{page}");
 
-    // An answer of another issuer, of none, and one that says no.
+    // A callback of another issuer, without an issuer, and with an error.
     let base = world.lock().unwrap().base.clone();
     for (iss, expected) in [
         (Some("https://evil.example"), "the answer is that of another issuer: `https://evil.example`"),
@@ -303,10 +303,7 @@ async fn only_the_answer_to_a_login_that_was_begun_is_taken_and_once() {
     let state = part(&agree(&server).await, "state");
     let no = format!("{callback}?state={state}&iss={base}&error=access_denied&error_description=%3Cb%3E");
     let (status, page) = visit(&server, &no).await;
-    assert_eq!(
-        (status, page.as_str()),
-        (400, "There is no login: the login was refused: access_denied: <b>.")
-    );
+    assert_eq!((status, page.as_str()), (400, "Login failed: login denied: access_denied: <b>."));
 }
 
 #[tokio::test]
@@ -337,7 +334,7 @@ async fn a_token_is_renewed_before_its_end_and_when_it_is_refused_by_one_request
 }
 
 #[tokio::test]
-async fn a_refresh_that_is_refused_ends_the_login() {
+async fn a_rejected_refresh_ends_the_login() {
     let (upstream, world) = world(|_| {}).await;
     let server = Server::start().await;
     add(&server, &upstream).await;
@@ -356,7 +353,7 @@ async fn a_refresh_that_is_refused_ends_the_login() {
 }
 
 #[tokio::test]
-async fn metadata_of_others_is_not_followed() {
+async fn metadata_of_another_origin_is_rejected() {
     let private = "http://10.0.0.1/token";
     for (change, expected) in [
         (
@@ -434,7 +431,7 @@ async fn a_client_may_act_for_itself() {
 }
 
 #[tokio::test]
-async fn only_an_administrator_logs_in_and_only_where_there_is_something_to_log_in_to() {
+async fn a_login_needs_an_admin_and_a_server_with_oauth() {
     let server = Server::start().await;
     let (_, made) = server.post("/api/tokens", json!({"name": "e", "role": "editor"})).await;
     let editor = made["data"]["token"].as_str().unwrap().to_owned();
@@ -449,10 +446,10 @@ async fn only_an_administrator_logs_in_and_only_where_there_is_something_to_log_
     let (status, _) = server.post("/api/mcp-servers/none/login", json!({})).await;
     assert_eq!(status, 404);
     for (oauth, expected) in [
-        (json!({"client_secret": "${X}"}), "`oauth.client_id` is missing"),
-        (json!({"client_id": "a", "client_secret": "literal"}), "write `${NAME}`"),
+        (json!({"client_secret": "${X}"}), "missing `oauth.client_id`"),
+        (json!({"client_id": "a", "client_secret": "literal"}), "must be a reference `${NAME}`"),
         (json!({"grant": "password"}), "`oauth.grant` must be"),
-        (json!({"scopes": ["a b"]}), "words without spaces"),
+        (json!({"scopes": ["a b"]}), "must not contain empty entries or spaces"),
     ] {
         let body = json!({"id": "x", "url": "https://x.test/mcp", "oauth": oauth});
         let (status, answer) = server.post("/api/mcp-servers", body).await;

@@ -52,7 +52,7 @@ async fn a_server_is_added_listed_called_and_removed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_off_takes_no_calls() {
+async fn a_disabled_server_rejects_calls() {
     let server = Server::start().await;
     server.post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM]})).await;
     connected(&server, "test").await;
@@ -63,7 +63,7 @@ async fn a_server_that_is_off_takes_no_calls() {
 }
 
 #[tokio::test]
-async fn what_does_not_change_how_a_server_is_reached_does_not_reconnect_it() {
+async fn unrelated_changes_do_not_reconnect_a_server() {
     let server = Server::start().await;
     server.post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM]})).await;
     connected(&server, "test").await;
@@ -93,15 +93,17 @@ async fn what_does_not_change_how_a_server_is_reached_does_not_reconnect_it() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_credential_is_told_and_not_shown() {
+async fn likely_credentials_get_a_warning_and_are_masked() {
     let server = Server::start().await;
     let args = json!([PROGRAM, "good", "--api-key=hunter22hunter", "--token", "${NOT_THERE}"]);
     let (status, answer) = server
         .post("/api/mcp-servers", json!({"id": "a", "command": "python3", "args": args, "enabled": false}))
         .await;
     assert_eq!(status, 201, "{answer}");
-    let warning = "`args[2]` looks as if it held a credential: store that with `haft secret set NAME`, and write `${NAME}`";
+    let warning = "`args[2]` seems to contain a credential; store it with `haft secret set NAME` and refer to it as `${NAME}`";
     assert_eq!(answer["data"]["warnings"], json!([warning]));
+    let (_, bundle) = server.get("/api/tools/bundles/a").await;
+    assert_eq!((&bundle["data"]["kind"], &bundle["data"]["built_in"]), (&json!("mcp"), &json!(false)));
     let url = "https://a.example/mcp?token=hunter22hunter&x=1";
     let (_, answer) = server.post("/api/mcp-servers", json!({"id": "b", "url": url, "enabled": false})).await;
     assert_eq!(answer["data"]["url"], "https://a.example/mcp?token=***&x=1", "{answer}");
@@ -112,7 +114,7 @@ async fn what_looks_like_a_credential_is_told_and_not_shown() {
 }
 
 #[tokio::test]
-async fn what_stands_under_the_name_of_a_secret_is_kept_out_of_the_state() {
+async fn secret_values_do_not_appear_in_the_state() {
     let server = Server::start().await;
     let said = "echo bad $TOKEN of $0, sorted by created_at >&2; exit 1";
     let body = json!({
@@ -130,21 +132,21 @@ async fn what_stands_under_the_name_of_a_secret_is_kept_out_of_the_state() {
 }
 
 #[tokio::test]
-async fn what_is_no_server_is_told() {
+async fn an_invalid_server_is_rejected() {
     let server = Server::start().await;
     for (body, expected) in [
-        (json!({"id": "a"}), "say either `command` or `url`"),
-        (json!({"id": "a", "command": "x", "url": "http://y"}), "say either `command` or `url`"),
-        (json!({"id": "a", "url": "ftp://y"}), "`url` must begin with http:// or https://"),
+        (json!({"id": "a"}), "set either `command` or `url`"),
+        (json!({"id": "a", "command": "x", "url": "http://y"}), "set either `command` or `url`"),
+        (json!({"id": "a", "url": "ftp://y"}), "`url` must start with `http://` or `https://`"),
         (json!({"id": "a", "command": "x", "policy": "maybe"}), "`policy` must be"),
-        (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "write the value"),
-        (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "write the value"),
-        (json!({"id": "a", "url": "https://a.example/?token=***"}), "write the value"),
-        (json!({"id": "a", "url": "https://me:pw@a.example/"}), "`url` names a user before the host"),
+        (json!({"id": "a", "command": "x", "env": {"K": "***"}}), "enter the value itself"),
+        (json!({"id": "a", "command": "x", "args": ["--api-key=***"]}), "enter the value itself"),
+        (json!({"id": "a", "url": "https://a.example/?token=***"}), "enter the value itself"),
+        (json!({"id": "a", "url": "https://me:pw@a.example/"}), "`url` must not contain user info"),
         (json!({"id": "a", "url": "https://:99999999/"}), "`url`: "),
         (
             json!({"id": "a", "url": "https://a.example/", "oauth": {"client_id": "c", "client_secret": "half${X}"}}),
-            "`oauth.client_secret`: store it",
+            "`oauth.client_secret` must be a reference",
         ),
         (json!({"id": "../x", "command": "x"}), "`id`"),
     ] {
@@ -157,7 +159,7 @@ async fn what_is_no_server_is_told() {
 }
 
 #[tokio::test]
-async fn mcp_call_is_the_call_of_the_imported_tool() {
+async fn mcp_call_calls_the_imported_tool() {
     let server = Server::start_whole(|_| {}).await;
     let body = json!({"id": "test", "command": "python3", "args": [PROGRAM], "prefix": "t"});
     server.post("/api/mcp-servers", body).await;
@@ -166,7 +168,7 @@ async fn mcp_call_is_the_call_of_the_imported_tool() {
         let args = json!({"server": "test", "tool": tool, "arguments": arguments});
         server.invoke("mcp_call", args).await.1
     };
-    // By its name there, or here.
+    // By its name on the server or in the catalog.
     for name in ["echo", "t_echo"] {
         assert_eq!(call(name, json!({"text": "hello"})).await["value"], "hello", "{name}");
     }
@@ -182,9 +184,9 @@ async fn mcp_call_is_the_call_of_the_imported_tool() {
     assert_eq!(call("echo", json!({"text": 7})).await["error"]["code"], "invalid_arguments");
     assert_eq!(
         call("ehco", json!({})).await["error"]["message"],
-        "the MCP server `test` has no tool `ehco`; did you mean `echo`?"
+        "MCP server `test` has no tool `ehco`; did you mean `echo`?"
     );
-    // What the policy forbids is forbidden this way, too.
+    // The policy of the server applies here, too.
     let body = json!({"id": "closed", "command": "python3", "args": [PROGRAM], "policy": "deny"});
     server.post("/api/mcp-servers", body).await;
     connected(&server, "closed").await;

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code, send};
+use crate::harness::{Server, code, function_tool, send};
 
 #[tokio::test]
 async fn the_document_describes_every_route_and_the_page_works_offline() {
@@ -22,8 +22,11 @@ async fn the_document_describes_every_route_and_the_page_works_offline() {
     ] {
         assert!(paths.contains_key(path), "{path} in {:?}", paths.keys().collect::<Vec<_>>());
     }
-    let place = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
-    assert_eq!((place("/healthz"), place("/metrics"), place("/tools")), (Some("/"), Some("/"), None));
+    let server_url = |path: &str| document["paths"][path]["get"]["servers"][0]["url"].as_str();
+    assert_eq!(
+        (server_url("/healthz"), server_url("/metrics"), server_url("/tools")),
+        (Some("/"), Some("/"), None)
+    );
     assert!(document["info"]["contact"].is_null(), "{}", document["info"]);
     let operations = paths.values().flat_map(|item| item.as_object().unwrap().values());
     let ids: Vec<_> = operations.map(|operation| operation["operationId"].as_str().unwrap()).collect();
@@ -51,6 +54,38 @@ async fn metrics_count_calls() {
 }
 
 #[tokio::test]
+async fn metrics_count_timeouts_and_disconnected_clients_once() {
+    let server = Server::start().await;
+    let mut slow = function_tool("slow", "sleep");
+    slow["execution"] = json!({"timeout_ms": 50});
+    server.create(slow).await;
+    server.invoke("slow", json!({})).await;
+    server.create(function_tool("endless", "sleep")).await;
+    let mut call = Box::pin(server.invoke("endless", json!({})));
+    let metrics =
+        || async { server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap() };
+    // The client disconnects once the call runs.
+    tokio::select! {
+        _ = &mut call => panic!("the call does not end by itself"),
+        () = async { while !metrics().await.contains("haft_calls_running 1") {} } => {}
+    }
+    drop(call);
+    while !metrics().await.contains("haft_calls_running 0") {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let text = metrics().await;
+    for line in [
+        "haft_calls_total{outcome=\"success\"} 0",
+        "haft_calls_total{outcome=\"error\"} 0",
+        "haft_calls_total{outcome=\"timeout\"} 1",
+        "haft_calls_total{outcome=\"cancelled\"} 1",
+        "haft_call_seconds_count 2",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn errors_have_one_shape_and_an_id() {
     let server = Server::start().await;
     let response =
@@ -60,7 +95,7 @@ async fn errors_have_one_shape_and_an_id() {
     assert_eq!(
         body,
         json!({"status": "error", "request_id": "abc-1",
-               "error": {"code": "not_found", "message": "there is no route `/api/nothing`"}})
+               "error": {"code": "not_found", "message": "route `/api/nothing` not found", "details": {"kind": "route"}}})
     );
     let response =
         server.request(Method::GET, "/healthz").header("x-request-id", "bad id\u{e9}").send().await.unwrap();
@@ -74,7 +109,7 @@ async fn errors_have_one_shape_and_an_id() {
 }
 
 #[tokio::test]
-async fn browsers_are_let_in_by_configuration_only() {
+async fn cross_origin_requests_need_configuration() {
     let allowed = "https://app.example.com";
     let server = Server::start_with(|settings| settings.server.cors_origins = vec![allowed.to_owned()]).await;
     for (origin, expected) in [(allowed, true), ("https://evil.example.com", false)] {
@@ -85,12 +120,12 @@ async fn browsers_are_let_in_by_configuration_only() {
 }
 
 #[tokio::test]
-async fn long_answers_are_packed_for_those_who_ask() {
+async fn large_responses_are_compressed_on_request() {
     let server = Server::start().await;
     for (encoding, expected) in [("gzip", true), ("identity", false)] {
         let request = server.bare(Method::GET, "/api/openapi.json").header("accept-encoding", encoding);
         let response = request.send().await.unwrap();
-        // The client unpacks by itself only what it asked for by itself.
+        // The client decompresses only if it set the header itself.
         assert_eq!(response.headers().get("content-encoding").is_some_and(|v| v == "gzip"), expected);
     }
 }

@@ -56,7 +56,7 @@ async fn servers_learn_of_each_others_changes() {
 }
 
 #[tokio::test]
-async fn a_token_taken_back_stops_working_on_every_server() {
+async fn a_revoked_token_stops_working_on_every_server() {
     let database = postgres::database().unwrap();
     let (one, other) = (on(&database.url).await, on(&database.url).await);
     let (_, answer) = one.post("/api/tokens", json!({"name": "ci", "role": "viewer"})).await;

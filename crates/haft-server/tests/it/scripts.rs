@@ -72,10 +72,7 @@ async fn seed_1_a_script_reads_a_credential_and_the_network() {
     let (_, answer) = server.invoke("slack-notify", json!({"message": "hello"})).await;
     assert_eq!(answer["ok"], false, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("the tool names `SLACK_WEBHOOK`, and there is no credential of that name"),
-        "{message}"
-    );
+    assert!(message.contains("the tool uses `SLACK_WEBHOOK`, but no such credential exists"), "{message}");
 
     let (status, answer) =
         server.put("/api/credentials/SLACK_WEBHOOK", json!({"value": slack.url("/hook")})).await;
@@ -125,7 +122,7 @@ async fn arguments_never_change_how_the_interpreter_runs() {
 }
 
 #[tokio::test]
-async fn what_a_script_says_is_kept() {
+async fn output_of_a_script_is_recorded() {
     let server = Server::start().await;
     let answer = call(&server, "echo '{\"a\": 1}'; echo warning >&2", json!({})).await;
     assert_eq!(answer["value"], json!({"a": 1}));
@@ -157,22 +154,22 @@ async fn what_a_script_says_is_kept() {
 }
 
 #[tokio::test]
-async fn values_that_no_process_takes_are_named() {
+async fn values_that_a_process_cannot_receive_are_rejected() {
     let server = Server::start().await;
     let answer = call(&server, "true", json!({"x": "a\u{0}b"})).await;
-    let expected = "`x` contains a NUL character, which no process can be given";
+    let expected = "`x` contains a NUL character, which cannot be passed to a process";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("invalid_arguments", &json!(expected)));
     let long = "x".repeat(200_000);
     let answer = call(&server, "true", json!({"x": long})).await;
-    let expected = "`x` is longer than the 128 KiB that a variable can hold; let the tool read it from the file in HAFT_ARGS_FILE";
+    let expected = "`x` exceeds the limit of 128 KiB for an environment variable; read it from the file in HAFT_ARGS_FILE";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
     let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", json!({"x": long})).await;
     assert_eq!(answer["value"], json!(200_008), "{}", answer["error"]);
 
     let two = json!({"x": "x".repeat(100_000), "y": "y".repeat(100_000)});
     let answer = call(&server, "echo ${#HAFT_ARGS}", two.clone()).await;
-    let expected = "the arguments together are longer than the 128 KiB that a variable can hold, \
-        and the tool reads HAFT_ARGS; let it read the file in HAFT_ARGS_FILE";
+    let expected = "the arguments exceed the limit of 128 KiB for an environment variable, \
+        and the tool reads HAFT_ARGS; read the file in HAFT_ARGS_FILE instead";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
     let answer = call(&server, "wc -c < \"$HAFT_ARGS_FILE\"", two.clone()).await;
     assert_eq!(answer["value"], json!(200_015), "{}", answer["error"]);
@@ -181,26 +178,26 @@ async fn values_that_no_process_takes_are_named() {
 }
 
 #[tokio::test]
-async fn limits_are_outcomes_that_say_which() {
+async fn limit_errors_name_the_limit() {
     let server = Server::start_with(|settings| settings.sandbox.processes.limits.memory = 64 << 20).await;
     let mut slow = bash("slow", &[], "echo begun >&2; sleep 100");
     slow["timeout_secs"] = json!(1);
     server.create(slow).await;
     let (_, answer) = server.invoke("slow", json!({})).await;
-    assert_eq!(answer["error"]["message"], "the process took longer than 1s", "{answer}");
+    assert_eq!(answer["error"]["message"], "the process timed out after 1s", "{answer}");
     let (_, shown) = server.get(&format!("/api/calls/{}", answer["call_id"].as_str().unwrap())).await;
     assert_eq!(shown["data"]["process"], json!({"limit": "wall_time", "stderr": "begun\n"}));
     let sent = json!({"args": {}, "timeout_ms": 300});
     let (_, answer) = server.post("/api/tools/slow/invoke", sent).await;
-    // Whoever notices it first.
+    // Either limit may be detected first.
     let message = answer["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.ends_with("took longer than 300ms"), "{answer}");
+    assert!(message.ends_with("timed out after 300ms"), "{answer}");
     let answer = call(&server, "exec dd if=/dev/zero of=/dev/null bs=256M count=1", json!({})).await;
     assert_eq!(answer["error"]["details"], json!({"limit": "memory"}), "{answer}");
 }
 
 #[tokio::test]
-async fn a_script_that_does_not_parse_is_refused() {
+async fn a_script_that_does_not_parse_is_rejected() {
     let server = Server::start().await;
     let (status, answer) = server.post("/api/tools", bash("broken", &[], "echo\nif true; then\n")).await;
     assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
@@ -221,12 +218,12 @@ async fn a_script_that_does_not_parse_is_refused() {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_parse_is_refused() {
+async fn a_command_that_does_not_parse_is_rejected() {
     let server = Server::start().await;
     let exec = |command: &str| {
         json!({
             "name": "broken", "description": "Runs a command of the tests",
-            "parameters": {"type": "object", "properties": {}},
+            "parameters": {"type": "object", "properties": {"x": {"type": "string"}}},
             "implementation": {"type": "exec", "command": command},
         })
     };
@@ -235,11 +232,13 @@ async fn a_command_that_does_not_parse_is_refused() {
     let problem = &answer["error"]["details"]["problems"][0];
     assert_eq!(problem["field"], "implementation.command", "{answer}");
     assert!(problem["message"].as_str().unwrap().ends_with("of the command)"), "{answer}");
+    let (status, answer) = server.post("/api/tools", exec("for f in {{x}}; do echo")).await;
+    assert_eq!((status, code(&answer)), (400, "invalid_definition"), "{answer}");
     server.create(exec("echo whole")).await;
 }
 
 #[tokio::test]
-async fn a_file_that_does_not_parse_runs_not_even_its_beginning() {
+async fn a_file_that_does_not_parse_never_runs() {
     let server = Server::start().await;
     let folder = server.home.path().join("skills/user-created");
     std::fs::create_dir_all(&folder).unwrap();
@@ -282,14 +281,14 @@ async fn an_output_that_is_too_long_is_cut_and_marked() {
 async fn arguments_are_bounded_as_the_definition_says() {
     let server = Server::start().await;
     let answer = call(&server, "wc -c < $HAFT_ARGS_FILE", json!({"x": "x".repeat(2 << 20)})).await;
-    let expected = "the arguments have 2097160 bytes, more than the 1048576 that are allowed; raise \
-                    `execution.limits.max_request_bytes` to allow it";
+    let expected = "the arguments have 2097160 bytes, which exceeds the limit of 1048576; raise \
+                    `execution.limits.max_request_bytes`";
     assert_eq!((code(&answer), &answer["error"]["message"]), ("too_large", &json!(expected)));
 }
 
 /// The time that it takes to remove what a script left is not the script's.
 #[tokio::test]
-async fn a_tree_that_is_slow_to_end_still_tells_what_it_did() {
+async fn output_of_a_slow_process_tree_is_kept() {
     let server = Server::start().await;
     let mut bomb = bash("bomb", &[], "echo begun; f() { f | f & }; f; sleep 100");
     bomb["timeout_secs"] = json!(1);
@@ -353,6 +352,25 @@ async fn commands_take_values_without_reading_them() {
 }
 
 #[tokio::test]
+async fn argument_lists_run_without_a_shell() {
+    let server = Server::start().await;
+    let yaml = "name: show\ndescription: Prints its arguments as they are\nparams:\n  - {name: text, type: string}\n  \
+        - {name: count, type: integer, default: -3}\nimplementation:\n  type: exec\n  argv: [printf, \"%s|\", \
+        \"{{count}}\", \"{{text}}\", \"a {{text}}\"]\n  timeout: 60s\n";
+    let request =
+        server.request(reqwest::Method::POST, "/api/tools").header("content-type", "application/yaml");
+    let (status, answer) = crate::harness::send(request.body(yaml)).await;
+    assert_eq!(status, 201, "{answer}");
+    let hostile = "'; touch /tmp/x; echo \"$(id)\" `id` \\ \n$HOME *";
+    let (_, answer) = server.invoke("show", json!({"text": hostile})).await;
+    assert_eq!(answer["value"], format!("-3|{hostile}|a {hostile}|"), "{answer}");
+    let (_, answer) = server.invoke("show", json!({})).await;
+    assert_eq!(answer["value"], "-3|a |", "{answer}");
+    let (_, answer) = server.invoke("show", json!({"text": "-v"})).await;
+    assert_eq!(code(&answer), "template", "{answer}");
+}
+
+#[tokio::test]
 async fn elevated_scripts_need_an_elevated_token() {
     let server = Server::start().await;
     let mut tool = bash("careful", &[], "echo ran");
@@ -369,7 +387,7 @@ async fn elevated_scripts_need_an_elevated_token() {
 }
 
 #[tokio::test]
-async fn the_engine_that_serves_is_told_and_a_missing_one_is_never_replaced() {
+async fn readyz_reports_the_engine_and_never_falls_back() {
     let server = Server::start().await;
     let (_, answer) = server.get("/readyz").await;
     assert_eq!(
@@ -383,7 +401,7 @@ async fn the_engine_that_serves_is_told_and_a_missing_one_is_never_replaced() {
     .await;
     let answer = call(&server, "echo ran", json!({})).await;
     assert_eq!(code(&answer), "sandbox_unavailable", "{answer}");
-    // What nobody could look at is told to who writes it.
+    // The author gets a warning that the script was not checked.
     for runtime in ["bash", "python"] {
         let tool =
             json!({"name": "unseen", "description": "Is not looked at", "runtime": runtime, "body": "if ("});

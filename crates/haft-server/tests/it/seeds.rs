@@ -223,7 +223,7 @@ async fn definitions_of_all_tools_for_a_model() {
 }
 
 #[tokio::test]
-async fn what_a_model_was_offered_can_be_called_by_that_name() {
+async fn tools_can_be_called_by_their_alias() {
     let server = Server::start().await;
     server.create(crate::harness::function_tool("天気", "echo")).await;
     for bundle in ["one", "two"] {

@@ -77,7 +77,7 @@ async fn nothing_is_lost_by_a_restart() {
 }
 
 #[tokio::test]
-async fn a_tool_is_named_in_every_way() {
+async fn a_tool_is_resolved_by_every_reference() {
     let server = Server::start().await;
     let tool = server.create(function_tool("greeter", "echo")).await;
     let id = tool["id"].as_str().unwrap();
@@ -97,7 +97,7 @@ async fn a_tool_is_named_in_every_way() {
 }
 
 #[tokio::test]
-async fn a_bare_name_is_looked_up_in_order_and_ambiguity_is_told() {
+async fn a_bare_name_is_resolved_in_order_and_ambiguity_is_reported() {
     let server = Server::start().await;
     server.create(function_tool("hello", "fail")).await;
     let (_, answer) = server.invoke("hello", json!({"a": 1})).await;
@@ -173,7 +173,7 @@ async fn lists_filter_and_page() {
 }
 
 #[tokio::test]
-async fn a_missing_function_makes_a_tool_not_ready_and_changes_nothing() {
+async fn a_missing_function_makes_a_tool_not_ready() {
     let server = Server::start().await;
     let tool = server.create(function_tool("orphan", "not_registered")).await;
     assert_eq!(tool["ready"], false);
@@ -183,7 +183,7 @@ async fn a_missing_function_makes_a_tool_not_ready_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn built_ins_are_read_only_but_for_the_switch() {
+async fn built_in_tools_are_read_only_except_enabled() {
     let server = Server::start().await;
     for (method, path) in [
         (Method::PUT, "/api/tools/clock"),
@@ -230,7 +230,7 @@ async fn a_literal_secret_is_masked_and_the_mask_means_unchanged() {
 }
 
 #[tokio::test]
-async fn a_name_that_nothing_has_is_doubted() {
+async fn an_unknown_template_name_gets_a_warning() {
     let server = Server::start().await;
     let doubts = async |url: &str| {
         let definition = json!({
@@ -246,7 +246,7 @@ async fn a_name_that_nothing_has_is_doubted() {
             .map(|one| one["message"].clone())
             .collect::<Value>()
     };
-    let missing = "is neither an argument of the tool nor a stored credential";
+    let missing = "is neither an argument nor a stored secret";
     assert_eq!(
         doubts("https://a.example/${cty}").await,
         json!([format!("`cty` {missing}; did you mean the argument `city`?")])
@@ -260,7 +260,7 @@ async fn a_name_that_nothing_has_is_doubted() {
 }
 
 #[tokio::test]
-async fn validate_says_everything_without_storing() {
+async fn validate_reports_all_problems_without_storing() {
     let server = Server::start().await;
     let (status, answer) = server
         .post(
@@ -288,7 +288,7 @@ async fn validate_says_everything_without_storing() {
 }
 
 #[tokio::test]
-async fn what_is_read_can_be_written_back_and_changes_nothing() {
+async fn writing_back_a_definition_changes_nothing() {
     let server = Server::start().await;
     let http = json!({"type": "http", "method": "POST", "url": "https://api.example.com/${x}", "body": {"a": "${x}"}});
     for definition in [

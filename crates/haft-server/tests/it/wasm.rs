@@ -1,13 +1,12 @@
 //! Tools in WebAssembly: by base64 through REST, and as a file of their bundle.
 
 use std::fs;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, code};
+use crate::harness::{Server, code, poll};
 
 /// A component with two functions.
 const MATH: &str = r#"(component
@@ -29,7 +28,7 @@ fn math(function: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_tool_is_created_called_and_refused() {
+async fn a_tool_is_created_and_called_and_invalid_requests_are_rejected() {
     let server = Server::start().await;
     let mut add = math("add");
     add["input_schema"] = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -43,7 +42,7 @@ async fn a_tool_is_created_called_and_refused() {
     let (status, answer) = server.post("/api/tools", math("sub")).await;
     assert_eq!((status, code(&answer)), (400, "invalid_definition"));
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("exports no function `sub`; it exports `add`, `spin`"), "{message}");
+    assert!(message.contains("function `sub` not found; the component exports `add`, `spin`"), "{message}");
     let mut damaged = math("add");
     damaged["implementation"]["base64"] = json!("AGFzbQ==");
     let (status, answer) = server.post("/api/tools", damaged).await;
@@ -82,37 +81,31 @@ async fn a_file_of_the_bundle_is_found_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_file_that_comes_after_its_definition_is_found_by_a_call() {
+async fn a_call_finds_a_file_added_after_its_definition() {
     let server = Server::start().await;
     let bundle = server.home.path().join("skills/late");
     fs::create_dir_all(&bundle).unwrap();
     let definition = "name: add\ndescription: Adds\ninput_schema: {}\n\
                       implementation: {type: wasm, file: math.wasm, function: add}\n";
     fs::write(bundle.join("add.yaml"), definition).unwrap();
-    let fault = async |server: &Server| {
+    let error = async |server: &Server| {
         let (_, answer) = server.invoke("late:add", json!({"a": 1, "b": 2})).await;
         (code(&answer).to_owned(), answer["error"]["message"].as_str().unwrap().to_owned())
     };
-    let mut refused = fault(&server).await;
-    while refused.0 == "not_found" {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        refused = fault(&server).await;
-    }
-    assert_eq!(refused.0, "not_ready");
-    assert!(refused.1.contains("is not there"), "{}", refused.1);
+    let missing = poll(async || Some(error(&server).await).filter(|error| error.0 != "not_found")).await;
+    assert_eq!(missing.0, "not_ready");
 
-    // Half of the file is no module yet.
-    let step = async |bytes: &[u8]| {
-        fs::write(bundle.join("math.wasm"), bytes).unwrap();
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    };
+    // A truncated file is not a module.
     let module = wat::parse_str(MATH).unwrap();
-    step(module.get(..20).unwrap()).await;
-    let refused = fault(&server).await;
-    assert_eq!(refused.0, "not_ready");
-    assert!(refused.1.contains("is damaged or cut off"), "{}", refused.1);
-    step(&module).await;
-    let (_, answer) = server.invoke("late:add", json!({"a": 1, "b": 2})).await;
+    fs::write(bundle.join("math.wasm"), module.get(..20).unwrap()).unwrap();
+    let truncated = poll(async || Some(error(&server).await).filter(|error| *error != missing)).await;
+    assert_eq!(truncated.0, "not_ready");
+    fs::write(bundle.join("math.wasm"), &module).unwrap();
+    let answer = poll(async || {
+        let (_, answer) = server.invoke("late:add", json!({"a": 1, "b": 2})).await;
+        Some(answer).filter(|answer| answer["ok"] == true)
+    })
+    .await;
     assert_eq!(answer["value"], json!(3), "{answer}");
     let (_, tool) = server.get("/api/tools/late:add").await;
     assert_eq!(tool["data"]["ready"], json!(true), "{tool}");
@@ -128,7 +121,7 @@ async fn the_memory_of_a_guest_is_what_the_settings_say() {
     server.create(grow).await;
     let (_, answer) = server.invoke("grow", json!({})).await;
     let message = answer["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "it needed more memory than the 1 MiB that it may have");
+    assert_eq!(message, "memory limit (1 MiB) exceeded");
 }
 
 /// A component that connects to a port of this machine; it returns 255, or the number of the error.
@@ -154,7 +147,7 @@ async fn the_egress_rules_hold_for_sockets_of_guests() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_configured_is_refused_with_its_field() {
+async fn an_unknown_folder_is_rejected_with_its_field() {
     let server = Server::start().await;
     let mut tool = math("add");
     tool["implementation"]["files"] = json!({"nowhere": "read"});

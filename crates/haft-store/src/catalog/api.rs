@@ -1,78 +1,92 @@
-//! The catalog as the rest of haft sees it.
+//! The public operations of the catalog. Every write is durable and announced when it returns.
 
+use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{
-    Backup, Catalog, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition,
-};
+use haft_core::catalog::{Backup, NewTool, PutBundle, PutResult, StoreError, ToolChange, Transition};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Revision, Tool};
-use haft_core::{BoxFuture, Timestamp};
 
-use crate::engine::fault;
+use crate::engine::failed_to;
 use crate::rows;
 use crate::store::{Inner, Store};
 
-impl Catalog for Store {
-    fn put_bundle(&self, bundle: PutBundle) -> BoxFuture<'_, Result<(Bundle, PutResult), StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.put_bundle(bundle).await }))
+impl Store {
+    /// Creates a bundle, replaces it, or revives a deleted one.
+    pub async fn put_bundle(&self, bundle: PutBundle) -> Result<(Bundle, PutResult), StoreError> {
+        self.run(|inner| async move { inner.put_bundle(bundle).await }).await
     }
 
-    fn enable_bundle(&self, id: BundleId, enabled: bool) -> BoxFuture<'_, Result<Bundle, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.enable_bundle(id, enabled).await }))
+    /// Enables or disables a bundle.
+    pub async fn enable_bundle(&self, id: BundleId, enabled: bool) -> Result<Bundle, StoreError> {
+        self.run(move |inner| async move { inner.enable_bundle(id, enabled).await }).await
     }
 
-    fn delete_bundle(&self, id: BundleId) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.delete_bundle(id).await }))
+    /// Marks an empty bundle as deleted.
+    pub async fn delete_bundle(&self, id: BundleId) -> Result<(), StoreError> {
+        self.run(move |inner| async move { inner.delete_bundle(id).await }).await
     }
 
-    fn create_tool(&self, tool: NewTool) -> BoxFuture<'_, Result<Tool, StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.create_tool(tool).await }))
+    /// Stores a new tool; an existing `<bundle, name, version>` is a conflict and stays unchanged.
+    pub async fn create_tool(&self, tool: NewTool) -> Result<Tool, StoreError> {
+        self.run(|inner| async move { inner.create_tool(tool).await }).await
     }
 
-    fn update_tool(&self, id: ToolId, change: ToolChange) -> BoxFuture<'_, Result<Tool, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.update_tool(id, change).await }))
+    /// Updates a tool in one step.
+    ///
+    /// Changed content appends a revision. A changed text with the same content only replaces the file.
+    pub async fn update_tool(&self, id: ToolId, change: ToolChange) -> Result<Tool, StoreError> {
+        self.run(move |inner| async move { inner.update_tool(id, change).await }).await
     }
 
-    fn enable_tool(&self, id: ToolId, enabled: bool) -> BoxFuture<'_, Result<Tool, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.enable_tool(id, enabled).await }))
+    /// Enables or disables a tool.
+    pub async fn enable_tool(&self, id: ToolId, enabled: bool) -> Result<Tool, StoreError> {
+        self.run(move |inner| async move { inner.enable_tool(id, enabled).await }).await
     }
 
-    fn transition(&self, id: ToolId, step: Transition) -> BoxFuture<'_, Result<Tool, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.transition(id, step).await }))
+    /// Publishes, deprecates, disables or relabels a tool.
+    pub async fn transition(&self, id: ToolId, step: Transition) -> Result<Tool, StoreError> {
+        self.run(move |inner| async move { inner.transition(id, step).await }).await
     }
 
-    fn delete_tool(&self, id: ToolId, backup: Backup) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
-        Box::pin(self.run(move |inner| async move { inner.delete_tool(id, backup).await }))
+    /// Deletes a tool and returns the path of its backup, relative to the home folder.
+    pub async fn delete_tool(&self, id: ToolId, backup: Backup) -> Result<Option<String>, StoreError> {
+        self.run(move |inner| async move { inner.delete_tool(id, backup).await }).await
     }
 
-    fn revisions(&self, id: ToolId) -> BoxFuture<'_, Result<Vec<Revision>, StoreError>> {
-        Box::pin(self.inner.revisions(id))
+    /// Returns all revisions of a tool, newest first.
+    pub async fn revisions(&self, id: ToolId) -> Result<Vec<Revision>, StoreError> {
+        self.inner.revisions(id).await
     }
 
-    fn set_built_ins(&self, specs: Vec<ToolSpec>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.set_built_ins(specs).await }))
+    /// Stores the built-in tools of this program; those of other programs stay unchanged.
+    pub async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
+        self.run(|inner| async move { inner.set_built_ins(specs).await }).await
     }
 
-    fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.add_usage(calls).await.map_err(fault("count calls")) }))
+    /// Adds calls to the usage counters.
+    pub async fn add_usage(&self, calls: Vec<(ToolId, u64, Timestamp)>) -> Result<(), StoreError> {
+        self.run(|inner| async move { inner.add_usage(calls).await.map_err(failed_to("count calls")) }).await
     }
 }
 
 impl Inner {
     async fn revisions(&self, id: ToolId) -> Result<Vec<Revision>, StoreError> {
-        let doing = "read the revisions of the tool";
+        let action = "read the revisions of the tool";
         let sql =
             "SELECT number, hash, spec, created_at FROM revisions WHERE tool_id = $1 ORDER BY number DESC";
-        let found =
-            sqlx::query(sql).bind(id.to_string()).fetch_all(&self.engine.pool).await.map_err(fault(doing))?;
+        let found = sqlx::query(sql)
+            .bind(id.to_string())
+            .fetch_all(&self.engine.pool)
+            .await
+            .map_err(failed_to(action))?;
         if found.is_empty() {
             return Err(StoreError::not_found("tool", id));
         }
-        found.iter().map(rows::revision).collect::<Result<_, _>>().map_err(fault(doing))
+        found.iter().map(rows::revision).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
-    /// Counters are not part of the catalog: nobody is told, and the tools' rows are locked only briefly.
+    /// Usage counters are not announced, and the rows are locked only briefly.
     async fn add_usage(&self, mut calls: Vec<(ToolId, u64, Timestamp)>) -> Result<(), sqlx::Error> {
         if calls.is_empty() {
             return Ok(());

@@ -1,9 +1,9 @@
-//! The tools that are compiled in.
+//! The built-in tools.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::{Change, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -11,32 +11,31 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 use sqlx::AssertSqlSafe;
 
-use super::insert::Fresh;
-use super::queries::{Filed, hash};
-use crate::engine::fault;
+use super::insert::ToolInsert;
+use super::queries::{ToolFile, hash};
+use crate::engine::failed_to;
 use crate::rows;
 use crate::session::Session;
 use crate::store::Inner;
 use crate::time;
 
-const DOING: &str = "store the built-in tools";
-const MISSING: &str =
-    "not compiled into this program, or switched off by `built_ins.enabled`; run the program that brings it";
+const STORE: &str = "store the built-in tools";
+const MISSING: &str = "not part of this program, or disabled by `built_ins.enabled`";
 
 impl Inner {
     pub(crate) async fn set_built_ins(&self, specs: Vec<ToolSpec>) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         let names = specs.iter().map(|spec| spec.name.clone()).collect();
-        *self.compiled_in.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
-        let missing = session.set_built_ins(specs).await.map_err(fault(DOING))?;
-        self.announce(&self.mark(missing));
+        *self.built_in_names.write().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        let missing = session.set_built_ins(specs).await.map_err(failed_to(STORE))?;
+        self.announce(&self.mark_missing_built_ins(missing));
         session.finish().await.map(drop)
     }
 
-    /// Says of built-in tools that this program lacks that they cannot run here. Only those whom this process
-    /// tells learn it: another program on the same home may have them.
-    pub(crate) fn mark(&self, mut changes: Vec<Change>) -> Vec<Change> {
-        let names = self.compiled_in.read().unwrap_or_else(PoisonError::into_inner);
+    /// Marks built-in tools that this program does not have as not runnable. Only in announcements: another program on
+    /// the same home may have them.
+    pub(crate) fn mark_missing_built_ins(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        let names = self.built_in_names.read().unwrap_or_else(PoisonError::into_inner);
         let Some(names) = &*names else { return changes };
         for change in &mut changes {
             if let Change::Tool(tool) = change
@@ -51,8 +50,7 @@ impl Inner {
 }
 
 impl Session<'_> {
-    /// Stores what this program brings; returns what another one brought. That stays: its revisions, counters
-    /// and switches are that program's.
+    /// Stores the built-in tools of this program and returns those of other programs, which stay unchanged.
     async fn set_built_ins(&mut self, specs: Vec<ToolSpec>) -> Result<Vec<Change>, sqlx::Error> {
         let (tenant, slug) = (TenantId::default_tenant(), BundleSlug::built_in());
         let bundle = match self.bundle_by_slug(&tenant, &slug).await? {
@@ -84,7 +82,7 @@ impl Session<'_> {
             display_name: "Built-in tools".into(),
             description: "The tools that come with haft".into(),
             enabled: true,
-            built_in: true,
+            kind: BundleKind::BuiltIn,
             created_at: now,
             modified_at: now,
             soft_deleted_at: None,
@@ -94,17 +92,17 @@ impl Session<'_> {
     }
 
     async fn insert_built_in(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<(), sqlx::Error> {
-        let fresh = Fresh {
+        let insert = ToolInsert {
             id: ToolId(time::new_id(&*self.inner.clock)),
             bundle,
             spec,
             status: Status::Published,
             enabled: true,
             source: Source::BuiltIn,
-            filed: Filed::default(),
+            file: ToolFile::default(),
             at: self.inner.now(),
         };
-        self.insert_tool(fresh).await
+        self.insert_tool(insert).await
     }
 
     async fn refresh_built_in(&mut self, tool: &Tool, spec: &ToolSpec) -> Result<(), sqlx::Error> {

@@ -1,51 +1,50 @@
-//! Creating, replacing, switching, deleting and reviving bundles.
+//! Creating, replacing, enabling, deleting and reviving bundles.
 
 use std::path::Path;
 
 use haft_core::Timestamp;
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::{PutBundle, PutResult, StoreError};
 use haft_core::id::BundleId;
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::problem::Problem;
+use haft_definition::folder::{BUNDLE_FILE, FileStamp, ReadError, SymbolicLinks, read_text};
 
-use crate::engine::{fault, is_conflict};
-use crate::files::bundle_file::{self, Written};
+use crate::engine::{failed_to, is_conflict};
+use crate::files::bundle_file::{self, BundleText};
 use crate::files::history;
-use crate::files::layout::{self, BUNDLE_FILE};
-use crate::files::read::{self, ReadFault};
-use crate::files::stamp::Stamp;
-use crate::files::write::{self, Existing, Mode, Undo};
+use crate::files::layout;
+use crate::files::write::{self, FileMode, IfExists, Undo};
 use crate::session::Session;
-use crate::store::{Inner, KnownBundle};
+use crate::store::{IndexedBundle, Inner};
 use crate::time;
 
-/// File systems take at most this many bytes for a name.
-const FOLDER_BYTES: usize = 255;
+/// The longest folder name of common file systems.
+const MAX_FOLDER_BYTES: usize = 255;
 
 impl Inner {
     pub(crate) async fn put_bundle(&self, put: PutBundle) -> Result<(Bundle, PutResult), StoreError> {
         check_slug(&put.slug)?;
         let mut session = self.session().await?;
-        let doing = "look for the bundle";
-        let by_slug = session.bundle_by_slug(&put.tenant, &put.slug).await.map_err(fault(doing))?;
+        let action = "find the bundle";
+        let by_slug = session.bundle_by_slug(&put.tenant, &put.slug).await.map_err(failed_to(action))?;
         let by_id = match put.id {
-            Some(id) => session.find_bundle(id).await.map_err(fault(doing))?,
+            Some(id) => session.find_bundle(id).await.map_err(failed_to(action))?,
             None => None,
         };
         let old = match (put.id, by_id, by_slug) {
             (Some(id), Some(found), _) if found.tenant != put.tenant => {
-                return Err(StoreError::Conflict(format!("the bundle id `{id}` is taken")));
+                return Err(StoreError::Conflict(format!("the bundle id `{id}` is already in use")));
             }
             (_, Some(found), _) if found.slug != put.slug => {
                 return Err(StoreError::Conflict(format!(
-                    "the bundle `{}` is called `{}`; a slug is not changed, make a new bundle instead",
+                    "bundle `{}` has the slug `{}`, which cannot be changed; create a new bundle instead",
                     found.id, found.slug
                 )));
             }
             (Some(id), None, Some(found)) => {
                 return Err(StoreError::Conflict(format!(
-                    "a bundle `{}` exists with the id `{}`, not `{id}`",
+                    "bundle `{}` already exists with the id `{}`, not `{id}`",
                     found.slug, found.id
                 )));
             }
@@ -55,9 +54,9 @@ impl Inner {
         let (bundle, outcome) = self.merge(put, old)?;
         session.save_bundle(&bundle).await.map_err(|error| {
             if is_conflict(&error) {
-                return StoreError::Conflict(format!("a bundle `{}` exists already", bundle.slug));
+                return StoreError::Conflict(format!("bundle `{}` already exists", bundle.slug));
             }
-            fault("store the bundle")(error)
+            failed_to("store the bundle")(error)
         })?;
         session.write_bundle_file(&bundle).await?;
         session.finish().await?;
@@ -75,14 +74,14 @@ impl Inner {
                 display_name: put.display_name,
                 description: put.description,
                 enabled: put.enabled,
-                built_in: false,
+                kind: BundleKind::User,
                 created_at: now,
                 modified_at: now,
                 soft_deleted_at: None,
             };
             return Ok((bundle, PutResult::Created));
         };
-        if old.built_in {
+        if old.kind.is_read_only() {
             return Err(read_only(&old));
         }
         let same = old.display_name == put.display_name
@@ -106,8 +105,8 @@ impl Inner {
             return Ok(old);
         }
         let bundle = Bundle { enabled, ..old };
-        session.save_bundle(&bundle).await.map_err(fault("switch the bundle"))?;
-        if !bundle.built_in {
+        session.save_bundle(&bundle).await.map_err(failed_to("enable or disable the bundle"))?;
+        if !bundle.kind.is_read_only() {
             session.write_bundle_file(&bundle).await?;
         }
         session.finish().await?;
@@ -117,18 +116,18 @@ impl Inner {
     pub(crate) async fn delete_bundle(&self, id: BundleId) -> Result<(), StoreError> {
         let mut session = self.session().await?;
         let old = session.live_bundle(id).await?;
-        if old.built_in {
+        if old.kind.is_read_only() {
             return Err(read_only(&old));
         }
-        let held = session.count_in(&old).await.map_err(fault("count the tools of the bundle"))?;
-        if held > 0 {
+        let count = session.count_content(&old).await.map_err(failed_to("count the tools of the bundle"))?;
+        if count > 0 {
             return Err(StoreError::Conflict(format!(
-                "the bundle `{}` holds {held} tools or definition files; delete them first",
+                "bundle `{}` is not empty: it holds {count} tools or definition files; delete them first",
                 old.slug
             )));
         }
         let bundle = Bundle { soft_deleted_at: Some(self.now()), ..old };
-        session.save_bundle(&bundle).await.map_err(fault("delete the bundle"))?;
+        session.save_bundle(&bundle).await.map_err(failed_to("delete the bundle"))?;
         session.write_bundle_file(&bundle).await?;
         session.finish().await.map(drop)
     }
@@ -137,28 +136,28 @@ impl Inner {
 impl Session<'_> {
     /// Finds a bundle that is not deleted.
     pub(crate) async fn live_bundle(&mut self, id: BundleId) -> Result<Bundle, StoreError> {
-        match self.find_bundle(id).await.map_err(fault("look for the bundle"))? {
+        match self.find_bundle(id).await.map_err(failed_to("find the bundle"))? {
             Some(bundle) if bundle.soft_deleted_at.is_none() => Ok(bundle),
             _ => Err(StoreError::not_found("bundle", id)),
         }
     }
 
-    /// Finds the bundle for a new tool, or makes it.
+    /// Finds or creates the bundle of a new tool.
     pub(crate) async fn ensure_bundle(
         &mut self,
         tenant: &TenantId,
         slug: &BundleSlug,
     ) -> Result<Bundle, StoreError> {
-        self.inner.refuse_linked(&layout::bundle_folder(tenant, slug))?;
-        let found = self.bundle_by_slug(tenant, slug).await.map_err(fault("look for the bundle"))?;
+        self.inner.reject_symlink(&layout::bundle_folder(tenant, slug))?;
+        let found = self.bundle_by_slug(tenant, slug).await.map_err(failed_to("find the bundle"))?;
         if let Some(bundle) = found {
-            // One whose folder went away was not deleted by anybody.
+            // A bundle whose folder is missing was not deleted by a user.
             let folder = layout::bundle_folder(tenant, slug);
-            let is_lost = self.inner.files.as_ref().is_some_and(|files| !files.at(&folder).exists());
-            if bundle.soft_deleted_at.is_some() && is_lost && !bundle.built_in {
+            let is_missing = self.inner.files.as_ref().is_some_and(|files| !files.at(&folder).exists());
+            if bundle.soft_deleted_at.is_some() && is_missing && !bundle.kind.is_read_only() {
                 return self.revive(bundle).await;
             }
-            check_open(&bundle)?;
+            check_bundle_editable(&bundle)?;
             return Ok(bundle);
         }
         check_slug(slug)?;
@@ -170,7 +169,7 @@ impl Session<'_> {
             display_name: slug.to_string(),
             description: String::new(),
             enabled: true,
-            built_in: false,
+            kind: BundleKind::User,
             created_at: now,
             modified_at: now,
             soft_deleted_at: None,
@@ -178,31 +177,31 @@ impl Session<'_> {
         self.save_bundle(&bundle).await.map_err(|error| {
             if is_conflict(&error) {
                 return StoreError::Conflict(format!(
-                    "the bundle `{slug}` is being made by another request; try again"
+                    "another request is creating the bundle `{slug}`; retry"
                 ));
             }
-            fault("store the bundle")(error)
+            failed_to("store the bundle")(error)
         })?;
         self.write_bundle_file(&bundle).await?;
         Ok(bundle)
     }
 
-    /// Brings a deleted bundle back.
+    /// Restores a deleted bundle.
     pub(crate) async fn revive(&mut self, bundle: Bundle) -> Result<Bundle, StoreError> {
         let bundle = Bundle { soft_deleted_at: None, modified_at: self.inner.now(), ..bundle };
-        self.save_bundle(&bundle).await.map_err(fault("revive the bundle"))?;
+        self.save_bundle(&bundle).await.map_err(failed_to("revive the bundle"))?;
         match self.write_bundle_file(&bundle).await {
-            // A file that cannot be read is told as such and left to its author; the others are not to wait for that.
+            // An unreadable `bundle.yaml` is reported by the scan and does not block the definitions.
             Ok(()) | Err(StoreError::Conflict(_)) => Ok(bundle),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes `bundle.yaml`, where there are files.
+    /// Writes `bundle.yaml` in an embedded store.
     async fn write_bundle_file(&mut self, bundle: &Bundle) -> Result<(), StoreError> {
         let Some(files) = self.inner.files.clone() else { return Ok(()) };
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
-        self.inner.refuse_linked(&folder)?;
+        self.inner.reject_symlink(&folder)?;
         let relative = format!("{folder}/{BUNDLE_FILE}");
         let (copy, now) = (bundle.clone(), self.inner.now());
         let path = relative.clone();
@@ -211,29 +210,28 @@ impl Session<'_> {
                 put_file(home, (folder.as_str(), path.as_str()), &copy, now)
             })
             .await?;
-        let (stamp, undo) = written.map_err(|why| {
+        let (stamp, undo) = written.map_err(|reason| {
             StoreError::Conflict(format!(
-                "`{relative}` cannot be read and is left as it is: {why}; mend the file or move it away, then try again"
+                "`{relative}` is invalid: {reason}; fix or remove the file, then retry"
             ))
         })?;
-        self.undo_with(undo);
-        self.forget_bundle_file(&relative).await?;
-        self.set_bundle_stamp(bundle.id, Some(&stamp)).await.map_err(fault("store the bundle"))?;
-        let known = KnownBundle { id: bundle.id, stamp: Some(stamp) };
-        self.learn_bundle(&bundle.tenant, &bundle.slug, Some(known));
+        self.add_undo(undo);
+        self.clear_bundle_file_error(&relative).await?;
+        self.set_bundle_stamp(bundle.id, Some(&stamp)).await.map_err(failed_to("store the bundle"))?;
+        let indexed = IndexedBundle { id: bundle.id, stamp: Some(stamp) };
+        self.index_bundle(&bundle.tenant, &bundle.slug, Some(indexed));
         Ok(())
     }
 }
 
-/// Writes the file of a bundle into its folder; the inner error says why the one that is there cannot be read, and so
-/// not be changed without losing what its author wrote. Only the end of the bundle does not wait for that: a copy is
-/// kept.
+/// Writes `bundle.yaml`. The inner error is the reason why the existing file is invalid, and so cannot be changed
+/// without losing its content. A deletion replaces an invalid file as well, after a backup.
 fn put_file(
     home: &Path,
     (folder, relative): (&str, &str),
     bundle: &Bundle,
     now: Timestamp,
-) -> std::io::Result<Result<(Stamp, Undo), String>> {
+) -> std::io::Result<Result<(FileStamp, Undo), String>> {
     let folder = home.join(folder);
     let mut undo = Undo::default();
     if !folder.exists() {
@@ -241,80 +239,79 @@ fn put_file(
         undo.append(Undo::remove(folder.clone()));
     }
     let path = folder.join(BUNDLE_FILE);
-    let old = match read::text(&path) {
-        Ok((text, metadata)) => Some((text, Mode::of(&metadata))),
-        Err(ReadFault::Gone) => None,
-        Err(ReadFault::Bad(why)) => return Ok(Err(why)),
+    let old = match read_text(&path, SymbolicLinks::Reject) {
+        Ok((text, metadata)) => Some((text, FileMode::of(&metadata))),
+        Err(ReadError::NotFound) => None,
+        Err(ReadError::Unreadable { message, .. }) => return Ok(Err(message)),
     };
-    let (before, mode) = old.as_ref().map_or(("", Mode::New), |(text, mode)| (text.as_str(), *mode));
-    let broken = bundle_file::parse(before).err();
-    if let (Some(why), None) = (&broken, bundle.soft_deleted_at) {
-        return Ok(Err(why.clone()));
+    let (before, mode) = old.as_ref().map_or(("", FileMode::New), |(text, mode)| (text.as_str(), *mode));
+    let invalid = bundle_file::parse(before).err();
+    if let (Some(reason), None) = (&invalid, bundle.soft_deleted_at) {
+        return Ok(Err(reason.clone()));
     }
     let (text, edited) = match bundle_file::write(before, bundle).map_err(std::io::Error::other)? {
-        Written::Edited(text) => (text, true),
-        Written::Anew(text) => (text, false),
+        BundleText::Edited(text) => (text, true),
+        BundleText::Rewritten(text) => (text, false),
     };
-    if broken.is_some() || !edited {
-        let backup = history::keep(home, relative, before.as_bytes(), now)?;
-        tracing::warn!(path = relative, backup, "the file could not be edited; it is written anew");
+    if invalid.is_some() || !edited {
+        let backup = history::save(home, relative, before.as_bytes(), now)?;
+        tracing::warn!(path = relative, backup, "rewrote a bundle file that could not be edited");
     }
-    write::write(&path, text.as_bytes(), Existing::Replace, mode)?;
+    write::write(&path, text.as_bytes(), IfExists::Replace, mode)?;
     undo.append(match old {
         Some((old, mode)) => Undo::restore(path.clone(), old.into_bytes(), mode),
         None => Undo::remove(path.clone()),
     });
-    Ok(Ok((Stamp::of(&std::fs::symlink_metadata(&path)?), undo)))
+    Ok(Ok((FileStamp::of(&std::fs::symlink_metadata(&path)?), undo)))
 }
 
-/// Refuses changes inside a bundle that is off, deleted or built in.
-pub(crate) fn check_open(bundle: &Bundle) -> Result<(), StoreError> {
-    if bundle.built_in {
+/// Rejects changes in a bundle that is read-only, deleted or disabled.
+pub(crate) fn check_bundle_editable(bundle: &Bundle) -> Result<(), StoreError> {
+    if bundle.kind.is_read_only() {
         return Err(read_only(bundle));
     }
     if bundle.soft_deleted_at.is_some() {
         return Err(StoreError::ReadOnly(format!(
-            "the bundle `{}` is deleted; put it again to revive it",
+            "bundle `{}` is deleted; create it again to restore it",
             bundle.slug
         )));
     }
     if !bundle.enabled {
-        return Err(StoreError::ReadOnly(format!(
-            "the bundle `{}` is disabled; enable it first",
-            bundle.slug
-        )));
+        return Err(StoreError::ReadOnly(format!("bundle `{}` is disabled; enable it first", bundle.slug)));
     }
     Ok(())
 }
 
 fn read_only(bundle: &Bundle) -> StoreError {
-    StoreError::ReadOnly(format!(
-        "the bundle `{}` is built in, or holds the tools of an MCP server; only `enabled` can be changed",
-        bundle.slug
-    ))
+    let origin = match bundle.kind {
+        BundleKind::Mcp => "mirrors an MCP server",
+        BundleKind::BuiltIn | BundleKind::User | BundleKind::Toolset => "is built in",
+    };
+    StoreError::ReadOnly(format!("bundle `{}` {origin}; only `enabled` can be changed", bundle.slug))
 }
 
 fn check_slug(slug: &BundleSlug) -> Result<(), StoreError> {
     if *slug == BundleSlug::built_in() {
-        return Err(StoreError::ReadOnly(format!("the bundle `{slug}` is built in; choose another name")));
+        return Err(StoreError::ReadOnly(format!("the bundle name `{slug}` is reserved; choose another")));
     }
-    if slug.as_str().len() > FOLDER_BYTES {
+    if slug.as_str().len() > MAX_FOLDER_BYTES {
         let message =
-            format!("it has {} bytes and names a folder; at most {FOLDER_BYTES} fit", slug.as_str().len());
+            format!("{} bytes exceed the limit of {MAX_FOLDER_BYTES} for a folder name", slug.as_str().len());
         return Err(StoreError::Invalid(vec![Problem::new("slug", "too_long", message)]));
     }
     Ok(())
 }
 
 impl Inner {
-    /// A folder that is a link may lead out of the home folder: it is not read, so nothing is written to it. Only
-    /// `skills` itself may be one.
-    pub(crate) fn refuse_linked(&self, folder: &str) -> Result<(), StoreError> {
+    /// Rejects a folder that is a symbolic link, as it may lead out of the home folder. Only `skills` itself may be
+    /// one.
+    pub(crate) fn reject_symlink(&self, folder: &str) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
         let ends = folder.match_indices('/').map(|(at, _)| at).skip(1).chain([folder.len()]);
         for part in ends.filter_map(|end| folder.get(..end)).filter(|part| part.contains('/')) {
             if std::fs::symlink_metadata(files.at(part)).is_ok_and(|found| found.is_symlink()) {
-                let message = format!("`{part}` is a symbolic link; put the folder itself there");
+                let message =
+                    format!("`{part}` is a symbolic link, which is not followed; replace it by the folder");
                 return Err(StoreError::ReadOnly(message));
             }
         }

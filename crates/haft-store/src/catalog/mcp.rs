@@ -1,8 +1,8 @@
-//! MCP servers, and the tools that they list.
+//! MCP servers and their tools.
 
 use std::collections::HashMap;
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::StoreError;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::mcp::McpServer;
@@ -13,9 +13,9 @@ use haft_definition::mcp_import::ImportedTool;
 use jiff::SignedDuration;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::insert::Fresh;
-use super::queries::Filed;
-use crate::engine::fault;
+use super::insert::ToolInsert;
+use super::queries::ToolFile;
+use crate::engine::failed_to;
 use crate::rows;
 use crate::session::Session;
 use crate::store::{Inner, Store};
@@ -24,62 +24,62 @@ use crate::vault::refresh;
 
 const STORE: &str = "store the MCP server";
 const TOOLS: &str = "store the tools of an MCP server";
-const GONE: &str = "the MCP server does not list it any more";
-const CHANGED: &str = "the MCP server changed it: look at the difference, then accept it";
+const UNLISTED: &str = "the MCP server no longer lists this tool";
+const CHANGED: &str = "the MCP server changed this tool; review and accept the change";
 
-const TOO_OFTEN: &str =
-    "the MCP server changes it too often to be followed by itself: look at the difference, then accept it";
+const CHANGES_TOO_OFTEN: &str =
+    "the MCP server changed this tool too often for automatic acceptance; review and accept the change";
 
-/// How many changes of one tool are taken over without being asked, within [`FOLLOWED_WITHIN`].
-const MAX_FOLLOWED: i64 = 10;
-const FOLLOWED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
+/// How many changes of one tool are accepted automatically within [`AUTO_ACCEPT_WINDOW`].
+const MAX_AUTO_ACCEPTED: i64 = 10;
+const AUTO_ACCEPT_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
-/// A tool that a server changed, and that waits for someone to agree.
+/// A change of a tool that waits for approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingToolChange {
-    /// The tool, with the definition that was agreed to.
+    /// The tool with its accepted definition.
     pub tool: Tool,
-    /// What the server lists now.
+    /// The definition that the server lists now.
     pub offered: ToolSpec,
 }
 
 impl Store {
-    /// Returns every server that is configured.
+    /// Returns all configured servers.
     pub async fn mcp_servers(&self) -> Result<Vec<McpServer>, StoreError> {
         let rows = sqlx::query("SELECT body FROM mcp_servers ORDER BY tenant, id")
             .fetch_all(&self.inner.engine.pool)
             .await
-            .map_err(fault("read the MCP servers"))?;
+            .map_err(failed_to("read the MCP servers"))?;
         let read = |row| serde_json::from_str(sqlx::Row::try_get(row, 0)?).map_err(decode);
-        rows.iter().map(read).collect::<Result<_, _>>().map_err(fault("read the MCP servers"))
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(failed_to("read the MCP servers"))
     }
 
-    /// Stores a server, new or changed, and the bundle that holds its tools.
+    /// Creates or updates a server and the bundle of its tools.
     pub async fn put_mcp_server(&self, server: McpServer) -> Result<(), StoreError> {
         self.run(|inner| async move { inner.put_mcp_server(&server).await }).await
     }
 
-    /// Forgets a server, its bundle and its tools.
+    /// Deletes a server, its bundle and its tools.
     pub async fn delete_mcp_server(&self, tenant: TenantId, id: BundleSlug) -> Result<(), StoreError> {
         self.run(|inner| async move { inner.delete_mcp_server(&tenant, &id).await }).await
     }
 
-    /// Takes what a server lists. New tools come in; one that differs from what was agreed to is set aside, unless
-    /// the server's changes are accepted; one that is gone stays, out of service.
+    /// Updates the tools of a server from its list. New tools are added. A changed tool waits for approval, unless the
+    /// server's changes are accepted automatically. A tool that is no longer listed is disabled.
     pub async fn set_mcp_tools(&self, server: McpServer, tools: Vec<ImportedTool>) -> Result<(), StoreError> {
         self.run(|inner| async move { inner.set_mcp_tools(&server, tools).await }).await
     }
 
-    /// Returns what was set aside.
+    /// Returns the changes that wait for approval.
     pub async fn changed_mcp_tools(
         &self,
         tenant: &TenantId,
         id: &BundleSlug,
     ) -> Result<Vec<PendingToolChange>, StoreError> {
-        self.inner.changed_mcp_tools(tenant, id).await.map_err(fault("read what MCP servers changed"))
+        self.inner.changed_mcp_tools(tenant, id).await.map_err(failed_to("read the changed MCP tools"))
     }
 
-    /// Agrees to what a server made of a tool.
+    /// Accepts the change of a tool.
     pub async fn accept_mcp_tool(&self, id: ToolId) -> Result<Tool, StoreError> {
         self.run(move |inner| async move { inner.accept_mcp_tool(id).await }).await
     }
@@ -93,7 +93,7 @@ fn encode(error: serde_json::Error) -> sqlx::Error {
     sqlx::Error::Encode(Box::new(error))
 }
 
-/// What was agreed to of a tool, and what is offered instead.
+/// The digest of the accepted definition, and of the one that waits for approval.
 struct Pin {
     digest: String,
     offered_digest: Option<String>,
@@ -102,25 +102,24 @@ struct Pin {
 impl Inner {
     async fn put_mcp_server(&self, server: &McpServer) -> Result<(), StoreError> {
         let mut session = self.session().await?;
-        let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(fault(STORE))?;
-        let known = session.has_mcp_server(&server.tenant, &server.id).await.map_err(fault(STORE))?;
+        let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
+        let known = session.has_mcp_server(&server.tenant, &server.id).await.map_err(failed_to(STORE))?;
         match bundle {
-            // A change that touches nothing is not stored.
+            // A session that touches nothing stores nothing.
             Some(bundle) if known => {
                 session.touch_bundle(bundle.id);
-                session.follow_policy(&bundle, server.policy).await.map_err(fault(STORE))?;
+                session.update_policy(&bundle, server.policy).await.map_err(failed_to(STORE))?;
             }
             Some(_) => {
-                let message = format!("there is a bundle `{}` already; choose another id", server.id);
+                let message = format!("bundle `{}` already exists; choose another id", server.id);
                 return Err(StoreError::Conflict(message));
             }
-            None => session.save_bundle(&self.bundle_of(server)).await.map_err(fault(STORE))?,
+            None => session.save_bundle(&self.bundle_of(server)).await.map_err(failed_to(STORE))?,
         }
-        session.save_mcp_server(server).await.map_err(fault(STORE))?;
+        session.save_mcp_server(server).await.map_err(failed_to(STORE))?;
         session.finish().await.map(drop)
     }
 
-    /// The bundle counts as built in: its content comes from the server, and only its switch is the user's.
     fn bundle_of(&self, server: &McpServer) -> Bundle {
         let now = self.now();
         Bundle {
@@ -130,7 +129,7 @@ impl Inner {
             display_name: server.id.to_string(),
             description: "The tools of an MCP server".to_owned(),
             enabled: true,
-            built_in: true,
+            kind: BundleKind::Mcp,
             created_at: now,
             modified_at: now,
             soft_deleted_at: None,
@@ -138,29 +137,29 @@ impl Inner {
     }
 
     async fn delete_mcp_server(&self, tenant: &TenantId, id: &BundleSlug) -> Result<(), StoreError> {
-        let doing = "delete the MCP server";
+        let action = "delete the MCP server";
         let mut session = self.session().await?;
-        if !session.remove_mcp_server(tenant, id).await.map_err(fault(doing))? {
+        if !session.remove_mcp_server(tenant, id).await.map_err(failed_to(action))? {
             return Err(StoreError::not_found("MCP server", id));
         }
         let login = haft_core::mcp::login_key(id);
-        refresh::forget(&mut session.tx, tenant, &login).await.map_err(fault(doing))?;
-        if let Some(bundle) = session.bundle_by_slug(tenant, id).await.map_err(fault(doing))? {
-            for tool in session.tools_in(bundle.id).await.map_err(fault(doing))? {
-                session.remove_tool(tool.id).await.map_err(fault(doing))?;
-                session.remove_pin(tool.id).await.map_err(fault(doing))?;
+        refresh::forget(&mut session.tx, tenant, &login).await.map_err(failed_to(action))?;
+        if let Some(bundle) = session.bundle_by_slug(tenant, id).await.map_err(failed_to(action))? {
+            for tool in session.tools_in(bundle.id).await.map_err(failed_to(action))? {
+                session.remove_tool(tool.id).await.map_err(failed_to(action))?;
+                session.remove_pin(tool.id).await.map_err(failed_to(action))?;
             }
-            session.remove_bundle(bundle.id).await.map_err(fault(doing))?;
+            session.remove_bundle(bundle.id).await.map_err(failed_to(action))?;
         }
         session.finish().await.map(drop)
     }
 
     async fn set_mcp_tools(&self, server: &McpServer, tools: Vec<ImportedTool>) -> Result<(), StoreError> {
         let mut session = self.session().await?;
-        let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(fault(TOOLS))?;
-        // It was deleted while it answered.
+        let bundle = session.bundle_by_slug(&server.tenant, &server.id).await.map_err(failed_to(TOOLS))?;
+        // The server was deleted while it responded.
         let Some(bundle) = bundle else { return Ok(()) };
-        session.take_tools(server, &bundle, tools).await.map_err(fault(TOOLS))?;
+        session.update_tools(server, &bundle, tools).await.map_err(failed_to(TOOLS))?;
         if session.is_untouched() {
             return Ok(());
         }
@@ -191,15 +190,15 @@ impl Inner {
     }
 
     async fn accept_mcp_tool(&self, id: ToolId) -> Result<Tool, StoreError> {
-        let doing = "accept the tool";
+        let action = "accept the tool";
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        let Some((digest, mut offered)) = session.offered(id).await.map_err(fault(doing))? else {
-            let message = format!("`{}` is as it was agreed to; there is nothing to accept", tool.spec.name);
+        let Some((digest, mut offered)) = session.offered(id).await.map_err(failed_to(action))? else {
+            let message = format!("`{}` has no pending change to accept", tool.spec.name);
             return Err(StoreError::Conflict(message));
         };
         offered.policy = tool.spec.policy;
-        session.replace_mcp_tool(&tool, &offered, &digest).await.map_err(fault(doing))?;
+        session.replace_mcp_tool(&tool, &offered, &digest).await.map_err(failed_to(action))?;
         session.finish().await?;
         let mut session = self.session().await?;
         session.tool(id).await
@@ -216,11 +215,6 @@ impl Session<'_> {
         Ok(found.is_some())
     }
 
-    /// Tells whether a bundle is that of a server: its content comes from there alone.
-    pub(crate) async fn is_mcp_bundle(&mut self, bundle: &Bundle) -> Result<bool, sqlx::Error> {
-        Ok(bundle.built_in && self.has_mcp_server(&bundle.tenant, &bundle.slug).await?)
-    }
-
     async fn save_mcp_server(&mut self, server: &McpServer) -> Result<(), sqlx::Error> {
         sqlx::query(
             "INSERT INTO mcp_servers (tenant, id, body) VALUES ($1, $2, $3) \
@@ -234,8 +228,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Who may call the tools of a server is so from here on, not only once the server was asked again.
-    async fn follow_policy(&mut self, bundle: &Bundle, policy: Policy) -> Result<(), sqlx::Error> {
+    /// Applies a changed policy at once, without waiting for the next list of the server.
+    async fn update_policy(&mut self, bundle: &Bundle, policy: Policy) -> Result<(), sqlx::Error> {
         for tool in self.tools_in(bundle.id).await? {
             if tool.spec.policy != policy {
                 let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
@@ -249,7 +243,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns who may call the tools of a server, as it is stored now: a list may have been asked for before.
+    /// Returns the stored policy, which may be newer than the one of a list in progress.
     async fn policy_of(&mut self, server: &McpServer) -> Result<Policy, sqlx::Error> {
         let row = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2")
             .bind(server.tenant.as_str())
@@ -276,7 +270,7 @@ impl Session<'_> {
         rows.iter().map(rows::tool).collect()
     }
 
-    async fn take_tools(
+    async fn update_tools(
         &mut self,
         server: &McpServer,
         bundle: &Bundle,
@@ -293,25 +287,24 @@ impl Session<'_> {
                 continue;
             };
             match pins.remove(&tool.id.to_string()) {
-                Some(pin) if pin.digest == digest => self.as_agreed(&tool, &pin, spec.policy).await?,
+                Some(pin) if pin.digest == digest => self.keep_accepted(&tool, &pin, spec.policy).await?,
                 Some(pin) if !server.accept_changes => {
-                    self.set_aside(&tool, &pin, (&spec, &digest), CHANGED).await?;
+                    self.hold_change(&tool, &pin, (&spec, &digest), CHANGED).await?;
                 }
-                // Each change is a revision that is kept: a server that always says something else may not fill the
-                // store.
-                Some(pin) if self.revised_lately(tool.id).await? >= MAX_FOLLOWED => {
-                    self.set_aside(&tool, &pin, (&spec, &digest), TOO_OFTEN).await?;
+                // Every change is stored as a revision: a server that changes constantly must not fill the store.
+                Some(pin) if self.recent_revisions(tool.id).await? >= MAX_AUTO_ACCEPTED => {
+                    self.hold_change(&tool, &pin, (&spec, &digest), CHANGES_TOO_OFTEN).await?;
                 }
                 _ => self.replace_mcp_tool(&tool, &spec, &digest).await?,
             }
         }
         for tool in stored.into_values() {
-            // What is not offered any more cannot be accepted.
+            // A change that is no longer offered cannot be accepted.
             if let Some(pin) = pins.remove(&tool.id.to_string()).filter(|pin| pin.offered_digest.is_some()) {
                 self.pin(tool.id, &pin.digest).await?;
                 self.touch_tool(tool.id);
             }
-            self.set_mcp_fault(&tool, Some(GONE)).await?;
+            self.set_mcp_fault(&tool, Some(UNLISTED)).await?;
         }
         Ok(())
     }
@@ -323,23 +316,23 @@ impl Session<'_> {
         digest: &str,
     ) -> Result<(), sqlx::Error> {
         let id = ToolId(time::new_id(&*self.inner.clock));
-        let fresh = Fresh {
+        let insert = ToolInsert {
             id,
             bundle,
             spec,
             status: Status::Published,
             enabled: true,
             source: Source::Mcp,
-            filed: Filed::default(),
+            file: ToolFile::default(),
             at: self.inner.now(),
         };
-        self.insert_tool(fresh).await?;
+        self.insert_tool(insert).await?;
         self.pin(id, digest).await
     }
 
-    async fn revised_lately(&mut self, id: ToolId) -> Result<i64, sqlx::Error> {
-        let since = self.inner.now() - FOLLOWED_WITHIN;
-        // The first one is not a change.
+    async fn recent_revisions(&mut self, id: ToolId) -> Result<i64, sqlx::Error> {
+        let since = self.inner.now() - AUTO_ACCEPT_WINDOW;
+        // The first revision is not a change.
         let sql = "SELECT COUNT(*) FROM revisions WHERE tool_id = $1 AND created_at > $2 AND number > 1";
         let row = sqlx::query(sql)
             .bind(id.to_string())
@@ -349,8 +342,8 @@ impl Session<'_> {
         row.try_get(0)
     }
 
-    /// The server lists what was agreed to, perhaps again. Who may call it is not the server's to say.
-    async fn as_agreed(&mut self, tool: &Tool, pin: &Pin, policy: Policy) -> Result<(), sqlx::Error> {
+    /// Keeps the accepted definition, which the server lists (again); only the policy may differ.
+    async fn keep_accepted(&mut self, tool: &Tool, pin: &Pin, policy: Policy) -> Result<(), sqlx::Error> {
         if tool.spec.policy != policy {
             let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
             return self.replace_mcp_tool(tool, &spec, &pin.digest).await;
@@ -361,12 +354,12 @@ impl Session<'_> {
         self.set_mcp_fault(tool, None).await
     }
 
-    async fn set_aside(
+    async fn hold_change(
         &mut self,
         tool: &Tool,
         pin: &Pin,
         (spec, digest): (&ToolSpec, &str),
-        why: &str,
+        reason: &str,
     ) -> Result<(), sqlx::Error> {
         if pin.offered_digest.as_deref() != Some(digest) {
             sqlx::query("UPDATE mcp_pins SET offered_digest = $1, offered = $2 WHERE tool_id = $3")
@@ -377,7 +370,7 @@ impl Session<'_> {
                 .await?;
             self.touch_tool(tool.id);
         }
-        self.set_mcp_fault(tool, Some(why)).await
+        self.set_mcp_fault(tool, Some(reason)).await
     }
 
     async fn replace_mcp_tool(
@@ -394,12 +387,12 @@ impl Session<'_> {
         self.pin(tool.id, digest).await
     }
 
-    async fn set_mcp_fault(&mut self, tool: &Tool, why: Option<&str>) -> Result<(), sqlx::Error> {
-        if tool.fault.as_deref() == why {
+    async fn set_mcp_fault(&mut self, tool: &Tool, reason: Option<&str>) -> Result<(), sqlx::Error> {
+        if tool.fault.as_deref() == reason {
             return Ok(());
         }
         sqlx::query("UPDATE tools SET fault = $1 WHERE id = $2")
-            .bind(why)
+            .bind(reason)
             .bind(tool.id.to_string())
             .execute(&mut *self.tx)
             .await?;

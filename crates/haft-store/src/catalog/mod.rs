@@ -3,9 +3,9 @@
 mod api;
 mod built_ins;
 mod bundles;
-mod gone;
 pub(crate) mod insert;
 pub(crate) mod mcp;
+mod missing;
 mod queries;
 pub(crate) mod sync;
 mod sync_apply;

@@ -1,4 +1,4 @@
-//! The statements of the catalog.
+//! SQL statements of the catalog.
 
 use std::collections::HashSet;
 
@@ -9,30 +9,30 @@ use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Tool;
+use haft_definition::folder::FileStamp;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::files::stamp::Stamp;
 use crate::rows;
 use crate::session::Session;
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 
-/// A tool's file as the index knows it.
+/// The file of a tool, as the index stores it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filed {
+pub(crate) struct ToolFile {
     pub(crate) path: Option<String>,
-    pub(crate) stamp: Option<Stamp>,
-    /// What the file says of `enabled`, where it says it.
+    pub(crate) stamp: Option<FileStamp>,
+    /// The value of `enabled` in the file, if there is one.
     pub(crate) enabled: Option<bool>,
 }
 
-/// Turns a specification to the hash and the text of its revision.
+/// Returns the hash and the JSON of a revision.
 pub(super) fn content(spec: &ToolSpec) -> Result<(String, String)> {
     let fail = |error: serde_json::Error| sqlx::Error::Encode(Box::new(error));
     Ok((haft_core::hash::of_value(spec).map_err(fail)?, serde_json::to_string(spec).map_err(fail)?))
 }
 
-/// Returns the hash of a specification's content.
+/// Returns the content hash of a specification.
 pub(crate) fn hash(spec: &ToolSpec) -> Result<String> {
     haft_core::hash::of_value(spec).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }
@@ -55,10 +55,10 @@ impl Session<'_> {
         row.as_ref().map(rows::bundle).transpose()
     }
 
-    /// Inserts a bundle, or makes the stored one equal.
+    /// Inserts or updates a bundle.
     pub(crate) async fn save_bundle(&mut self, bundle: &Bundle) -> Result<()> {
         sqlx::query(
-            "INSERT INTO bundles (id, tenant, slug, display_name, description, enabled, built_in, created_at, \
+            "INSERT INTO bundles (id, tenant, slug, display_name, description, enabled, kind, created_at, \
              modified_at, soft_deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
              ON CONFLICT (id) DO UPDATE SET display_name = excluded.display_name, \
              description = excluded.description, enabled = excluded.enabled, \
@@ -71,7 +71,7 @@ impl Session<'_> {
         .bind(&bundle.display_name)
         .bind(&bundle.description)
         .bind(i64::from(bundle.enabled))
-        .bind(i64::from(bundle.built_in))
+        .bind(bundle.kind.as_str())
         .bind(bundle.created_at.as_microsecond())
         .bind(bundle.modified_at.as_microsecond())
         .bind(bundle.soft_deleted_at.map(Timestamp::as_microsecond))
@@ -81,9 +81,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(crate) async fn set_bundle_stamp(&mut self, id: BundleId, stamp: Option<&Stamp>) -> Result<()> {
+    pub(crate) async fn set_bundle_stamp(&mut self, id: BundleId, stamp: Option<&FileStamp>) -> Result<()> {
         sqlx::query("UPDATE bundles SET stamp = $1 WHERE id = $2")
-            .bind(stamp.map(|stamp| stamp.0.clone()))
+            .bind(stamp.map(|stamp| stamp.as_str().to_owned()))
             .bind(id.to_string())
             .execute(&mut *self.tx)
             .await?;
@@ -101,9 +101,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Counts what a bundle holds: tools, and files that cannot be read but for its own `bundle.yaml`.
-    pub(crate) async fn count_in(&mut self, bundle: &Bundle) -> Result<i64> {
-        self.insert_waiting().await?;
+    /// Counts the tools and unreadable definition files of a bundle.
+    pub(crate) async fn count_content(&mut self, bundle: &Bundle) -> Result<i64> {
+        self.flush_inserts().await?;
         let row = sqlx::query(
             "SELECT (SELECT COUNT(*) FROM tools WHERE bundle_id = $1 AND gone_at IS NULL) + \
              (SELECT COUNT(*) FROM unreadable \
@@ -118,20 +118,20 @@ impl Session<'_> {
     }
 
     pub(crate) async fn find_tool(&mut self, id: ToolId) -> Result<Option<Tool>> {
-        self.insert_waiting().await?;
+        self.flush_inserts().await?;
         let sql = AssertSqlSafe(format!("{} WHERE t.id = $1", rows::TOOL));
         let row = sqlx::query(sql).bind(id.to_string()).fetch_optional(&mut *self.tx).await?;
         row.as_ref().map(rows::tool).transpose()
     }
 
-    /// Finds the tool of a `<bundle, name, version>`.
-    pub(crate) async fn tool_by_pair(
+    /// Finds a tool by bundle, name and version.
+    pub(crate) async fn tool_by_key(
         &mut self,
         bundle: BundleId,
         name: &ToolName,
         version: &Version,
     ) -> Result<Option<Tool>> {
-        self.insert_waiting().await?;
+        self.flush_inserts().await?;
         let sql = AssertSqlSafe(format!(
             "{} WHERE t.bundle_id = $1 AND t.name = $2 AND t.version = $3",
             rows::TOOL
@@ -145,20 +145,20 @@ impl Session<'_> {
         row.as_ref().map(rows::tool).transpose()
     }
 
-    /// Finds a file that cannot be read.
+    /// Finds an unreadable file.
     pub(crate) async fn unreadable(&mut self, path: &str) -> Result<Option<UnreadableFile>> {
         let sql = AssertSqlSafe(format!("{} WHERE path = $1", rows::UNREADABLE));
         let row = sqlx::query(sql).bind(path).fetch_optional(&mut *self.tx).await?;
         row.as_ref().map(rows::unreadable).transpose()
     }
 
-    /// Returns every `<bundle, name, version>` that is stored, those included whose file is gone.
-    pub(crate) async fn stored_pairs(&mut self) -> Result<HashSet<(String, String, String)>> {
+    /// Returns bundle, name and version of all tools, including hidden ones.
+    pub(crate) async fn stored_keys(&mut self) -> Result<HashSet<(String, String, String)>> {
         let rows = sqlx::query("SELECT bundle_id, name, version FROM tools").fetch_all(&mut *self.tx).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
     }
 
-    /// Appends a revision and makes it the newest.
+    /// Appends a revision.
     pub(crate) async fn append_revision(
         &mut self,
         tool: &Tool,
@@ -167,7 +167,7 @@ impl Session<'_> {
     ) -> Result<()> {
         let number = i64::from(tool.revision) + 1;
         if tool.spec.version != spec.version || tool.spec.name != spec.name {
-            self.forget_gone(tool.bundle_id, &spec.name, &spec.version).await?;
+            self.delete_missing(tool.bundle_id, &spec.name, &spec.version).await?;
         }
         self.insert_revision(tool.id, number, spec, now).await?;
         sqlx::query(
@@ -205,22 +205,22 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Says where a tool's file is; a file that is named here parses.
-    pub(crate) async fn file_tool(&mut self, id: ToolId, filed: &Filed) -> Result<()> {
+    /// Stores the file of a tool, which is known to be valid.
+    pub(crate) async fn set_tool_file(&mut self, id: ToolId, file: &ToolFile) -> Result<()> {
         sqlx::query("UPDATE tools SET path = $1, stamp = $2, file_enabled = $3, fault = NULL WHERE id = $4")
-            .bind(filed.path.as_deref())
-            .bind(filed.stamp.as_ref().map(|stamp| stamp.0.clone()))
-            .bind(filed.enabled.map(i64::from))
+            .bind(file.path.as_deref())
+            .bind(file.stamp.as_ref().map(|stamp| stamp.as_str().to_owned()))
+            .bind(file.enabled.map(i64::from))
             .bind(id.to_string())
             .execute(&mut *self.tx)
             .await?;
         Ok(())
     }
 
-    pub(crate) async fn set_fault(&mut self, id: ToolId, fault: &str, stamp: &Stamp) -> Result<()> {
+    pub(crate) async fn set_fault(&mut self, id: ToolId, fault: &str, stamp: &FileStamp) -> Result<()> {
         sqlx::query("UPDATE tools SET fault = $1, stamp = $2 WHERE id = $3")
             .bind(fault)
-            .bind(&stamp.0)
+            .bind(stamp.as_str())
             .bind(id.to_string())
             .execute(&mut *self.tx)
             .await?;
@@ -237,7 +237,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns what the file of a tool said of `enabled` when it was last read.
+    /// Returns the value of `enabled` in the file when it was last read.
     pub(crate) async fn file_enabled(&mut self, id: ToolId) -> Result<Option<bool>> {
         let row = sqlx::query("SELECT file_enabled FROM tools WHERE id = $1")
             .bind(id.to_string())

@@ -1,58 +1,59 @@
-//! Files to index: what changed on disk since it was last read, found by stat stamps.
+//! Brings the index up to date with the definition files; stat stamps show which files changed.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use haft_core::catalog::StoreError;
+use haft_definition::folder::{FileStamp, ReadError, SymbolicLinks, name_and_version, read_text};
 
-use super::sync_apply::{Item, Outcome};
-use crate::files::read::{self, ReadFault};
-use crate::files::scan::{self, Found, FoundBundle, Scan};
-use crate::files::stamp::{Stamp, is_fresh};
+use super::sync_apply::ReadFile;
+use crate::files::scan::{self, Scan, ScannedBundle, ScannedFile};
+use crate::files::stamp::is_recent;
 use crate::files::{definition, layout, write};
 use crate::store::{Inner, State, Store};
 
-/// The most threads that read definition files.
+/// The largest number of threads that read definition files.
 const MAX_THREADS: usize = 8;
-/// Fewer files than this are not worth a thread.
-const LEAST_SHARE: usize = 100;
+/// The least number of files for a thread.
+const MIN_FILES_PER_THREAD: usize = 100;
 
-/// What a rebuild of the index found.
+/// The result of rebuilding the index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReindexReport {
-    /// How many bundles there are.
+    /// The number of bundles.
     pub bundles: usize,
-    /// How many definition files were read.
+    /// The number of valid definition files.
     pub tools: usize,
-    /// How many files cannot be read as a definition.
+    /// The number of files that are not a valid definition.
     pub unreadable: usize,
-    /// How many entries of the index were different.
+    /// The number of index entries that changed.
     pub changed: usize,
 }
 
-/// Whether files are read whose stamp says that they are unchanged.
+/// Which files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effort {
+enum ReadScope {
     Changed,
-    Everything,
+    All,
 }
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Synced {
+pub(crate) struct SyncResult {
     pub(crate) changed: usize,
-    /// Some file is so new that it has to be looked at again shortly.
-    pub(crate) again: bool,
+    /// A file changed so recently that it has to be read again soon.
+    pub(crate) repeat: bool,
 }
 
-/// What differs between the disk and what is known of it.
+/// The differences between the disk and the index.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) bundles: Vec<FoundBundle>,
-    /// Bundles whose folder is gone.
-    pub(crate) lost: Vec<(haft_core::name::TenantId, haft_core::name::BundleSlug)>,
-    pub(crate) changed: Vec<Found>,
-    pub(crate) gone: Vec<String>,
+pub(crate) struct SyncPlan {
+    pub(crate) bundles: Vec<ScannedBundle>,
+    /// Bundles whose folder is missing.
+    pub(crate) missing_bundles: Vec<(haft_core::name::TenantId, haft_core::name::BundleSlug)>,
+    pub(crate) changed: Vec<ScannedFile>,
+    /// Files that no longer exist.
+    pub(crate) missing_files: Vec<String>,
 }
 
 impl Store {
@@ -63,19 +64,19 @@ impl Store {
 }
 
 impl Inner {
-    /// Brings the index up to what is on disk. Costs one walk where nothing changed.
-    pub(crate) async fn sync(&self) -> Result<Synced, StoreError> {
-        let Some(files) = &self.files else { return Ok(Synced::default()) };
+    /// Brings the index up to date with the disk. Costs one scan if nothing changed.
+    pub(crate) async fn sync(&self) -> Result<SyncResult, StoreError> {
+        let Some(files) = &self.files else { return Ok(SyncResult::default()) };
         let scan = files.run("list the definition files".into(), scan::scan).await?;
         let clean = scan.leftovers.is_empty();
-        if clean && Plan::new(scan, &*self.state.lock().await, Effort::Changed).is_empty() {
-            return Ok(Synced::default());
+        if clean && SyncPlan::new(scan, &*self.state.lock().await, ReadScope::Changed).is_empty() {
+            return Ok(SyncResult::default());
         }
-        self.apply_disk(Effort::Changed).await
+        self.apply_disk(ReadScope::Changed).await
     }
 
     async fn reindex(&self) -> Result<ReindexReport, StoreError> {
-        let synced = self.apply_disk(Effort::Everything).await?;
+        let synced = self.apply_disk(ReadScope::All).await?;
         let state = self.state.lock().await;
         let tools = state.files.values().filter(|file| file.tool.is_some()).count();
         Ok(ReindexReport {
@@ -86,116 +87,122 @@ impl Inner {
         })
     }
 
-    async fn apply_disk(&self, effort: Effort) -> Result<Synced, StoreError> {
-        let Some(files) = &self.files else { return Ok(Synced::default()) };
+    async fn apply_disk(&self, scope: ReadScope) -> Result<SyncResult, StoreError> {
+        let Some(files) = &self.files else { return Ok(SyncResult::default()) };
         let mut session = self.session().await?;
-        // Once more under the lock: the walk before may have seen half of another process's change.
+        // Scanned again under the lock: the first scan may have seen an incomplete change of another process.
         let scan = files.run("list the definition files".into(), scan::scan).await?;
         let leftovers = scan.leftovers.clone();
-        let mut plan = Plan::new(scan, &session.state, effort);
-        let found = std::mem::take(&mut plan.changed);
-        let (items, vanished) = files
+        let mut plan = SyncPlan::new(scan, &session.state, scope);
+        let changed = std::mem::take(&mut plan.changed);
+        let (read_files, vanished) = files
             .run("read the definition files".into(), move |home| {
-                // The lock is ours, so that no temporary file is in use.
+                // The lock is held, so no temporary file is in use.
                 for path in leftovers {
                     write::remove(&home.join(path))?;
                 }
-                Ok(read_all(home, found))
+                Ok(read_all(home, changed))
             })
             .await?;
-        plan.gone.extend(vanished.into_iter().filter(|path| session.state.files.contains_key(path)));
-        let again = items.iter().any(|item| item.found.stamp.is_unknown());
-        let Outcome { touched } = session.apply(plan, items).await?;
+        plan.missing_files.extend(vanished.into_iter().filter(|path| session.state.files.contains_key(path)));
+        let repeat = read_files.iter().any(|file| file.scanned.stamp.is_unknown());
+        let touched = session.apply(plan, read_files).await?;
         session.finish().await?;
-        Ok(Synced { changed: touched, again })
+        Ok(SyncResult { changed: touched, repeat })
     }
 }
 
-impl Plan {
-    fn new(scan: Scan, state: &State, effort: Effort) -> Self {
-        let all = effort == Effort::Everything;
-        let mut plan = Plan::default();
+impl SyncPlan {
+    fn new(scan: Scan, state: &State, scope: ReadScope) -> Self {
+        let all = scope == ReadScope::All;
+        let mut plan = SyncPlan::default();
         let mut folders = HashSet::new();
-        let described: HashSet<String> = scan.bundles.iter().filter_map(FoundBundle::file).collect();
+        let bundle_files: HashSet<String> = scan.bundles.iter().filter_map(ScannedBundle::file).collect();
         for bundle in scan.bundles {
             let key = (bundle.tenant.clone(), bundle.slug.clone());
-            if all || state.bundles.get(&key).is_none_or(|known| known.stamp != bundle.stamp) {
+            if all || state.bundles.get(&key).is_none_or(|indexed| indexed.stamp != bundle.stamp) {
                 plan.bundles.push(bundle);
             }
             folders.insert(key);
         }
-        let paths: HashSet<&str> = scan.files.iter().map(|found| found.path.as_str()).collect();
-        let closed = |path: &str| scan.closed.iter().any(|folder| path.starts_with(folder));
-        let gone = |path: &&String| {
-            !paths.contains(path.as_str()) && !described.contains(path.as_str()) && !closed(path)
+        let paths: HashSet<&str> = scan.files.iter().map(|file| file.path.as_str()).collect();
+        let unlisted = |path: &str| scan.unlisted.iter().any(|folder| path.starts_with(folder));
+        let is_missing = |path: &&String| {
+            !paths.contains(path.as_str()) && !bundle_files.contains(path.as_str()) && !unlisted(path)
         };
-        plan.gone = state.files.keys().filter(gone).cloned().collect();
-        plan.gone.sort();
-        let known = |found: &Found| state.files.get(&found.path);
-        let differs = |found: &Found| known(found).is_none_or(|known| known.stamp != found.stamp);
-        let moved = !plan.gone.is_empty() || scan.files.iter().any(differs);
-        // Where something moved, a file that was refused as the second of its pair may be the first now.
-        let refused = |found: &Found| moved && known(found).is_some_and(|known| known.tool.is_none());
-        plan.changed =
-            scan.files.into_iter().filter(|found| all || differs(found) || refused(found)).collect();
+        plan.missing_files = state.files.keys().filter(is_missing).cloned().collect();
+        plan.missing_files.sort();
+        let indexed = |file: &ScannedFile| state.files.get(&file.path);
+        let differs = |file: &ScannedFile| indexed(file).is_none_or(|indexed| indexed.stamp != file.stamp);
+        let any_change = !plan.missing_files.is_empty() || scan.files.iter().any(differs);
+        // After any change, a file that was rejected as a duplicate may be the only one now.
+        let rejected =
+            |file: &ScannedFile| any_change && indexed(file).is_some_and(|indexed| indexed.tool.is_none());
+        plan.changed = scan.files.into_iter().filter(|file| all || differs(file) || rejected(file)).collect();
         let user_created = haft_core::name::BundleSlug::user_created();
-        plan.lost = state
+        plan.missing_bundles = state
             .bundles
             .keys()
-            // A file at the top needs the bundle `user-created` even without its folder.
+            // Files outside of all bundles need `user-created` even without its folder.
             .filter(|key| !folders.contains(*key) && key.1 != user_created)
-            .filter(|key| !closed(&format!("{}/", layout::bundle_folder(&key.0, &key.1))))
+            .filter(|key| !unlisted(&format!("{}/", layout::bundle_folder(&key.0, &key.1))))
             .cloned()
             .collect();
         plan
     }
 
     fn is_empty(&self) -> bool {
-        self.bundles.is_empty() && self.lost.is_empty() && self.changed.is_empty() && self.gone.is_empty()
+        self.bundles.is_empty()
+            && self.missing_bundles.is_empty()
+            && self.changed.is_empty()
+            && self.missing_files.is_empty()
     }
 }
 
-/// Reads files; returns also those that vanished meanwhile. Many are read by as many threads as there are cores.
-fn read_all(home: &Path, mut found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
+/// Reads files on several threads; also returns the paths of files that have vanished.
+fn read_all(home: &Path, mut files: Vec<ScannedFile>) -> (Vec<ReadFile>, Vec<String>) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-    let share = found.len().div_ceil(threads).max(LEAST_SHARE);
+    let share = files.len().div_ceil(threads).max(MIN_FILES_PER_THREAD);
     std::thread::scope(|scope| {
         let mut others = Vec::new();
-        while found.len() > share {
-            let part = found.split_off(found.len() - share);
+        while files.len() > share {
+            let part = files.split_off(files.len() - share);
             others.push(scope.spawn(move || read_some(home, part)));
         }
-        let (mut items, mut vanished) = read_some(home, found);
+        let (mut read, mut vanished) = read_some(home, files);
         for other in others.into_iter().rev() {
-            let (more, gone) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            items.extend(more);
-            vanished.extend(gone);
+            let (more, more_vanished) = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            read.extend(more);
+            vanished.extend(more_vanished);
         }
-        (items, vanished)
+        (read, vanished)
     })
 }
 
-fn read_some(home: &Path, found: Vec<Found>) -> (Vec<Item>, Vec<String>) {
-    let (mut items, mut vanished) = (Vec::with_capacity(found.len()), Vec::new());
-    for mut found in found {
-        if let Some(fault) = found.fault.clone() {
-            items.push(Item { found, reading: Err(fault) });
+fn read_some(home: &Path, files: Vec<ScannedFile>) -> (Vec<ReadFile>, Vec<String>) {
+    let (mut read, mut vanished) = (Vec::with_capacity(files.len()), Vec::new());
+    for mut scanned in files {
+        if let Some(error) = scanned.error.clone() {
+            read.push(ReadFile { scanned, definition: Err(error) });
             continue;
         }
-        match read::text(&home.join(&found.path)) {
+        match read_text(&home.join(&scanned.path), SymbolicLinks::Reject) {
             Ok((text, metadata)) => {
-                found.stamp = if is_fresh(&metadata) { Stamp::unknown() } else { Stamp::of(&metadata) };
-                let reading = definition::read(&text, found.form, &found.path);
-                items.push(Item { found, reading });
+                scanned.stamp =
+                    if is_recent(&metadata) { FileStamp::unknown() } else { FileStamp::of(&metadata) };
+                let definition = definition::read(&text, scanned.form, &scanned.path);
+                read.push(ReadFile { scanned, definition });
             }
-            Err(ReadFault::Gone) => vanished.push(found.path),
-            Err(ReadFault::Bad(why)) => items.push(Item { found, reading: Err(why) }),
+            Err(ReadError::NotFound) => vanished.push(scanned.path),
+            Err(ReadError::Unreadable { message, .. }) => {
+                read.push(ReadFile { scanned, definition: Err(message) });
+            }
         }
     }
-    (items, vanished)
+    (read, vanished)
 }
 
-/// Returns the name that a path suggests.
+/// Returns the tool name that a path suggests.
 pub(crate) fn name_hint(path: &str) -> String {
-    haft_core::problem::excerpt(layout::hints(path).0, 64)
+    haft_core::problem::excerpt(name_and_version(path).0, 64)
 }

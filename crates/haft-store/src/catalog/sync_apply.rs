@@ -1,149 +1,148 @@
-//! Enters into the index what was read from disk.
+//! Applies definition files to the index.
 //!
-//! A tool is found again by its `<bundle, name, version>`, so that renaming a file keeps the tool. Two files of
-//! the same pair: the one that the index knows stays, of two new ones the first by path; the other is shown as
-//! unreadable. A version changed inside a file relabels the tool; a changed name is another tool.
+//! A tool is identified by bundle, name and version, so that renaming a file keeps the tool. If two files define the
+//! same tool, the indexed one wins, of two new ones the first by path; the other is reported as unreadable. A changed
+//! version in a file relabels the tool; a changed name makes another tool.
 
 use std::collections::{HashMap, HashSet};
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
 use haft_core::catalog::StoreError;
 use haft_core::id::ToolId;
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
+use haft_definition::folder::file_form;
 
-use super::insert::Fresh;
-use super::queries::{Filed, hash};
-use super::sync::Plan;
-use crate::engine::fault;
+use super::insert::ToolInsert;
+use super::queries::{ToolFile, hash};
+use super::sync::SyncPlan;
+use crate::engine::failed_to;
 use crate::files::bundle_file::BundleFile;
 use crate::files::definition::Definition;
-use crate::files::scan::Found;
-use crate::files::{definition, history, layout};
+use crate::files::scan::ScannedFile;
+use crate::files::{definition, history};
 use crate::session::Session;
-use crate::store::KnownFile;
+use crate::store::IndexedFile;
 use crate::time;
 
-const DOING: &str = "enter the definition files into the index";
-/// From so many files on, the pairs that are stored are read once instead of one by one.
-const MANY: usize = 100;
+const INDEX: &str = "index the definition files";
+/// From this number of files on, the stored keys are loaded at once instead of one by one.
+const BULK_FILES: usize = 100;
 
-/// A file that was read.
-pub(crate) struct Item {
-    pub(crate) found: Found,
-    pub(crate) reading: Result<Definition, String>,
+/// A file and its definition, or why it has none.
+pub(crate) struct ReadFile {
+    pub(crate) scanned: ScannedFile,
+    pub(crate) definition: Result<Definition, String>,
 }
 
-/// What entering did.
-pub(crate) struct Outcome {
-    pub(crate) touched: usize,
-}
+/// Identifies a tool.
+type ToolKey = (TenantId, BundleSlug, ToolName, Version);
 
-type Pair = (TenantId, BundleSlug, ToolName, Version);
-
-/// What one pass keeps in mind.
+/// The state of one sync.
 #[derive(Default)]
-struct Pass {
-    /// What each read file says it defines.
-    pairs: HashMap<String, Pair>,
-    gone: HashSet<String>,
+struct SyncPass {
+    /// The tool that each read file defines.
+    keys: HashMap<String, ToolKey>,
+    /// Files that no longer exist.
+    missing: HashSet<String>,
     /// Tools that have a file.
     claimed: HashSet<ToolId>,
-    /// Tools that lost their file; a later file may still claim them.
+    /// Tools without a file, unless a later file claims them.
     orphans: Vec<ToolId>,
     bundles: HashMap<(TenantId, BundleSlug), Bundle>,
-    /// With many files: every pair that the table held before, so that a new file costs no look-up.
-    stored: Option<HashSet<(String, String, String)>>,
+    /// All keys in the table, if there are many files: a new file then needs no query.
+    stored_keys: Option<HashSet<(String, String, String)>>,
 }
 
-impl Pass {
-    /// Returns the other file that defines the tool, unless that file is gone or defines something else now.
-    fn other_file(&self, holder: &Tool, path: &str) -> Option<String> {
-        let other = holder.path.clone().filter(|other| other != path)?;
-        let Tool { tenant, bundle, spec, .. } = holder;
-        let pair = (tenant.clone(), bundle.clone(), spec.name.clone(), spec.version.clone());
-        let left = self.gone.contains(&other) || self.pairs.get(&other).is_some_and(|now| *now != pair);
-        (self.claimed.contains(&holder.id) || !left).then_some(other)
+impl SyncPass {
+    /// Returns the other file that defines the tool, unless it no longer exists or defines another tool now.
+    fn other_file(&self, tool: &Tool, path: &str) -> Option<String> {
+        let other = tool.path.clone().filter(|other| other != path)?;
+        let Tool { tenant, bundle, spec, .. } = tool;
+        let key = (tenant.clone(), bundle.clone(), spec.name.clone(), spec.version.clone());
+        let released = self.missing.contains(&other) || self.keys.get(&other).is_some_and(|now| *now != key);
+        (self.claimed.contains(&tool.id) || !released).then_some(other)
     }
 
-    /// Tells whether the table may hold a tool of the pair.
-    fn may_hold(&self, bundle: &Bundle, spec: &ToolSpec) -> bool {
-        self.stored.as_ref().is_none_or(|stored| {
-            stored.contains(&(bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()))
+    /// Tells whether the table may have this tool.
+    fn may_contain(&self, bundle: &Bundle, spec: &ToolSpec) -> bool {
+        self.stored_keys.as_ref().is_none_or(|keys| {
+            keys.contains(&(bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()))
         })
     }
 }
 
 impl Session<'_> {
-    /// Enters a plan and the files that were read for it.
-    pub(crate) async fn apply(&mut self, plan: Plan, items: Vec<Item>) -> Result<Outcome, StoreError> {
+    /// Applies a plan and the files read for it; returns the number of changed entries.
+    pub(crate) async fn apply(&mut self, plan: SyncPlan, files: Vec<ReadFile>) -> Result<usize, StoreError> {
         for bundle in plan.bundles {
             self.apply_bundle(bundle).await?;
         }
-        let mut pass = Pass { gone: plan.gone.iter().cloned().collect(), ..Pass::default() };
-        if items.len() > MANY {
-            pass.stored = Some(self.stored_pairs().await.map_err(fault(DOING))?);
+        let mut pass =
+            SyncPass { missing: plan.missing_files.iter().cloned().collect(), ..SyncPass::default() };
+        if files.len() > BULK_FILES {
+            pass.stored_keys = Some(self.stored_keys().await.map_err(failed_to(INDEX))?);
         }
-        for item in &items {
-            if let Ok(definition) = &item.reading {
-                let Found { tenant, bundle, .. } = &item.found;
+        for file in &files {
+            if let Ok(definition) = &file.definition {
+                let ScannedFile { tenant, bundle, .. } = &file.scanned;
                 let spec = &definition.spec;
-                let pair = (tenant.clone(), bundle.clone(), spec.name.clone(), spec.version.clone());
-                pass.pairs.insert(item.found.path.clone(), pair);
+                let key = (tenant.clone(), bundle.clone(), spec.name.clone(), spec.version.clone());
+                pass.keys.insert(file.scanned.path.clone(), key);
             }
         }
-        for Item { found, reading } in items {
-            match reading {
-                Ok(definition) => self.apply_definition(&mut pass, &found, definition).await?,
-                Err(why) => self.apply_fault(&mut pass, &found, &why).await?,
+        for ReadFile { scanned, definition } in files {
+            match definition {
+                Ok(definition) => self.apply_definition(&mut pass, &scanned, definition).await?,
+                Err(reason) => self.apply_error(&mut pass, &scanned, &reason).await?,
             }
         }
-        for path in plan.gone {
-            self.apply_gone(&mut pass, path).await?;
+        for path in plan.missing_files {
+            self.apply_missing(&mut pass, path).await?;
         }
         for id in std::mem::take(&mut pass.orphans) {
             if !pass.claimed.contains(&id) {
-                self.bury(id).await?;
+                self.hide_tool_without_file(id).await?;
             }
         }
-        for (tenant, slug) in plan.lost {
-            self.drop_bundle(&tenant, &slug).await?;
+        for (tenant, slug) in plan.missing_bundles {
+            self.drop_missing_bundle(&tenant, &slug).await?;
         }
-        Ok(Outcome { touched: self.touched() })
+        Ok(self.touched())
     }
 
     async fn apply_definition(
         &mut self,
-        pass: &mut Pass,
-        found: &Found,
+        pass: &mut SyncPass,
+        file: &ScannedFile,
         definition: Definition,
     ) -> Result<(), StoreError> {
-        let bundle = self.bundle_of(pass, found).await?;
-        if self.is_mcp_bundle(&bundle).await.map_err(fault(DOING))? {
-            let why = format!(
-                "`{}` is an MCP server, and its bundle holds only what that server lists; move the file to another folder",
+        let bundle = self.bundle_of(pass, file).await?;
+        if bundle.kind == BundleKind::Mcp {
+            let reason = format!(
+                "the bundle `{}` mirrors an MCP server and cannot hold definition files; move the file to another folder",
                 bundle.slug
             );
-            return self.apply_fault(pass, found, &why).await;
+            return self.apply_error(pass, file, &reason).await;
         }
         let spec = &definition.spec;
-        let holder = if pass.may_hold(&bundle, spec) {
-            self.holder(&bundle, spec).await.map_err(fault(DOING))?
+        let existing = if pass.may_contain(&bundle, spec) {
+            self.existing_tool(&bundle, spec).await.map_err(failed_to(INDEX))?
         } else {
             None
         };
-        let before = self.known_tool(&found.path).await?;
-        let target = match (holder, &before) {
-            (Some(holder), _) => {
-                if let Some(path) = pass.other_file(&holder, &found.path) {
-                    let why = format!(
-                        "`{}` is defined by `{path}` already; change the name or the version, or remove one of the two",
-                        holder.qualified()
+        let before = self.indexed_tool(&file.path).await?;
+        let target = match (existing, &before) {
+            (Some(existing), _) => {
+                if let Some(path) = pass.other_file(&existing, &file.path) {
+                    let reason = format!(
+                        "`{}` is already defined by `{path}`; change the name or the version, or remove one of the files",
+                        existing.qualified()
                     );
-                    return self.apply_fault(pass, found, &why).await;
+                    return self.apply_error(pass, file, &reason).await;
                 }
-                Some(holder)
+                Some(existing)
             }
             (None, Some(before)) if before.spec.name == spec.name && !pass.claimed.contains(&before.id) => {
                 Some(before.clone())
@@ -151,42 +150,46 @@ impl Session<'_> {
             (None, _) => None,
         };
         let id = match target {
-            Some(tool) => self.update_from(&tool, found, &definition).await?,
-            None => self.create_from(&bundle, found, &definition)?,
+            Some(tool) => self.update_from(&tool, file, &definition).await?,
+            None => self.create_from(&bundle, file, &definition)?,
         };
         pass.claimed.insert(id);
         pass.orphans.extend(before.map(|tool| tool.id).filter(|old| *old != id));
-        if let Some(stored) = &mut pass.stored {
-            stored.insert((bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()));
+        if let Some(keys) = &mut pass.stored_keys {
+            keys.insert((bundle.id.to_string(), spec.name.to_string(), spec.version.to_string()));
         }
-        if pass.stored.is_none() || self.state.files.contains_key(&found.path) {
-            self.forget_unreadable(&found.path).await?;
+        if pass.stored_keys.is_none() || self.state.files.contains_key(&file.path) {
+            self.delete_unreadable(&file.path).await?;
         }
-        self.learn_file(found.path.clone(), Some(KnownFile { stamp: found.stamp.clone(), tool: Some(id) }));
+        self.index_file(file.path.clone(), Some(IndexedFile { stamp: file.stamp.clone(), tool: Some(id) }));
         Ok(())
     }
 
     async fn update_from(
         &mut self,
         tool: &Tool,
-        found: &Found,
+        file: &ScannedFile,
         read: &Definition,
     ) -> Result<ToolId, StoreError> {
-        let changed = hash(&tool.spec).map_err(fault(DOING))? != hash(&read.spec).map_err(fault(DOING))?;
+        let changed =
+            hash(&tool.spec).map_err(failed_to(INDEX))? != hash(&read.spec).map_err(failed_to(INDEX))?;
         if changed {
             let now = self.inner.now();
-            self.append_revision(tool, &read.spec, now).await.map_err(fault(DOING))?;
+            self.append_revision(tool, &read.spec, now).await.map_err(failed_to(INDEX))?;
         }
-        let said = self.file_enabled(tool.id).await.map_err(fault(DOING))?;
+        let previous = self.file_enabled(tool.id).await.map_err(failed_to(INDEX))?;
         if let Some(enabled) =
-            read.enabled.filter(|enabled| said != Some(*enabled) && tool.enabled != *enabled)
+            read.enabled.filter(|enabled| previous != Some(*enabled) && tool.enabled != *enabled)
         {
-            self.set_enabled(tool.id, enabled).await.map_err(fault(DOING))?;
+            self.set_enabled(tool.id, enabled).await.map_err(failed_to(INDEX))?;
         }
-        let visible = changed || tool.fault.is_some() || tool.path.as_deref() != Some(&found.path);
-        let filed =
-            Filed { path: Some(found.path.clone()), stamp: Some(found.stamp.clone()), enabled: read.enabled };
-        self.file_tool(tool.id, &filed).await.map_err(fault(DOING))?;
+        let visible = changed || tool.fault.is_some() || tool.path.as_deref() != Some(&file.path);
+        let tool_file = ToolFile {
+            path: Some(file.path.clone()),
+            stamp: Some(file.stamp.clone()),
+            enabled: read.enabled,
+        };
+        self.set_tool_file(tool.id, &tool_file).await.map_err(failed_to(INDEX))?;
         if visible {
             self.touch_tool(tool.id);
         }
@@ -196,106 +199,114 @@ impl Session<'_> {
     fn create_from(
         &mut self,
         bundle: &Bundle,
-        found: &Found,
+        file: &ScannedFile,
         read: &Definition,
     ) -> Result<ToolId, StoreError> {
         let id = ToolId(time::new_id(&*self.inner.clock));
-        let filed =
-            Filed { path: Some(found.path.clone()), stamp: Some(found.stamp.clone()), enabled: read.enabled };
-        let fresh = Fresh {
+        let tool_file = ToolFile {
+            path: Some(file.path.clone()),
+            stamp: Some(file.stamp.clone()),
+            enabled: read.enabled,
+        };
+        let insert = ToolInsert {
             id,
             bundle,
             spec: &read.spec,
             status: Status::Draft,
             enabled: read.enabled.unwrap_or(true),
             source: Source::User,
-            filed,
-            // So that a rebuilt index tells the same age.
-            at: found.modified_at.min(self.inner.now()),
+            file: tool_file,
+            // A rebuilt index then has the same creation times.
+            at: file.modified_at.min(self.inner.now()),
         };
-        self.insert_later(fresh).map_err(fault(DOING))?;
+        self.queue_insert(insert).map_err(failed_to(INDEX))?;
         Ok(id)
     }
 
-    async fn apply_fault(&mut self, pass: &mut Pass, found: &Found, why: &str) -> Result<(), StoreError> {
-        let text = format!("{}: {}", found.path, why.replace('\0', " "));
-        let before = self.known_tool(&found.path).await?.filter(|tool| !pass.claimed.contains(&tool.id));
+    async fn apply_error(
+        &mut self,
+        pass: &mut SyncPass,
+        file: &ScannedFile,
+        reason: &str,
+    ) -> Result<(), StoreError> {
+        let text = format!("{}: {}", file.path, reason.replace('\0', " "));
+        let before = self.indexed_tool(&file.path).await?.filter(|tool| !pass.claimed.contains(&tool.id));
         let id = before.as_ref().map(|tool| tool.id);
         if let Some(tool) = before {
-            self.set_fault(tool.id, &text, &found.stamp).await.map_err(fault(DOING))?;
+            self.set_fault(tool.id, &text, &file.stamp).await.map_err(failed_to(INDEX))?;
             if tool.fault.as_deref() != Some(&text) {
                 self.touch_tool(tool.id);
             }
             pass.claimed.insert(tool.id);
         } else {
-            self.note_unreadable(found, &text).await?;
+            self.save_unreadable(file, &text).await?;
         }
-        self.learn_file(found.path.clone(), Some(KnownFile { stamp: found.stamp.clone(), tool: id }));
+        self.index_file(file.path.clone(), Some(IndexedFile { stamp: file.stamp.clone(), tool: id }));
         Ok(())
     }
 
-    async fn apply_gone(&mut self, pass: &mut Pass, path: String) -> Result<(), StoreError> {
-        match self.state.files.get(&path).and_then(|known| known.tool) {
+    async fn apply_missing(&mut self, pass: &mut SyncPass, path: String) -> Result<(), StoreError> {
+        match self.state.files.get(&path).and_then(|indexed| indexed.tool) {
             Some(id) => pass.orphans.push(id),
-            None => self.forget_unreadable(&path).await?,
+            None => self.delete_unreadable(&path).await?,
         }
-        self.learn_file(path, None);
+        self.index_file(path, None);
         Ok(())
     }
 
-    /// Finds the tool that a file defines, also one whose file was away.
-    async fn holder(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<Option<Tool>, sqlx::Error> {
+    /// Finds the tool that a file defines, including a hidden one.
+    async fn existing_tool(&mut self, bundle: &Bundle, spec: &ToolSpec) -> Result<Option<Tool>, sqlx::Error> {
         let (name, version) = (&spec.name, &spec.version);
-        match self.tool_by_pair(bundle.id, name, version).await? {
-            None if self.bring_back(bundle.id, name, version).await? => {
-                self.tool_by_pair(bundle.id, name, version).await
+        match self.tool_by_key(bundle.id, name, version).await? {
+            None if self.restore_missing(bundle.id, name, version).await? => {
+                self.tool_by_key(bundle.id, name, version).await
             }
-            found => Ok(found),
+            existing => Ok(existing),
         }
     }
 
-    /// Takes a tool whose file is gone out of sight, and keeps its last state in the history.
-    async fn bury(&mut self, id: ToolId) -> Result<(), StoreError> {
-        let Some(tool) = self.find_tool(id).await.map_err(fault(DOING))? else {
-            // Another process has deleted it; it is still to be announced here.
+    /// Hides a tool whose file is missing, and backs up its last definition.
+    async fn hide_tool_without_file(&mut self, id: ToolId) -> Result<(), StoreError> {
+        let Some(tool) = self.find_tool(id).await.map_err(failed_to(INDEX))? else {
+            // Another process has deleted it, which has to be announced here.
             self.touch_tool(id);
             return Ok(());
         };
         if let (Some(files), Some(path)) = (self.inner.files.clone(), tool.path.clone()) {
-            let form = layout::form_of(path.rsplit('/').next().unwrap_or(&path))
+            let form = file_form(path.rsplit('/').next().unwrap_or(&path))
                 .unwrap_or(haft_core::catalog::FileForm::Json);
             let text = definition::write(&tool.spec, form, None);
             let now = self.inner.now();
             files
                 .run(format!("back up `{path}`"), move |home| {
-                    history::keep(home, &path, text.as_bytes(), now)
+                    history::save(home, &path, text.as_bytes(), now)
                 })
                 .await?;
         }
         let now = self.inner.now();
-        self.hide_tool(id, now).await.map_err(fault(DOING))
+        self.hide_missing_tool(id, now).await.map_err(failed_to(INDEX))
     }
 
-    async fn known_tool(&mut self, path: &str) -> Result<Option<Tool>, StoreError> {
-        match self.state.files.get(path).and_then(|known| known.tool) {
-            Some(id) => self.find_tool(id).await.map_err(fault(DOING)),
+    async fn indexed_tool(&mut self, path: &str) -> Result<Option<Tool>, StoreError> {
+        match self.state.files.get(path).and_then(|indexed| indexed.tool) {
+            Some(id) => self.find_tool(id).await.map_err(failed_to(INDEX)),
             None => Ok(None),
         }
     }
 
-    async fn bundle_of(&mut self, pass: &mut Pass, found: &Found) -> Result<Bundle, StoreError> {
-        let key = (found.tenant.clone(), found.bundle.clone());
+    async fn bundle_of(&mut self, pass: &mut SyncPass, file: &ScannedFile) -> Result<Bundle, StoreError> {
+        let key = (file.tenant.clone(), file.bundle.clone());
         if let Some(bundle) = pass.bundles.get(&key) {
             return Ok(bundle.clone());
         }
-        let stored = self.bundle_by_slug(&key.0, &key.1).await.map_err(fault(DOING))?;
+        let stored = self.bundle_by_slug(&key.0, &key.1).await.map_err(failed_to(INDEX))?;
         let bundle = match stored {
-            // Whoever puts a definition into the folder of a deleted bundle wants the bundle.
-            Some(bundle) if bundle.soft_deleted_at.is_some() && !bundle.built_in => {
+            // A new definition in the folder of a deleted bundle revives the bundle.
+            Some(bundle) if bundle.soft_deleted_at.is_some() && !bundle.kind.is_read_only() => {
                 self.revive(bundle).await?
             }
             Some(bundle) => bundle,
-            None => self.enter_bundle(&key.0, &key.1, BundleFile::default()).await?,
+            None => self.insert_bundle(&key.0, &key.1, BundleFile::default()).await?,
         };
         pass.bundles.insert(key, bundle.clone());
         Ok(bundle)

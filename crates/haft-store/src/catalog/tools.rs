@@ -5,22 +5,23 @@ use haft_core::id::ToolId;
 use haft_core::name::{ToolName, Version};
 use haft_core::problem::Problem;
 use haft_core::tool::{Source, Status, Tool};
+use haft_definition::folder::file_form;
 
-use super::bundles::check_open;
-use super::insert::Fresh;
+use super::bundles::check_bundle_editable;
+use super::insert::ToolInsert;
 use super::queries::hash;
 use super::tool_files::Content;
-use crate::engine::{fault, is_conflict};
+use crate::engine::{failed_to, is_conflict};
 use crate::files::layout;
 use crate::session::Session;
 use crate::store::{Inner, Store};
 use crate::time;
 
-const LOOK: &str = "look for the tool";
+const FIND: &str = "find the tool";
 const STORE: &str = "store the tool";
 
-/// Returns the tool among announced changes.
-pub(crate) fn announced(changes: Vec<Change>, id: ToolId) -> Result<Tool, StoreError> {
+/// Returns a tool from announced changes.
+pub(crate) fn find_announced(changes: Vec<Change>, id: ToolId) -> Result<Tool, StoreError> {
     changes
         .into_iter()
         .find_map(|change| match change {
@@ -32,59 +33,61 @@ pub(crate) fn announced(changes: Vec<Change>, id: ToolId) -> Result<Tool, StoreE
 
 impl Inner {
     pub(crate) async fn create_tool(&self, new: NewTool) -> Result<Tool, StoreError> {
-        self.notice_unread(&new).await?;
+        self.sync_unread(&new).await?;
         let mut session = self.session().await?;
         let bundle = session.ensure_bundle(&new.tenant, &new.bundle).await?;
         let NewTool { spec, form, text, enabled, source, .. } = new;
-        if session.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(LOOK))?.is_some() {
-            return Err(taken(&bundle.slug, &spec.name, &spec.version));
+        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some()
+        {
+            return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
         let id = ToolId(time::new_id(&*self.clock));
         let folder = layout::bundle_folder(&bundle.tenant, &bundle.slug);
         let content = Content { spec: &spec, text: text.as_ref(), enabled };
-        let filed = session.write_new(&folder, form, content).await?;
+        let file = session.write_new_file(&folder, form, content).await?;
         let (status, at) = (Status::Draft, self.now());
-        let fresh = Fresh { id, bundle: &bundle, spec: &spec, status, enabled, source, filed, at };
-        session.enter_new(fresh).await?;
-        announced(session.finish().await?, id)
+        let insert = ToolInsert { id, bundle: &bundle, spec: &spec, status, enabled, source, file, at };
+        session.insert_new(insert).await?;
+        find_announced(session.finish().await?, id)
     }
 
-    /// Makes a tool of a file that could not be read, by writing it anew.
+    /// Replaces an unreadable file by a valid definition, which creates the tool.
     async fn mend_file(&self, path: &str, change: ToolChange) -> Result<Tool, StoreError> {
         let ToolChange { spec, text, enabled, .. } = change;
         let mut session = self.session().await?;
-        let found = session.unreadable(path).await.map_err(fault(LOOK))?;
-        let file = found.ok_or_else(|| StoreError::not_found("file that cannot be read", path))?;
-        // Written in place, one in an inner folder would be a tool only until the folder is looked at again.
+        let found = session.unreadable(path).await.map_err(failed_to(FIND))?;
+        let unreadable = found.ok_or_else(|| StoreError::not_found("unreadable file", path))?;
+        // A file in a subfolder is not loaded: its tool would vanish with the next scan.
         let inner = path
-            .strip_prefix(&layout::bundle_folder(&file.tenant, &file.bundle))
+            .strip_prefix(&layout::bundle_folder(&unreadable.tenant, &unreadable.bundle))
             .and_then(|rest| rest.strip_prefix('/'))
             .is_some_and(|rest| rest.contains('/'));
-        if inner || layout::form_of(path.rsplit('/').next().unwrap_or(path)).is_none() {
-            return Err(StoreError::Conflict(file.error));
+        if inner || file_form(path.rsplit('/').next().unwrap_or(path)).is_none() {
+            return Err(StoreError::Conflict(unreadable.error));
         }
-        let bundle = session.ensure_bundle(&file.tenant, &file.bundle).await?;
-        if session.tool_by_pair(bundle.id, &spec.name, &spec.version).await.map_err(fault(LOOK))?.is_some() {
-            return Err(taken(&bundle.slug, &spec.name, &spec.version));
+        let bundle = session.ensure_bundle(&unreadable.tenant, &unreadable.bundle).await?;
+        if session.tool_by_key(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?.is_some()
+        {
+            return Err(already_exists(&bundle.slug, &spec.name, &spec.version));
         }
         let enabled = enabled.unwrap_or(true);
         let content = Content { spec: &spec, text: text.as_ref(), enabled };
-        let filed = session.put_file(path, path.to_owned(), content).await?;
-        session.forget_unreadable(path).await?;
+        let file = session.put_file(path, path.to_owned(), content).await?;
+        session.delete_unreadable(path).await?;
         let id = ToolId(time::new_id(&*self.clock));
         let (status, source, at) = (Status::Draft, Source::User, self.now());
-        let fresh = Fresh { id, bundle: &bundle, spec: &spec, status, enabled, source, filed, at };
-        session.enter_new(fresh).await?;
-        announced(session.finish().await?, id)
+        let insert = ToolInsert { id, bundle: &bundle, spec: &spec, status, enabled, source, file, at };
+        session.insert_new(insert).await?;
+        find_announced(session.finish().await?, id)
     }
 
-    /// A file that nobody has read yet may define the same pair: it was there first.
-    async fn notice_unread(&self, new: &NewTool) -> Result<(), StoreError> {
+    /// Loads files that could define the same tool and are not indexed yet: an existing file has precedence.
+    async fn sync_unread(&self, new: &NewTool) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
         let folder = layout::bundle_folder(&new.tenant, &new.bundle);
         let mut unread = false;
         for form in [FileForm::Skill, FileForm::Yaml, FileForm::Json] {
-            for file in layout::candidates(&new.spec.name, &new.spec.version, form) {
+            for file in layout::file_names(&new.spec.name, &new.spec.version, form) {
                 let path = format!("{folder}/{file}");
                 let there = std::fs::symlink_metadata(files.at(&path)).is_ok();
                 unread |= there && !self.state.lock().await.files.contains_key(&path);
@@ -99,9 +102,9 @@ impl Inner {
     pub(crate) async fn update_tool(&self, id: ToolId, change: ToolChange) -> Result<Tool, StoreError> {
         let ToolChange { spec, text, status, enabled } = change;
         let mut session = self.session().await?;
-        let tool = session.writable(id).await?;
+        let tool = session.editable_tool(id).await?;
         if tool.spec.name != spec.name {
-            let message = format!("a tool keeps its name `{}`; create a new tool instead", tool.spec.name);
+            let message = format!("cannot rename `{}`; create a new tool instead", tool.spec.name);
             return Err(StoreError::Invalid(vec![Problem::new("name", "immutable", message)]));
         }
         let enabled = enabled.unwrap_or(tool.enabled);
@@ -110,107 +113,107 @@ impl Inner {
             session.change_status(&tool, status).await?;
         }
         if enabled != tool.enabled {
-            session.set_enabled(id, enabled).await.map_err(fault("switch the tool"))?;
+            session.set_enabled(id, enabled).await.map_err(failed_to("enable or disable the tool"))?;
         }
-        Ok(announced(session.finish().await?, id).unwrap_or(tool))
+        Ok(find_announced(session.finish().await?, id).unwrap_or(tool))
     }
 
     pub(crate) async fn enable_tool(&self, id: ToolId, enabled: bool) -> Result<Tool, StoreError> {
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        if check_own(&tool).is_ok() {
+        if check_editable(&tool).is_ok() {
             let bundle = session.live_bundle(tool.bundle_id).await?;
-            check_open(&bundle)?;
+            check_bundle_editable(&bundle)?;
         }
         if tool.enabled == enabled {
             return Ok(tool);
         }
-        session.set_enabled(id, enabled).await.map_err(fault("switch the tool"))?;
-        announced(session.finish().await?, id)
+        session.set_enabled(id, enabled).await.map_err(failed_to("enable or disable the tool"))?;
+        find_announced(session.finish().await?, id)
     }
 
     pub(crate) async fn delete_tool(&self, id: ToolId, backup: Backup) -> Result<Option<String>, StoreError> {
         let mut session = self.session().await?;
         let tool = session.tool(id).await?;
-        check_own(&tool)?;
-        let kept = session.remove_file(&tool, backup).await?;
-        session.remove_tool(id).await.map_err(fault("delete the tool"))?;
+        check_editable(&tool)?;
+        let backup_path = session.remove_file(&tool, backup).await?;
+        session.remove_tool(id).await.map_err(failed_to("delete the tool"))?;
         session.finish().await?;
-        Ok(kept)
+        Ok(backup_path)
     }
 }
 
 impl Store {
-    /// Writes the file of an [`UnreadableFile`](haft_core::catalog::Unreadable) anew, which makes it a tool; the text
-    /// that could not be read is kept in the history.
+    /// Replaces an [`UnreadableFile`](haft_core::catalog::UnreadableFile) by a valid definition, which creates the tool;
+    /// the old text is backed up.
     pub async fn mend_file(&self, path: String, change: ToolChange) -> Result<Tool, StoreError> {
         self.run(|inner| async move { inner.mend_file(&path, change).await }).await
     }
 }
 
 impl Session<'_> {
-    /// Enters a new tool, whose file is written.
-    async fn enter_new(&mut self, fresh: Fresh<'_>) -> Result<(), StoreError> {
-        self.know_file(&fresh.filed, fresh.id);
-        let (bundle, spec) = (fresh.bundle, fresh.spec);
-        self.forget_gone(bundle.id, &spec.name, &spec.version).await.map_err(fault(STORE))?;
-        self.insert_tool(fresh).await.map_err(|error| {
+    /// Inserts a new tool whose file has been written.
+    async fn insert_new(&mut self, insert: ToolInsert<'_>) -> Result<(), StoreError> {
+        self.index_tool_file(&insert.file, insert.id);
+        let (bundle, spec) = (insert.bundle, insert.spec);
+        self.delete_missing(bundle.id, &spec.name, &spec.version).await.map_err(failed_to(STORE))?;
+        self.insert_tool(insert).await.map_err(|error| {
             if is_conflict(&error) {
-                return taken(&bundle.slug, &spec.name, &spec.version);
+                return already_exists(&bundle.slug, &spec.name, &spec.version);
             }
-            fault(STORE)(error)
+            failed_to(STORE)(error)
         })
     }
 
     pub(crate) async fn tool(&mut self, id: ToolId) -> Result<Tool, StoreError> {
-        let found = self.find_tool(id).await.map_err(fault(LOOK))?;
+        let found = self.find_tool(id).await.map_err(failed_to(FIND))?;
         found.ok_or_else(|| StoreError::not_found("tool", id))
     }
 
-    /// Finds a tool whose content may be changed.
-    pub(crate) async fn writable(&mut self, id: ToolId) -> Result<Tool, StoreError> {
+    /// Finds a tool that may be edited.
+    pub(crate) async fn editable_tool(&mut self, id: ToolId) -> Result<Tool, StoreError> {
         let tool = self.tool(id).await?;
-        check_own(&tool)?;
+        check_editable(&tool)?;
         let bundle = self.live_bundle(tool.bundle_id).await?;
-        check_open(&bundle)?;
+        check_bundle_editable(&bundle)?;
         Ok(tool)
     }
 
-    /// Stores another definition of a tool, in its file and as a revision. The same content changes nothing but the
-    /// author's text of it.
+    /// Stores a changed definition in the file and as a revision. If the content is the same, only the text in the file
+    /// changes.
     pub(crate) async fn rewrite(&mut self, tool: &Tool, content: Content<'_>) -> Result<(), StoreError> {
         let spec = content.spec;
-        let changed = hash(&tool.spec).map_err(fault(STORE))? != hash(spec).map_err(fault(STORE))?;
+        let changed = hash(&tool.spec).map_err(failed_to(STORE))? != hash(spec).map_err(failed_to(STORE))?;
         if !changed && tool.fault.is_none() {
             return self.replace_text(tool, content).await;
         }
         if tool.spec.version != spec.version {
             let other =
-                self.tool_by_pair(tool.bundle_id, &spec.name, &spec.version).await.map_err(fault(LOOK))?;
+                self.tool_by_key(tool.bundle_id, &spec.name, &spec.version).await.map_err(failed_to(FIND))?;
             if other.is_some() {
-                return Err(taken(&tool.bundle, &spec.name, &spec.version));
+                return Err(already_exists(&tool.bundle, &spec.name, &spec.version));
             }
         }
         if changed {
             let now = self.inner.now();
             self.append_revision(tool, spec, now).await.map_err(|error| {
                 if is_conflict(&error) {
-                    return taken(&tool.bundle, &spec.name, &spec.version);
+                    return already_exists(&tool.bundle, &spec.name, &spec.version);
                 }
-                fault(STORE)(error)
+                failed_to(STORE)(error)
             })?;
         }
         if let Some(path) = &tool.path {
-            let filed = self.replace_file(tool, path, content).await?;
-            self.file_tool(tool.id, &filed).await.map_err(fault(STORE))?;
+            let file = self.replace_file(tool, path, content).await?;
+            self.set_tool_file(tool.id, &file).await.map_err(failed_to(STORE))?;
             self.touch_tool(tool.id);
         }
         Ok(())
     }
 }
 
-/// Refuses to change what comes from elsewhere.
-fn check_own(tool: &Tool) -> Result<(), StoreError> {
+/// Rejects changes to built-in tools and tools of MCP servers.
+fn check_editable(tool: &Tool) -> Result<(), StoreError> {
     let name = &tool.spec.name;
     match tool.source {
         Source::BuiltIn => {
@@ -224,6 +227,6 @@ fn check_own(tool: &Tool) -> Result<(), StoreError> {
     }
 }
 
-fn taken(bundle: &haft_core::name::BundleSlug, name: &ToolName, version: &Version) -> StoreError {
-    StoreError::Conflict(format!("`{bundle}:{name}@{version}` exists already; it is left unchanged"))
+fn already_exists(bundle: &haft_core::name::BundleSlug, name: &ToolName, version: &Version) -> StoreError {
+    StoreError::Conflict(format!("`{bundle}:{name}@{version}` already exists"))
 }

@@ -1,4 +1,4 @@
-//! The life of a tool: publish, deprecate, relabel.
+//! The lifecycle of a tool: publish, deprecate, relabel.
 
 use haft_core::Timestamp;
 use haft_core::catalog::{StoreError, Transition};
@@ -7,22 +7,22 @@ use haft_core::spec::ToolSpec;
 use haft_core::tool::{Status, Tool};
 
 use super::tool_files::Content;
-use super::tools::announced;
-use crate::engine::fault;
+use super::tools::find_announced;
+use crate::engine::failed_to;
 use crate::session::Session;
 use crate::store::Inner;
 
 impl Inner {
     pub(crate) async fn transition(&self, id: ToolId, step: Transition) -> Result<Tool, StoreError> {
         let mut session = self.session().await?;
-        let tool = session.writable(id).await?;
+        let tool = session.editable_tool(id).await?;
         match step {
             Transition::Publish => session.publish(&tool).await?,
             Transition::Deprecate => session.set_status(&tool, Status::Deprecated).await?,
             Transition::Set(status) => session.change_status(&tool, status).await?,
             Transition::Relabel(version) => {
                 let spec = ToolSpec { version, ..(*tool.spec).clone() };
-                let text = session.relabelled_text(&tool, &spec).await?;
+                let text = session.text_with_version(&tool, &spec).await?;
                 let content = Content { spec: &spec, text: text.as_ref(), enabled: tool.enabled };
                 session.rewrite(&tool, content).await?;
             }
@@ -30,12 +30,12 @@ impl Inner {
         if session.is_untouched() {
             return Ok(tool);
         }
-        announced(session.finish().await?, id)
+        find_announced(session.finish().await?, id)
     }
 }
 
 impl Session<'_> {
-    /// Gives a tool another status.
+    /// Changes the status of a tool.
     pub(crate) async fn change_status(&mut self, tool: &Tool, status: Status) -> Result<(), StoreError> {
         match status {
             Status::Published => self.publish(tool).await,
@@ -44,8 +44,10 @@ impl Session<'_> {
     }
 
     async fn publish(&mut self, tool: &Tool) -> Result<(), StoreError> {
-        if let Some(why) = &tool.fault {
-            return Err(StoreError::Conflict(format!("the newest definition cannot be read: {why}")));
+        if let Some(reason) = &tool.fault {
+            return Err(StoreError::Conflict(format!(
+                "cannot publish: the newest definition is invalid: {reason}"
+            )));
         }
         let at = tool.published_at.unwrap_or_else(|| self.inner.now());
         sqlx::query(
@@ -56,13 +58,13 @@ impl Session<'_> {
         .bind(tool.id.to_string())
         .execute(&mut *self.tx)
         .await
-        .map_err(fault("publish the tool"))?;
+        .map_err(failed_to("publish the tool"))?;
         self.touch_tool(tool.id);
         Ok(())
     }
 
     async fn set_status(&mut self, tool: &Tool, status: Status) -> Result<(), StoreError> {
-        // Back to draft withdraws what was published; the other steps leave it.
+        // Only `draft` withdraws the published revision.
         let published = match status {
             Status::Draft => None,
             Status::Published | Status::Deprecated | Status::Disabled => {
@@ -76,7 +78,7 @@ impl Session<'_> {
             .bind(tool.id.to_string())
             .execute(&mut *self.tx)
             .await
-            .map_err(fault("change the status of the tool"))?;
+            .map_err(failed_to("change the status of the tool"))?;
         self.touch_tool(tool.id);
         Ok(())
     }

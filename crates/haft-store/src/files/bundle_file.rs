@@ -1,11 +1,11 @@
-//! `bundle.yaml`: what a folder says of its bundle.
+//! `bundle.yaml`: the description of a bundle in its folder.
 
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::id::BundleId;
 use serde::Deserialize;
 
-/// What `bundle.yaml` may say; everything is optional.
+/// The fields of `bundle.yaml`; all are optional.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct BundleFile {
@@ -17,53 +17,53 @@ pub(crate) struct BundleFile {
     pub(crate) soft_deleted_at: Option<Timestamp>,
 }
 
-/// The names of its fields.
+/// The names of the fields.
 const FIELDS: [&str; 6] = ["id", "display_name", "description", "enabled", "created_at", "soft_deleted_at"];
 
-/// Reads the file.
+/// Parses the file.
 pub(crate) fn parse(source: &str) -> Result<BundleFile, String> {
     if source.trim().is_empty() {
         return Ok(BundleFile::default());
     }
     serde_saphyr::from_str(source).map_err(|error| {
-        // What follows the first line is a picture of the place.
+        // Further lines show an excerpt of the source.
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         let first = first.strip_prefix("error: ").unwrap_or(first);
-        // What the parser can be told is no help to who writes the file.
+        // The option of the parser is no help to the author of the file.
         let first = first.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
         haft_core::problem::excerpt(&with_field(&first, source), 400)
     })
 }
 
-/// Adds to a fault such as `line 2 column 14: …` which field it is in.
-fn with_field(fault: &str, source: &str) -> String {
-    let parts = fault.split_once(": ").and_then(|(place, why)| {
-        let line: usize = place.strip_prefix("line ")?.split(' ').next()?.parse().ok()?;
-        Some((place, why, line))
+/// Adds the field name to an error such as `line 2 column 14: …`.
+fn with_field(error: &str, source: &str) -> String {
+    let parts = error.split_once(": ").and_then(|(position, reason)| {
+        let line: usize = position.strip_prefix("line ")?.split(' ').next()?.parse().ok()?;
+        Some((position, reason, line))
     });
-    let Some((place, why, line)) = parts else { return fault.to_owned() };
-    // The key is in that line, or in one above it that is not indented.
+    let Some((position, reason, line)) = parts else { return error.to_owned() };
+    // The key is in that line, or in the last line above that is not indented.
     let above: Vec<&str> = source.lines().take(line).collect();
     let key = above.into_iter().rev().find(|line| line.starts_with(|c: char| c.is_ascii_alphabetic()));
     match key.and_then(|line| line.split_once(':')).map(|(key, _)| key.trim_end()) {
-        Some(key) if FIELDS.contains(&key) => format!("{place}: `{key}`: {why}"),
-        _ => fault.to_owned(),
+        Some(key) if FIELDS.contains(&key) => format!("{position}: `{key}`: {reason}"),
+        _ => error.to_owned(),
     }
 }
 
-/// The new text of a file.
+/// The new text of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// The old text with what has changed; comments and unknown keys stay.
+pub(crate) enum BundleText {
+    /// The old text with the changed values; comments and unknown keys are preserved.
     Edited(String),
-    /// The old text could not be edited: this one says nothing but what haft knows.
-    Anew(String),
+    /// A new text, because the old one could not be edited.
+    Rewritten(String),
 }
 
-/// Writes what has changed into the text that is there, as far as that gives what was meant.
-pub(crate) fn write(text: &str, bundle: &Bundle) -> Result<Written, String> {
-    let meant = BundleFile {
+/// Writes the values of a bundle into the existing text, and verifies the result by parsing it.
+pub(crate) fn write(text: &str, bundle: &Bundle) -> Result<BundleText, String> {
+    let expected = BundleFile {
         id: Some(bundle.id),
         display_name: Some(bundle.display_name.clone()),
         description: Some(bundle.description.clone()),
@@ -72,14 +72,14 @@ pub(crate) fn write(text: &str, bundle: &Bundle) -> Result<Written, String> {
         soft_deleted_at: bundle.soft_deleted_at,
     };
     let edited = edit(text, bundle);
-    if parse(&edited).is_ok_and(|said| said == meant) {
-        return Ok(Written::Edited(edited));
+    if parse(&edited).is_ok_and(|file| file == expected) {
+        return Ok(BundleText::Edited(edited));
     }
-    let anew = edit("", bundle);
-    match parse(&anew) {
-        Ok(said) if said == meant => Ok(Written::Anew(anew)),
-        Ok(_) => Err("it would not be read back as it was meant".into()),
-        Err(why) => Err(why),
+    let rewritten = edit("", bundle);
+    match parse(&rewritten) {
+        Ok(file) if file == expected => Ok(BundleText::Rewritten(rewritten)),
+        Ok(_) => Err("the values do not survive a round trip through YAML".into()),
+        Err(reason) => Err(reason),
     }
 }
 
@@ -97,13 +97,13 @@ fn edit(text: &str, bundle: &Bundle) -> String {
     out
 }
 
-/// Sets one top-level key; the lines that belong to its old value go.
+/// Sets one top-level key and removes the lines of its old value.
 fn set(lines: &mut Vec<String>, key: &str, value: Option<String>) {
     let starts = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let line = value.map(|value| format!("{key}: {value}"));
     match lines.iter().position(|line| starts(line)) {
         Some(at) => {
-            // A text of several paragraphs has empty lines within; those behind it are not its own.
+            // Empty lines within a multi-line value belong to it; empty lines after it do not.
             let rest = lines.iter().skip(at + 1);
             let own = rest.take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty());
             let more =
@@ -127,7 +127,7 @@ mod tests {
             display_name: "Web: \"tools\"".into(),
             description: "two\nlines # no comment".into(),
             enabled: false,
-            built_in: false,
+            kind: haft_core::bundle::BundleKind::User,
             created_at: at,
             modified_at: at,
             soft_deleted_at: None,
@@ -136,13 +136,13 @@ mod tests {
 
     fn edited(text: &str, bundle: &Bundle) -> String {
         match write(text, bundle).unwrap() {
-            Written::Edited(text) => text,
-            Written::Anew(text) => panic!("{text}"),
+            BundleText::Edited(text) => text,
+            BundleText::Rewritten(text) => panic!("{text}"),
         }
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_values_are_read_back() {
         let bundle = bundle();
         let expected = BundleFile {
             id: Some(bundle.id),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_unknown_keys_stay() {
+    fn comments_and_unknown_keys_are_preserved() {
         let text = "# ours\nowner: me\nenabled: true   # on\ndescription: |\n  old\n  text\n# end\n";
         let written = edited(text, &bundle());
         for kept in ["# ours", "owner: me", "# end", "enabled: false"] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_there_what_was_meant_is_written() {
+    fn any_existing_text_gets_the_new_values() {
         let bundle = bundle();
         let clean = edited("", &bundle);
         for (text, kept) in [
@@ -190,11 +190,11 @@ mod tests {
             ("\tx", false),
         ] {
             match write(text, &bundle).unwrap() {
-                Written::Edited(written) => {
+                BundleText::Edited(written) => {
                     assert!(kept, "{text:?} gave {written:?}");
                     assert_eq!(parse(&written), parse(&clean), "{text:?}");
                 }
-                Written::Anew(written) => {
+                BundleText::Rewritten(written) => {
                     assert!(!kept, "{text:?}");
                     assert_eq!(written, clean);
                 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_line() {
+    fn errors_name_the_line() {
         assert_eq!(parse("").unwrap(), BundleFile::default());
         assert!(parse("enabled: perhaps").unwrap_err().contains("line 1"), "{:?}", parse("enabled: perhaps"));
         assert_eq!(

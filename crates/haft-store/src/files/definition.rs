@@ -1,47 +1,44 @@
-//! A definition as the text of a file.
+//! The text of a definition file.
 
 use haft_core::catalog::FileForm;
 use haft_core::name::Version;
 use haft_core::problem::{self, Problem};
 use haft_core::spec::ToolSpec;
-use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
+use haft_definition::folder::{name_and_version, read_definition};
 
-use super::layout;
-
-/// What a file says.
+/// A parsed definition file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definition {
     pub(crate) spec: ToolSpec,
-    /// The tool's switch, where the file names it.
+    /// Whether the tool is enabled, if the file says so.
     pub(crate) enabled: Option<bool>,
 }
 
-/// Reads the text of a definition file; the error names the place and the remedy.
+/// Parses and checks the text of a definition file; the error names the line and the fix.
 pub(crate) fn read(text: &str, form: FileForm, path: &str) -> Result<Definition, String> {
-    let reading = parse(text, form, path).map_err(|problems| problem::join(&problems))?;
-    for warning in &reading.warnings {
-        tracing::warn!(path, %warning, "doubtful definition");
+    let parsed = read_definition(text, form, &defaults(path)).map_err(|problems| problem::join(&problems))?;
+    for warning in &parsed.warnings {
+        tracing::warn!(path, %warning, "definition warning");
     }
-    // What the API would refuse is no better for having come by file.
-    let mut faults = check::definition(&reading.spec).errors;
-    if !faults.is_empty() {
-        dialect::place(text, form, &mut faults);
-        return Err(problem::join(&faults));
-    }
-    Ok(Definition { spec: reading.spec, enabled: reading.enabled })
+    Ok(Definition { spec: parsed.spec, enabled: parsed.enabled })
 }
 
-/// Reads the text of a definition file as it stands; what it leaves out comes from the name of the file.
+/// Parses the text of a definition file without checking it.
 pub(crate) fn parse(text: &str, form: FileForm, path: &str) -> Result<ParsedDefinition, Vec<Problem>> {
-    let (name, version) = layout::hints(path);
-    let defaults = Defaults { name: Some(name.to_owned()), version: version.map(str::to_owned) };
-    dialect::read(text, form, &defaults)
+    dialect::read(text, form, &defaults(path))
 }
 
-/// Returns the text with another version in the line that says which it has or, in YAML, could say so. Elsewhere the
-/// name of the file may say it. It is a guess: the caller reads what came of it.
-pub(crate) fn relabelled(text: &str, from: &Version, to: &Version) -> String {
+/// Returns the name and version that the file name gives to a definition without them.
+fn defaults(path: &str) -> Defaults {
+    let (name, version) = name_and_version(path);
+    Defaults { name: Some(name.to_owned()), version: version.map(str::to_owned) }
+}
+
+/// Replaces the version in the text of a definition, or adds it after the `name:` line of a YAML text.
+///
+/// Only an attempt: the caller parses the result to verify it.
+pub(crate) fn with_version(text: &str, from: &Version, to: &Version) -> String {
     let key = |line: &str| match line.trim_start_matches([' ', '\t', '{']) {
         json if json.starts_with("\"version\"") => true,
         _ => line.starts_with("version:"),
@@ -65,10 +62,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_changes_in_its_place() {
+    fn the_version_is_replaced_in_place() {
         let check = |text: &str, expected: &str| {
             let (from, to) = (Version::new("1.0.0").unwrap(), Version::new("2.0.0").unwrap());
-            assert_eq!(relabelled(text, &from, &to), expected);
+            assert_eq!(with_version(text, &from, &to), expected);
         };
         check("# a\nname: x\nversion: 1.0.0 # b\n", "# a\nname: x\nversion: 2.0.0 # b\n");
         check("version: '1.0.0'", "version: '2.0.0'");

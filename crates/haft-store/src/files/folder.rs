@@ -1,4 +1,4 @@
-//! The home folder of an embedded store.
+//! File operations in the home folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,35 +16,35 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Makes the folders that are missing.
+    /// Creates missing folders.
     pub(crate) fn open(home: &Path) -> Result<Self, StoreError> {
         let fail = |folder: &str| {
-            let doing = format!("make the folder `{}`", home.join(folder).display());
-            move |error| StoreError::unavailable(doing, error)
+            let action = format!("create the folder `{}`", home.join(folder).display());
+            move |error| StoreError::unavailable(action, error)
         };
         std::fs::create_dir_all(home.join(SKILLS)).map_err(fail(SKILLS))?;
-        history::make(home).map_err(fail(HISTORY))?;
+        history::create_folder(home).map_err(fail(HISTORY))?;
         Ok(Self { home: home.to_owned() })
     }
 
-    /// Returns where a relative path is.
+    /// Returns the absolute path of a relative one.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.home.join(path)
     }
 
-    /// Waits, off the async threads, for the lock between processes.
+    /// Acquires the lock between processes.
     pub(crate) async fn lock(&self) -> Result<HomeLock, StoreError> {
         let path = self.at(SKILLS).join(".lock");
         self.run(format!("lock `{}`", path.display()), move |_| lock::acquire(&path)).await
     }
 
-    /// Removes what a crash left in the history; definitions are cleaned up when they are read.
+    /// Removes temporary files that a crash left in the history. A scan removes those among the definitions.
     pub(crate) async fn clean_history(&self) -> Result<(), StoreError> {
         let _lock = self.lock().await?;
-        self.run("clean up the history".into(), |home| {
+        self.run("remove temporary files from the history".into(), |home| {
             for entry in std::fs::read_dir(home.join(HISTORY))? {
                 let path = entry?.path();
-                if path.to_str().is_some_and(|path| path.ends_with(write::TEMPORARY)) {
+                if path.to_str().is_some_and(|path| path.ends_with(write::TEMP_SUFFIX)) {
                     write::remove(&path)?;
                 }
             }
@@ -53,18 +53,18 @@ impl Files {
         .await
     }
 
-    /// Runs something that waits for the disk off the async threads.
+    /// Runs a blocking file operation off the async threads; `action` completes "cannot …".
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        doing: String,
+        action: String,
         work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let home = self.home.clone();
         let result = tokio::task::spawn_blocking(move || work(&home)).await;
         match result {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(StoreError::unavailable(doing, error)),
-            Err(error) => Err(StoreError::unavailable(doing, error)),
+            Ok(Err(error)) => Err(StoreError::unavailable(action, error)),
+            Err(error) => Err(StoreError::unavailable(action, error)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Backups of what updates and deletes replaced.
+//! Backups of replaced and deleted definitions.
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
@@ -9,60 +9,59 @@ use std::path::{Path, PathBuf};
 use haft_core::Timestamp;
 
 use super::layout::HISTORY;
-use super::write::{self, Existing, Mode};
+use super::write::{self, FileMode, IfExists};
 
-/// How the moment of a backup is spelled in its name.
-const STAMP: &str = "%Y%m%dT%H%M%SZ";
-/// How many backups one tool may get within one second.
-const TRIES: u32 = 1000;
+/// The format of the time in the name of a backup.
+const TIME_FORMAT: &str = "%Y%m%dT%H%M%SZ";
+/// The largest number of backups of one file within one second.
+const MAX_PER_SECOND: u32 = 1000;
 
-/// Makes the folder of the backups. Only its owner may look into it, as what was taken out of service may have
-/// been taken out for a reason.
-pub(crate) fn make(home: &Path) -> io::Result<()> {
+/// Creates the backup folder. It is private, as a definition may have been removed because it held a secret.
+pub(crate) fn create_folder(home: &Path) -> io::Result<()> {
     let folder = home.join(HISTORY);
     fs::create_dir_all(&folder)?;
     if fs::metadata(&folder)?.permissions().mode() & 0o077 != 0
         && let Err(error) = fs::set_permissions(&folder, Permissions::from_mode(0o700))
     {
-        tracing::warn!(folder = %folder.display(), %error, "others may read the backups");
+        tracing::warn!(folder = %folder.display(), %error, "cannot make the backup folder private");
     }
     Ok(())
 }
 
-/// Keeps a copy; returns its path relative to the home folder.
-pub(crate) fn keep(home: &Path, path: &str, content: &[u8], now: Timestamp) -> io::Result<String> {
-    put(home, path, now, |backup| write::write(backup, content, Existing::Refuse, Mode::Private))
+/// Saves a copy and returns its path relative to the home folder.
+pub(crate) fn save(home: &Path, path: &str, content: &[u8], now: Timestamp) -> io::Result<String> {
+    add(home, path, now, |backup| write::write(backup, content, IfExists::Fail, FileMode::Private))
 }
 
-/// Keeps what cannot be read, by moving it as it is; returns its path relative to the home folder.
-pub(crate) fn keep_unread(home: &Path, path: &str, now: Timestamp) -> io::Result<String> {
-    put(home, path, now, |backup| write::move_new(&home.join(path), backup))
+/// Moves a file that cannot be read to the backups and returns its path relative to the home folder.
+pub(crate) fn move_file(home: &Path, path: &str, now: Timestamp) -> io::Result<String> {
+    add(home, path, now, |backup| write::rename_to_new(&home.join(path), backup))
 }
 
-fn put(
+fn add(
     home: &Path,
     path: &str,
     now: Timestamp,
-    place: impl Fn(&Path) -> io::Result<()>,
+    store: impl Fn(&Path) -> io::Result<()>,
 ) -> io::Result<String> {
-    make(home)?;
+    create_folder(home)?;
     let file = path.rsplit('/').next().unwrap_or(path);
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "json"));
-    let stamp = now.strftime(STAMP);
-    for n in 1..=TRIES {
+    let stamp = now.strftime(TIME_FORMAT);
+    for n in 1..=MAX_PER_SECOND {
         let suffix = if n == 1 { String::new() } else { format!("-{n}") };
         let backup = format!("{HISTORY}/{stem}-{stamp}{suffix}.{ending}.bak");
-        match place(&home.join(&backup)) {
+        match store(&home.join(&backup)) {
             Ok(()) => return Ok(backup),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("there are too many backups of this second"))
+    Err(io::Error::other("too many backups within one second"))
 }
 
-/// Removes backups that are older than `oldest`, and of each file name all but the newest `copies`. Returns how many
-/// went. What has no name of a backup is not ours and stays, as do folders.
+/// Removes backups older than `oldest`, and all but the newest `copies` of each file name. Returns how many were
+/// removed. Folders and files that are not named like a backup stay.
 pub(crate) fn prune(home: &Path, oldest: Option<Timestamp>, copies: Option<usize>) -> io::Result<usize> {
     let mut by_name: HashMap<String, Vec<(String, u32, PathBuf)>> = HashMap::new();
     for entry in fs::read_dir(home.join(HISTORY))? {
@@ -73,14 +72,14 @@ pub(crate) fn prune(home: &Path, oldest: Option<Timestamp>, copies: Option<usize
             by_name.entry(file).or_default().push((stamp, n, entry.path()));
         }
     }
-    let oldest = oldest.map(|oldest| oldest.strftime(STAMP).to_string());
+    let oldest = oldest.map(|oldest| oldest.strftime(TIME_FORMAT).to_string());
     let mut removed = 0;
     for (_, mut backups) in by_name {
-        // Stamps sort as their moments do.
+        // The time format sorts chronologically.
         backups.sort_by(|a, b| (&b.0, b.1).cmp(&(&a.0, a.1)));
-        for (place, (stamp, _, path)) in backups.into_iter().enumerate() {
+        for (index, (stamp, _, path)) in backups.into_iter().enumerate() {
             let old = oldest.as_ref().is_some_and(|oldest| stamp < *oldest);
-            if old || copies.is_some_and(|copies| place >= copies) {
+            if old || copies.is_some_and(|copies| index >= copies) {
                 write::remove(&path)?;
                 removed += 1;
             }
@@ -89,7 +88,7 @@ pub(crate) fn prune(home: &Path, oldest: Option<Timestamp>, copies: Option<usize
     Ok(removed)
 }
 
-/// Reads the name of a backup: of which file it is, of which second, and which of that second.
+/// Parses the name of a backup: the file, the second, and the number within that second.
 fn parse(name: &str) -> Option<(String, String, u32)> {
     let (rest, ending) = name.strip_suffix(".bak")?.rsplit_once('.')?;
     let (stem, last) = rest.rsplit_once('-')?;
@@ -100,7 +99,7 @@ fn parse(name: &str) -> Option<(String, String, u32)> {
         }
         Err(_) => (stem, last, 1),
     };
-    jiff::civil::DateTime::strptime(STAMP, stamp).ok()?;
+    jiff::civil::DateTime::strptime(TIME_FORMAT, stamp).ok()?;
     Some((format!("{stem}.{ending}"), stamp.to_owned(), n))
 }
 
@@ -109,11 +108,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backups_of_the_same_second_are_kept_apart() {
+    fn backups_of_the_same_second_get_numbers() {
         let home = tempfile::tempdir().unwrap();
         let now: Timestamp = "2026-08-01T10:00:00Z".parse().unwrap();
-        let keep = |text: &str| keep(home.path(), "skills/b/weather.skill", text.as_bytes(), now).unwrap();
-        let paths = [keep("one"), keep("two")];
+        let save = |text: &str| save(home.path(), "skills/b/weather.skill", text.as_bytes(), now).unwrap();
+        let paths = [save("one"), save("two")];
         assert_eq!(
             paths,
             [
@@ -127,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn old_and_surplus_backups_go_and_nothing_else() {
+    fn old_and_surplus_backups_are_removed_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        make(home.path()).unwrap();
+        create_folder(home.path()).unwrap();
         let folder = home.path().join(HISTORY);
         let names = [
             "a-20260101T000000Z.skill.bak",
@@ -146,21 +145,21 @@ mod tests {
             fs::write(folder.join(name), "x").unwrap();
         }
         fs::create_dir(folder.join("b-20260101T000000Z.skill.bak")).unwrap();
-        let left = || {
+        let remaining = || {
             let all = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
             let mut all: Vec<_> = all.map(|name| name.into_string().unwrap()).collect();
             all.sort();
             all
         };
-        let before = left();
-        assert_eq!((prune(home.path(), None, None).unwrap(), left()), (0, before.clone()));
+        let before = remaining();
+        assert_eq!((prune(home.path(), None, None).unwrap(), remaining()), (0, before.clone()));
         let without = |gone: &[&str]| -> Vec<_> {
             before.iter().filter(|name| !gone.contains(&name.as_str())).cloned().collect()
         };
         let may = "2026-05-01T00:00:00Z".parse().unwrap();
         assert_eq!(prune(home.path(), Some(may), None).unwrap(), 1);
-        assert_eq!(left(), without(&names[..1]));
+        assert_eq!(remaining(), without(&names[..1]));
         assert_eq!(prune(home.path(), Some(may), Some(2)).unwrap(), 1);
-        assert_eq!(left(), without(&names[..2]));
+        assert_eq!(remaining(), without(&names[..2]));
     }
 }

@@ -1,27 +1,27 @@
-//! Locks between processes, held on files.
+//! File locks between processes.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// The lock, held until it is dropped. The file stays: removing it would let two processes hold "the" lock.
+/// A lock that is released when it is dropped. The file stays: if it were removed, two processes could hold the lock.
 #[derive(Debug)]
 pub(crate) struct HomeLock {
     _file: File,
 }
 
-/// Waits for the lock that processes on the same home folder take before they write. Blocks the thread.
+/// Acquires the write lock of the home folder. Blocks the thread.
 pub(crate) fn acquire(path: &Path) -> io::Result<HomeLock> {
     Ok(HomeLock { _file: hold(path)? })
 }
 
-/// Makes a file and waits for its lock. Blocks the thread.
+/// Creates a file and acquires its lock. Blocks the thread.
 pub(crate) fn hold(path: &Path) -> io::Result<File> {
     loop {
-        // Someone may have removed the folder as a whole.
+        // The whole folder may have been removed.
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        // Whoever may read a file may also lock it.
+        // Private, because everyone who can read a file can lock it.
         let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         file.lock()?;
         if is_at(&file, path)? {
@@ -30,8 +30,7 @@ pub(crate) fn hold(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Tells whether an open file is still the one at a path. A lock on a file that was removed meanwhile keeps
-/// nobody away.
+/// Tells whether an open file is still the one at a path. A lock on a removed file has no effect.
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let open = file.metadata()?;
     match std::fs::metadata(path) {
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_on_a_removed_file_is_taken_anew() {
+    fn a_lock_on_a_removed_file_is_acquired_again() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("lock");
         let first = hold(&path).unwrap();

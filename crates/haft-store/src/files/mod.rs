@@ -1,4 +1,4 @@
-//! Definition files: where they are, and how they are read, written and noticed.
+//! Definition files in the home folder: layout, scanning, writing and backups.
 
 pub(crate) mod bundle_file;
 pub(crate) mod definition;
@@ -7,7 +7,6 @@ pub(crate) mod history;
 pub(crate) mod layout;
 pub(crate) mod lock;
 mod nested;
-pub(crate) mod read;
 pub(crate) mod scan;
 pub(crate) mod stamp;
 pub(crate) mod write;

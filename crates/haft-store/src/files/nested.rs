@@ -1,51 +1,52 @@
-//! Definitions in a folder within a bundle. They are not read, and whoever put them there has to be told.
+//! Definitions in subfolders of a bundle. They are not loaded, which has to be reported to their author.
 //!
-//! A bundle's folder may hold anything besides its definitions: modules, data, a whole package. So a file counts only
-//! if it would be read as a definition.
+//! A bundle folder may also hold modules, data or a whole package. So a file counts only if it is a valid definition.
 
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-use super::{definition, layout, read};
+use haft_definition::folder::{SymbolicLinks, file_form, read_text};
 
-/// How deep folders are looked into.
+use super::definition;
+
+/// How many levels of subfolders are searched.
 const MAX_DEPTH: usize = 2;
-/// The most names that are looked at in one folder of a bundle.
-const MAX_NAMES: usize = 200;
-/// Definitions that people write are smaller.
+/// The largest number of entries searched in one subfolder.
+const MAX_ENTRIES: usize = 200;
+/// Larger files are not considered definitions.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Finds what would be a definition beneath a folder of a bundle.
+/// Finds the valid definitions in a subfolder of a bundle.
 pub(super) fn definitions(home: &Path, folder: &str) -> Vec<(String, Metadata)> {
-    let (mut found, mut names) = (Vec::new(), MAX_NAMES);
-    if is_looked_into(folder.rsplit('/').next().unwrap_or(folder)) {
-        look(home, folder, MAX_DEPTH, &mut names, &mut found);
+    let (mut found, mut entries) = (Vec::new(), MAX_ENTRIES);
+    if is_searched(folder.rsplit('/').next().unwrap_or(folder)) {
+        search(home, folder, MAX_DEPTH, &mut entries, &mut found);
     }
     found
 }
 
-/// Tells whether a folder may hold what its author wrote.
-fn is_looked_into(name: &str) -> bool {
+/// Tells whether a folder may hold hand-written files.
+fn is_searched(name: &str) -> bool {
     !name.starts_with('.') && name != "node_modules" && name != "__pycache__"
 }
 
-fn look(home: &Path, folder: &str, depth: usize, names: &mut usize, found: &mut Vec<(String, Metadata)>) {
-    // What cannot be listed is not ours to judge.
+fn search(home: &Path, folder: &str, depth: usize, entries: &mut usize, found: &mut Vec<(String, Metadata)>) {
+    // A folder that cannot be listed is ignored.
     let Ok(listed) = fs::read_dir(home.join(folder)) else { return };
     for entry in listed.filter_map(Result::ok) {
-        if *names == 0 {
+        if *entries == 0 {
             return;
         }
-        *names -= 1;
+        *entries -= 1;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(metadata) = entry.metadata() else { continue };
         let path = format!("{folder}/{name}");
-        if metadata.is_dir() && depth > 1 && is_looked_into(&name) {
-            look(home, &path, depth - 1, names, found);
-        } else if let Some(form) = layout::form_of(&name)
+        if metadata.is_dir() && depth > 1 && is_searched(&name) {
+            search(home, &path, depth - 1, entries, found);
+        } else if let Some(form) = file_form(&name)
             && metadata.is_file()
             && metadata.len() <= MAX_BYTES
-            && let Ok((text, metadata)) = read::text(&home.join(&path))
+            && let Ok((text, metadata)) = read_text(&home.join(&path), SymbolicLinks::Reject)
             && definition::read(&text, form, &path).is_ok()
         {
             found.push((path, metadata));

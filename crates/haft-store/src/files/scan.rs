@@ -1,4 +1,4 @@
-//! One walk over the definition folder: names and stamps, no contents.
+//! Scans the definition folder for names and stamps, without reading files.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -7,200 +7,212 @@ use std::path::Path;
 use haft_core::Timestamp;
 use haft_core::catalog::FileForm;
 use haft_core::name::{BundleSlug, TenantId};
+use haft_definition::folder::{BUNDLE_FILE, FileStamp, file_form};
 
-use super::layout::{self, BUNDLE_FILE, SKILLS};
+use super::layout::{self, SKILLS};
 use super::nested;
-use super::stamp::{Stamp, modified_at};
-use super::write::TEMPORARY;
+use super::stamp::modified_at;
+use super::write::TEMP_SUFFIX;
 
-/// A bundle's folder.
+/// The folder of a bundle.
 #[derive(Debug, Clone)]
-pub(crate) struct FoundBundle {
+pub(crate) struct ScannedBundle {
     pub(crate) tenant: TenantId,
     pub(crate) slug: BundleSlug,
-    /// The stamp of its `bundle.yaml`, where there is one.
-    pub(crate) stamp: Option<Stamp>,
-    /// When that file, or else the folder, was changed.
+    /// The stamp of its `bundle.yaml`, if there is one.
+    pub(crate) stamp: Option<FileStamp>,
+    /// When that file, or else the folder, was modified.
     pub(crate) modified_at: Timestamp,
 }
 
-impl FoundBundle {
-    /// Returns the path of its `bundle.yaml`, where there is one.
+impl ScannedBundle {
+    /// Returns the path of its `bundle.yaml`, if there is one.
     pub(crate) fn file(&self) -> Option<String> {
         self.stamp.as_ref()?;
         Some(format!("{}/{BUNDLE_FILE}", layout::bundle_folder(&self.tenant, &self.slug)))
     }
 }
 
-/// A definition file, or what looks like one.
+/// A definition file, or an entry that is reported instead of loaded.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct ScannedFile {
     pub(crate) path: String,
     pub(crate) tenant: TenantId,
     pub(crate) bundle: BundleSlug,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileStamp,
     pub(crate) modified_at: Timestamp,
     pub(crate) form: FileForm,
-    /// Why it cannot be a definition, where that is known without reading.
-    pub(crate) fault: Option<String>,
+    /// Why it cannot be loaded, if that is known without reading it.
+    pub(crate) error: Option<String>,
 }
 
-/// Everything that is there, in the order of the paths.
+/// The result of a scan; files are sorted by path.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub(crate) bundles: Vec<FoundBundle>,
-    pub(crate) files: Vec<Found>,
-    /// Folders that cannot be listed, each with a `/` at its end: what they hold is as it was known.
-    pub(crate) closed: Vec<String>,
+    pub(crate) bundles: Vec<ScannedBundle>,
+    pub(crate) files: Vec<ScannedFile>,
+    /// Folders that could not be listed, each with a trailing `/`; the index of their files stays unchanged.
+    pub(crate) unlisted: Vec<String>,
     /// Temporary files that a crash may have left behind.
     pub(crate) leftovers: Vec<String>,
 }
 
-/// Walks the definition folder.
+/// Scans the definition folder.
 pub(crate) fn scan(home: &Path) -> io::Result<Scan> {
     let mut scan = Scan::default();
-    scan.owner(home, SKILLS, &TenantId::default_tenant())?;
+    scan.add_tenant(home, SKILLS, &TenantId::default_tenant())?;
     scan.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(scan)
 }
 
-/// Lists a folder; what vanishes while it is listed is not there.
+/// Lists a folder; entries that vanish meanwhile are skipped.
 fn entries(folder: &Path) -> io::Result<Vec<(String, Metadata)>> {
     let listing = match fs::read_dir(folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     for entry in listing {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {
-            tracing::warn!(folder = %folder.display(), "a file name is not valid UTF-8; the file is ignored");
+            tracing::warn!(folder = %folder.display(), "ignored a file whose name is not valid UTF-8");
             continue;
         };
-        if name.starts_with('.') && !name.ends_with(TEMPORARY) {
+        if name.starts_with('.') && !name.ends_with(TEMP_SUFFIX) {
             continue;
         }
-        // Not followed: a symlink is judged as what it is.
+        // The metadata of a symbolic link, not of its target.
         match entry.metadata() {
-            Ok(metadata) => found.push((name, metadata)),
+            Ok(metadata) => entries.push((name, metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(found)
+    Ok(entries)
 }
 
 impl Scan {
-    /// Walks the folders of one tenant.
-    fn owner(&mut self, home: &Path, folder: &str, tenant: &TenantId) -> io::Result<()> {
+    /// Scans the folders of one tenant.
+    fn add_tenant(&mut self, home: &Path, folder: &str, tenant: &TenantId) -> io::Result<()> {
         for (name, metadata) in entries(&home.join(folder))? {
             let path = format!("{folder}/{name}");
-            if let Some(form) = layout::form_of(&name) {
-                // A file outside of every bundle belongs to the bundle of tools that name none.
-                self.files.push(found(path, tenant, &BundleSlug::user_created(), (form, &metadata)));
-            } else if name.ends_with(TEMPORARY) {
+            if let Some(form) = file_form(&name) {
+                // A file outside of every bundle belongs to the default bundle.
+                self.files.push(scanned(path, tenant, &BundleSlug::user_created(), (form, &metadata)));
+            } else if name.ends_with(TEMP_SUFFIX) {
                 self.leftovers.push(path);
             } else if metadata.is_dir() {
                 match (name.strip_prefix('@').map(TenantId::new), folder == SKILLS) {
                     (Some(Ok(other)), true) if other != *tenant => {
-                        if let Err(error) = self.owner(home, &path, &other) {
-                            self.shut(&path, &other, &BundleSlug::user_created(), (&metadata, &error));
+                        if let Err(error) = self.add_tenant(home, &path, &other) {
+                            self.report_unlisted(
+                                &path,
+                                &other,
+                                &BundleSlug::user_created(),
+                                (&metadata, &error),
+                            );
                         }
                     }
-                    _ => self.bundle(home, &path, tenant, (&name, &metadata)),
+                    _ => self.add_bundle(home, &path, tenant, (&name, &metadata)),
                 }
-            } else if metadata.is_symlink() && leads_to_no_file(&home.join(&path)) {
-                let fault = "it is a symbolic link, and links are not followed; put the folder itself here";
-                self.refuse(&path, tenant, &BundleSlug::user_created(), (&metadata, fault.into()));
+            } else if metadata.is_symlink() && is_folder_or_dangling(&home.join(&path)) {
+                let error = "symbolic links are not followed; replace the link by the folder";
+                self.report(&path, tenant, &BundleSlug::user_created(), (&metadata, error.into()));
             }
         }
         Ok(())
     }
 
-    fn bundle(&mut self, home: &Path, folder: &str, tenant: &TenantId, (name, metadata): (&str, &Metadata)) {
+    fn add_bundle(
+        &mut self,
+        home: &Path,
+        folder: &str,
+        tenant: &TenantId,
+        (name, metadata): (&str, &Metadata),
+    ) {
         let slug = match BundleSlug::new(name) {
             Ok(slug) if slug != BundleSlug::built_in() => slug,
-            Ok(_) => {
-                let fault = "the bundle `builtin` is reserved; rename the folder".into();
-                return self.refuse(folder, tenant, &BundleSlug::user_created(), (metadata, fault));
+            Ok(slug) => {
+                let error = format!("the bundle name `{slug}` is reserved; rename the folder");
+                return self.report(folder, tenant, &BundleSlug::user_created(), (metadata, error));
             }
             Err(error) => {
-                let fault = format!("{error}; rename the folder");
-                return self.refuse(folder, tenant, &BundleSlug::user_created(), (metadata, fault));
+                let error = format!("{error}; rename the folder");
+                return self.report(folder, tenant, &BundleSlug::user_created(), (metadata, error));
             }
         };
-        let listed = match entries(&home.join(folder)) {
-            Ok(listed) => listed,
-            Err(error) => return self.shut(folder, tenant, &slug, (metadata, &error)),
+        let entries = match entries(&home.join(folder)) {
+            Ok(entries) => entries,
+            Err(error) => return self.report_unlisted(folder, tenant, &slug, (metadata, &error)),
         };
         let mut bundle =
-            FoundBundle { tenant: tenant.clone(), slug, stamp: None, modified_at: modified_at(metadata) };
-        for (name, metadata) in listed {
+            ScannedBundle { tenant: tenant.clone(), slug, stamp: None, modified_at: modified_at(metadata) };
+        for (name, metadata) in entries {
             let path = format!("{folder}/{name}");
             if name == BUNDLE_FILE {
-                bundle.stamp = Some(Stamp::of(&metadata));
+                bundle.stamp = Some(FileStamp::of(&metadata));
                 bundle.modified_at = modified_at(&metadata);
-            } else if name.ends_with(TEMPORARY) {
+            } else if name.ends_with(TEMP_SUFFIX) {
                 self.leftovers.push(path);
-            } else if let Some(form) = layout::form_of(&name) {
-                self.files.push(found(path, tenant, &bundle.slug, (form, &metadata)));
+            } else if let Some(form) = file_form(&name) {
+                self.files.push(scanned(path, tenant, &bundle.slug, (form, &metadata)));
             } else if metadata.is_dir() {
                 for (path, metadata) in nested::definitions(home, &path) {
-                    let fault = format!(
-                        "it is in a folder within a bundle, where definitions are not read; move it to `{folder}`, or its \
-                         folder to `{SKILLS}`"
+                    let error = format!(
+                        "definitions in subfolders of a bundle are not loaded; move the file to `{folder}`, or its folder \
+                         to `{SKILLS}`"
                     );
-                    self.refuse(&path, tenant, &bundle.slug, (&metadata, fault));
+                    self.report(&path, tenant, &bundle.slug, (&metadata, error));
                 }
             }
         }
         self.bundles.push(bundle);
     }
 
-    /// Shows a folder that cannot be listed; one of many must not hide the others.
-    fn shut(
+    /// Reports a folder that cannot be listed; the others are still scanned.
+    fn report_unlisted(
         &mut self,
         folder: &str,
         tenant: &TenantId,
         slug: &BundleSlug,
         (metadata, error): (&Metadata, &io::Error),
     ) {
-        self.closed.push(format!("{folder}/"));
-        let fault = format!("the folder cannot be listed: {error}; let haft read and enter it");
-        self.refuse(folder, tenant, slug, (metadata, fault));
+        self.unlisted.push(format!("{folder}/"));
+        let error = format!("cannot list the folder: {error}; give haft read and execute permission on it");
+        self.report(folder, tenant, slug, (metadata, error));
     }
 
-    fn refuse(
+    fn report(
         &mut self,
-        folder: &str,
+        path: &str,
         tenant: &TenantId,
         slug: &BundleSlug,
-        (metadata, fault): (&Metadata, String),
+        (metadata, error): (&Metadata, String),
     ) {
-        let entry = found(folder.to_owned(), tenant, slug, (FileForm::Json, metadata));
-        self.files.push(Found { fault: Some(fault), ..entry });
+        let file = scanned(path.to_owned(), tenant, slug, (FileForm::Json, metadata));
+        self.files.push(ScannedFile { error: Some(error), ..file });
     }
 }
 
-/// Tells whether a link is in the place of a folder, or leads nowhere.
-fn leads_to_no_file(link: &Path) -> bool {
+/// Tells whether a link leads to a folder, or to nothing.
+fn is_folder_or_dangling(link: &Path) -> bool {
     fs::metadata(link).map_or(true, |target| target.is_dir())
 }
 
-fn found(
+fn scanned(
     path: String,
     tenant: &TenantId,
     bundle: &BundleSlug,
     (form, metadata): (FileForm, &Metadata),
-) -> Found {
-    Found {
+) -> ScannedFile {
+    ScannedFile {
         path,
         tenant: tenant.clone(),
         bundle: bundle.clone(),
-        stamp: Stamp::of(metadata),
+        stamp: FileStamp::of(metadata),
         modified_at: modified_at(metadata),
         form,
-        fault: None,
+        error: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Writing definition files so that a reader sees the old file or the new one, never a part.
+//! Atomic writes: a reader sees the old file or the new one, never a part.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -8,35 +8,35 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use uuid::Uuid;
 
-/// Every temporary file ends with this, and starts with a dot.
-pub(crate) const TEMPORARY: &str = ".haft-tmp";
+/// The suffix of temporary files, whose names start with a dot.
+pub(crate) const TEMP_SUFFIX: &str = ".haft-tmp";
 
-/// Whether a file that is there already may be replaced.
+/// What to do if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub(crate) enum IfExists {
     Replace,
-    Refuse,
+    Fail,
 }
 
-/// Who may read and write a file.
+/// The permissions of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// As new files are: everybody may read it, unless the process forbids that.
+pub(crate) enum FileMode {
+    /// The default of new files: everyone may read them, subject to the umask.
     New,
-    /// Only its owner.
+    /// Only the owner may read and write it.
     Private,
-    /// As the file that it takes the place of.
+    /// The permissions of the file that it replaces.
     Like(u32),
 }
 
-impl Mode {
-    /// Returns the mode of a file that is there.
+impl FileMode {
+    /// Returns the permissions of an existing file.
     pub(crate) fn of(metadata: &fs::Metadata) -> Self {
-        Mode::Like(metadata.permissions().mode() & 0o7777)
+        FileMode::Like(metadata.permissions().mode() & 0o7777)
     }
 }
 
-/// How to put files back as they were. Dropping it does so, unless [`Undo::forget`] was called.
+/// Steps that restore files. They run on drop, unless [`Undo::disarm`] was called.
 #[derive(Debug, Default)]
 pub(crate) struct Undo {
     steps: Vec<Step>,
@@ -45,22 +45,22 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 enum Step {
     Remove(PathBuf),
-    Restore(PathBuf, Vec<u8>, Mode),
+    Restore(PathBuf, Vec<u8>, FileMode),
     Move(PathBuf, PathBuf),
 }
 
 impl Undo {
-    /// Undoes the making of a file.
+    /// Undoes the creation of a file.
     pub(crate) fn remove(path: PathBuf) -> Self {
         Self { steps: vec![Step::Remove(path)] }
     }
 
     /// Undoes the replacement or removal of a file.
-    pub(crate) fn restore(path: PathBuf, content: Vec<u8>, mode: Mode) -> Self {
+    pub(crate) fn restore(path: PathBuf, content: Vec<u8>, mode: FileMode) -> Self {
         Self { steps: vec![Step::Restore(path, content, mode)] }
     }
 
-    /// Undoes the moving of a file from one place to another.
+    /// Undoes a move.
     pub(crate) fn moved(from: PathBuf, to: PathBuf) -> Self {
         Self { steps: vec![Step::Move(to, from)] }
     }
@@ -70,8 +70,8 @@ impl Undo {
         self.steps.append(&mut later.steps);
     }
 
-    /// The change stands.
-    pub(crate) fn forget(&mut self) {
+    /// Keeps the changes.
+    pub(crate) fn disarm(&mut self) {
         self.steps.clear();
     }
 }
@@ -85,31 +85,31 @@ impl Drop for Undo {
                     (path, result)
                 }
                 Step::Restore(path, content, mode) => {
-                    // What was never replaced needs no writing, which the fault at hand may forbid.
+                    // A file that was not replaced is left alone: the disk may be full.
                     let is_there = fs::read(&path).is_ok_and(|now| now == content);
                     let result =
-                        if is_there { Ok(()) } else { write(&path, &content, Existing::Replace, mode) };
+                        if is_there { Ok(()) } else { write(&path, &content, IfExists::Replace, mode) };
                     (path, result)
                 }
                 Step::Move(from, to) => {
-                    let result = move_new(&from, &to);
+                    let result = rename_to_new(&from, &to);
                     (to, result)
                 }
             };
             if let Err(error) = result {
-                tracing::error!(path = %path.display(), %error, "could not put the file back as it was");
+                tracing::error!(path = %path.display(), %error, "cannot restore the file");
             }
         }
     }
 }
 
 /// Writes a whole file: temporary file, fsync, rename, fsync of the folder.
-pub(crate) fn write(path: &Path, content: &[u8], existing: Existing, mode: Mode) -> io::Result<()> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
-    let temporary = folder.join(format!(".{}{TEMPORARY}", Uuid::now_v7().simple()));
+pub(crate) fn write(path: &Path, content: &[u8], existing: IfExists, mode: FileMode) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("the path has no parent folder"))?;
+    let temporary = folder.join(format!(".{}{TEMP_SUFFIX}", Uuid::now_v7().simple()));
     let result = fill(&temporary, content, mode).and_then(|()| match existing {
-        Existing::Replace => fs::rename(&temporary, path),
-        Existing::Refuse => rename_new(&temporary, path),
+        IfExists::Replace => fs::rename(&temporary, path),
+        IfExists::Fail => rename_new(&temporary, path),
     });
     if let Err(error) = result {
         let _ = fs::remove_file(&temporary);
@@ -118,9 +118,8 @@ pub(crate) fn write(path: &Path, content: &[u8], existing: Existing, mode: Mode)
     sync_folder(folder)
 }
 
-/// Removes a file or an empty folder for good; one that is gone already is fine.
+/// Removes a file or an empty folder; a missing one is not an error.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    // A folder goes only when it is empty.
     let result =
         if path.is_dir() && !path.is_symlink() { fs::remove_dir(path) } else { fs::remove_file(path) };
     match result {
@@ -130,22 +129,22 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes what happened in a folder outlive a loss of power.
+/// Makes changes in a folder survive a power failure.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Moves whatever is at a path, unseen, to a place where nothing is.
-pub(crate) fn move_new(from: &Path, to: &Path) -> io::Result<()> {
+/// Moves a file or folder to a path that must not exist.
+pub(crate) fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_new(from, to)?;
     to.parent().map_or(Ok(()), sync_folder)?;
     from.parent().map_or(Ok(()), sync_folder)
 }
 
-fn fill(path: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
-    let first = if mode == Mode::New { 0o644 } else { 0o600 };
+fn fill(path: &Path, content: &[u8], mode: FileMode) -> io::Result<()> {
+    let first = if mode == FileMode::New { 0o644 } else { 0o600 };
     let mut file = File::options().write(true).create_new(true).mode(first).open(path)?;
-    if let Mode::Like(mode) = mode {
+    if let FileMode::Like(mode) = mode {
         file.set_permissions(fs::Permissions::from_mode(mode))?;
     }
     file.write_all(content)?;
@@ -155,7 +154,7 @@ fn fill(path: &Path, content: &[u8], mode: Mode) -> io::Result<()> {
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        // A file system that cannot refuse by itself: the lock between processes has to do.
+        // The file system does not support it: the lock between processes has to suffice.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -173,15 +172,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_never_replaced_is_not_written_again() {
+    fn undo_does_not_rewrite_an_unchanged_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "one").unwrap();
         let before = fs::metadata(&path).unwrap().ino();
-        drop(Undo::restore(path.clone(), b"one".to_vec(), Mode::New));
+        drop(Undo::restore(path.clone(), b"one".to_vec(), FileMode::New));
         assert_eq!(fs::metadata(&path).unwrap().ino(), before);
         fs::write(&path, "two").unwrap();
-        drop(Undo::restore(path.clone(), b"one".to_vec(), Mode::New));
+        drop(Undo::restore(path.clone(), b"one".to_vec(), FileMode::New));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
     }
 }

@@ -1,4 +1,4 @@
-//! The ledger as the rest of haft sees it.
+//! The [`Ledger`] of the store.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use haft_core::name::TenantId;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::Ledgers;
-use super::record::{self, Row};
-use crate::engine::fault;
+use super::LedgerBackend;
+use super::record::{self, CallRow};
+use crate::engine::failed_to;
 use crate::store::{Inner, Store};
 
 const READ: &str = "read recorded calls";
@@ -29,11 +29,11 @@ impl Ledger for Store {
     }
 
     fn record(&self, call: Arc<CallRecord>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.inner.health.note(self.inner.append(Row::new(&call)?).await) })
+        Box::pin(async move { self.inner.health.observe(self.inner.append(CallRow::new(&call)?).await) })
     }
 
     fn reserve(&self, call: CallRecord) -> BoxFuture<'_, Result<Reservation, StoreError>> {
-        Box::pin(self.run(|inner| async move { inner.health.note(inner.reserve(call).await) }))
+        Box::pin(self.run(|inner| async move { inner.health.observe(inner.reserve(call).await) }))
     }
 
     fn call<'a>(
@@ -50,24 +50,24 @@ impl Ledger for Store {
 }
 
 impl Inner {
-    async fn append(&self, row: Row) -> Result<(), StoreError> {
+    async fn append(&self, row: CallRow) -> Result<(), StoreError> {
         match &self.ledger {
-            Ledgers::Journal(journal) => journal.append(row).await,
-            Ledgers::Group(group) => group.append(&self.engine, &self.node, row).await,
+            LedgerBackend::Journal(journal) => journal.append(row).await,
+            LedgerBackend::Database(group_commit) => group_commit.commit(row).await,
         }
     }
 
-    fn waiting(&self, id: CallId) -> Option<Row> {
+    fn pending(&self, id: CallId) -> Option<CallRow> {
         match &self.ledger {
-            Ledgers::Journal(journal) => journal.find(id),
-            Ledgers::Group(_) => None,
+            LedgerBackend::Journal(journal) => journal.find(id),
+            LedgerBackend::Database(_) => None,
         }
     }
 
-    /// Goes past the journal: only the unique constraint decides between processes.
+    /// Bypasses the journal: only the unique constraint decides between processes.
     async fn reserve(&self, call: CallRecord) -> Result<Reservation, StoreError> {
-        let doing = "reserve an idempotency key";
-        let row = Row::new(&call)?;
+        let action = "reserve an idempotency key";
+        let row = CallRow::new(&call)?;
         let Some(key) = &call.idempotency_key else {
             self.append(row).await?;
             return Ok(Reservation::Taken);
@@ -87,7 +87,7 @@ impl Inner {
         .bind(&*row.record)
         .execute(&self.engine.pool)
         .await
-        .map_err(fault(doing))?;
+        .map_err(failed_to(action))?;
         if done.rows_affected() == 1 {
             return Ok(Reservation::Taken);
         }
@@ -96,14 +96,14 @@ impl Inner {
             .bind(key)
             .fetch_one(&self.engine.pool)
             .await
-            .map_err(fault(doing))?;
-        let stored = record::parse(found.try_get(0).map_err(fault(doing))?)?;
-        let newest = self.waiting(stored.id).map(|row| row.call()).transpose()?;
+            .map_err(failed_to(action))?;
+        let stored = record::parse(found.try_get(0).map_err(failed_to(action))?)?;
+        let newest = self.pending(stored.id).map(|row| row.call()).transpose()?;
         Ok(Reservation::Existing(Box::new(newest.unwrap_or(stored))))
     }
 
     async fn call(&self, tenant: &TenantId, id: CallId) -> Result<Option<CallRecord>, StoreError> {
-        if let Some(row) = self.waiting(id) {
+        if let Some(row) = self.pending(id) {
             return if row.tenant == *tenant { row.call().map(Some) } else { Ok(None) };
         }
         let found = sqlx::query(record::select("WHERE tenant = $1 AND id = $2"))
@@ -111,24 +111,24 @@ impl Inner {
             .bind(id.to_string())
             .fetch_optional(&self.engine.pool)
             .await
-            .map_err(fault(READ))?;
-        found.map(|row| record::parse(row.try_get(0).map_err(fault(READ))?)).transpose()
+            .map_err(failed_to(READ))?;
+        found.map(|row| record::parse(row.try_get(0).map_err(failed_to(READ))?)).transpose()
     }
 
     async fn calls(self: &Arc<Self>, query: CallQuery) -> Result<CallPage, StoreError> {
-        // What waits in the journal is moved first: one ordering, one place to filter and count.
-        self.fold().await?;
+        // The journal is drained first, so that only the table has to be filtered, ordered and counted.
+        self.drain_journal().await?;
         let (condition, values) = filter(&query);
         let mut count = sqlx::query(AssertSqlSafe(format!("SELECT COUNT(*) FROM calls WHERE {condition}")));
         for value in &values {
             count = count.bind(value);
         }
-        let row = count.fetch_one(&self.engine.pool).await.map_err(fault(READ))?;
-        let total: i64 = row.try_get(0).map_err(fault(READ))?;
-        let found = self.page(&query, condition, values).await.map_err(fault(READ))?;
+        let row = count.fetch_one(&self.engine.pool).await.map_err(failed_to(READ))?;
+        let total: i64 = row.try_get(0).map_err(failed_to(READ))?;
+        let found = self.page(&query, condition, values).await.map_err(failed_to(READ))?;
         let calls = found
             .iter()
-            .map(|row| record::parse(row.try_get(0).map_err(fault(READ))?))
+            .map(|row| record::parse(row.try_get(0).map_err(failed_to(READ))?))
             .collect::<Result<_, StoreError>>()?;
         Ok(CallPage { calls, total: u64::try_from(total).unwrap_or_default() })
     }
@@ -153,7 +153,7 @@ impl Inner {
     }
 }
 
-/// Returns the condition of a query and its values; paging does not change what is counted.
+/// Returns the condition of a query without its paging, and the values to bind.
 fn filter(query: &CallQuery) -> (String, Vec<String>) {
     let mut values = vec![query.tenant.to_string()];
     let mut condition = String::from("tenant = $1");

@@ -1,87 +1,93 @@
-//! Whether records can be stored: what failed last, and when it was tried again.
+//! Whether calls can be recorded: the last failure, and when the next attempt is due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{StorageFailure, StoreError};
 
-use super::Ledgers;
+use super::{LedgerBackend, database};
 use crate::store::Inner;
 
-/// How long after an attempt the next one waits.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The least time between two probes.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of the ledger.
+/// The state of the ledger.
 #[derive(Default)]
-pub(crate) struct Health {
+pub(crate) struct LedgerHealth {
     failing: AtomicBool,
-    trouble: Mutex<Trouble>,
+    last: Mutex<LastFailure>,
 }
 
 #[derive(Default)]
-struct Trouble {
-    doing: String,
-    why: String,
-    tried: Option<Instant>,
+struct LastFailure {
+    action: String,
+    failure: StorageFailure,
+    message: String,
+    probed_at: Option<Instant>,
 }
 
-impl Health {
+impl LedgerHealth {
     pub(crate) fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Acquire)
     }
 
-    /// Notes what came of a write; returns it.
-    pub(crate) fn note<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Updates the state from the result of a write, and returns the result.
+    pub(crate) fn observe<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
-            Err(StoreError::Unavailable { doing, source }) => {
-                let mut trouble = self.trouble();
-                (trouble.doing, trouble.why) = (doing.clone(), source.to_string());
+            Err(StoreError::Unavailable { action, failure, source }) => {
+                let mut last = self.last();
+                (last.action, last.failure) = (action.clone(), *failure);
+                last.message = source.to_string();
                 self.failing.store(true, Ordering::Release);
             }
             Ok(_) if self.is_failing() => {
-                *self.trouble() = Trouble::default();
+                *self.last() = LastFailure::default();
                 self.failing.store(false, Ordering::Release);
-                tracing::info!("calls can be recorded again");
+                tracing::info!("the ledger records calls again");
             }
             Ok(_) | Err(_) => {}
         }
         result
     }
 
-    /// Tells whether it is time to try again, and takes the turn.
-    fn is_due(&self) -> bool {
-        let mut trouble = self.trouble();
-        let due = trouble.tried.is_none_or(|tried| tried.elapsed() >= PAUSE);
+    /// Returns whether a probe is due; if so, the caller has to make it.
+    fn claim_probe(&self) -> bool {
+        let mut last = self.last();
+        let due = last.probed_at.is_none_or(|at| at.elapsed() >= PROBE_INTERVAL);
         if due {
-            trouble.tried = Some(Instant::now());
+            last.probed_at = Some(Instant::now());
         }
         due
     }
 
-    fn last(&self) -> StoreError {
-        let trouble = self.trouble();
-        StoreError::unavailable(trouble.doing.clone(), trouble.why.clone())
+    fn last_error(&self) -> StoreError {
+        let last = self.last();
+        StoreError::Unavailable {
+            action: last.action.clone(),
+            failure: last.failure,
+            source: last.message.clone().into(),
+        }
     }
 
-    fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last(&self) -> MutexGuard<'_, LastFailure> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
-    /// Tries a write where the last one failed, once in a while; in between, the last failure is told again.
+    /// Attempts a write where the last one failed, at most once per interval; otherwise returns the last failure.
     pub(crate) async fn probe(self: Arc<Self>) -> Result<(), StoreError> {
         if !self.health.is_failing() {
             return Ok(());
         }
-        if !self.health.is_due() {
-            return Err(self.health.last());
+        if !self.health.claim_probe() {
+            return Err(self.health.last_error());
         }
         let result = match &self.ledger {
-            Ledgers::Journal(_) => self.journal(super::journal::Journal::probe).await.flatten(),
-            Ledgers::Group(group) => group.probe(&self.engine).await,
+            LedgerBackend::Journal(_) => self.with_journal(super::journal::Journal::probe).await.flatten(),
+            LedgerBackend::Database(_) => database::probe(&self.engine).await,
         };
-        self.health.note(result)
+        self.health.observe(result)
     }
 }

@@ -1,4 +1,4 @@
-//! Stores many rows at once, in the way that is cheapest with each engine.
+//! Inserts many calls at once, with the cheapest method of each engine.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -7,35 +7,37 @@ use std::sync::Arc;
 use haft_core::id::CallId;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
-use super::record::Row;
+use super::record::CallRow;
 use crate::engine::Engine;
 
-/// How many rows one statement stores: enough to spread its cost, few enough to keep its text short.
-const ROWS: usize = 250;
+/// Rows per statement: enough to spread its cost, few enough to keep its text short.
+const ROWS_PER_STATEMENT: usize = 250;
 const COLUMNS: usize = 7;
 
-/// Stores rows; of several states of one call the last counts, and a call that is over stays so.
-pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[Row]) -> Result<(), sqlx::Error> {
+/// Stores rows. The last state of a call wins, and a finished call stays finished.
+pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
     match &engine.bulk {
         Some(bulk) => insert_in_sqlite(engine, bulk, node, rows).await,
         None => insert_in_any(engine, node, rows).await,
     }
 }
 
-/// Shares every text with the journal: `Any` would copy each of them twice, which costs as much as SQLite itself.
+/// Shares the text of each record with the journal: the `Any` driver would copy it twice, which costs as much as
+/// SQLite itself.
 async fn insert_in_sqlite(
     engine: &Engine,
     bulk: &SqlitePool,
     node: &str,
-    rows: &[Row],
+    rows: &[CallRow],
 ) -> Result<(), sqlx::Error> {
     let node: Arc<str> = node.into();
-    // Rows that follow each other are mostly of one tenant and one tool, and came to the same end.
-    let (mut tenants, mut tools, mut statuses) = (Latest::default(), Latest::default(), Latest::default());
+    // Consecutive rows mostly have the same tenant, tool and status.
+    let (mut tenants, mut tools, mut statuses) =
+        (TextCache::default(), TextCache::default(), TextCache::default());
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
-    for rows in rows.chunks(ROWS) {
-        let mut query = sqlx::query(AssertSqlSafe(statement.of(engine, rows.len())));
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
+        let mut query = sqlx::query(AssertSqlSafe(statement.for_rows(engine, rows.len())));
         for row in rows {
             query = query
                 .bind(Arc::<str>::from(&*row.id.0.hyphenated().encode_lower(&mut [0; 36])))
@@ -51,12 +53,12 @@ async fn insert_in_sqlite(
     tx.commit().await
 }
 
-async fn insert_in_any(engine: &Engine, node: &str, rows: &[Row]) -> Result<(), sqlx::Error> {
+async fn insert_in_any(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
     let mut statement = Statement::default();
     let mut tx = engine.begin().await?;
-    for rows in rows.chunks(ROWS) {
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
         let rows = newest(rows);
-        let mut query = sqlx::query(AssertSqlSafe(statement.of(engine, rows.len())));
+        let mut query = sqlx::query(AssertSqlSafe(statement.for_rows(engine, rows.len())));
         for row in rows {
             query = query
                 .bind(row.id.to_string())
@@ -72,26 +74,26 @@ async fn insert_in_any(engine: &Engine, node: &str, rows: &[Row]) -> Result<(), 
     tx.commit().await
 }
 
-/// Leaves the last state of each call: PostgreSQL refuses a statement that stores the same row twice.
-fn newest(rows: &[Row]) -> Vec<&Row> {
+/// Returns the last state of each call: PostgreSQL rejects a statement that stores the same row twice.
+fn newest(rows: &[CallRow]) -> Vec<&CallRow> {
     let mut last: HashMap<CallId, usize> = HashMap::with_capacity(rows.len());
     for (at, row) in rows.iter().enumerate() {
         last.insert(row.id, at);
     }
-    let newest = |(at, row): &(usize, &Row)| last.get(&row.id) == Some(at);
+    let newest = |(at, row): &(usize, &CallRow)| last.get(&row.id) == Some(at);
     rows.iter().enumerate().filter(newest).map(|(_, row)| row).collect()
 }
 
-/// The last text that was spelled, for as long as it is wanted again.
-struct Latest<T>(Option<(T, Arc<str>)>);
+/// The text of the last value, reused while the value repeats.
+struct TextCache<T>(Option<(T, Arc<str>)>);
 
-impl<T> Default for Latest<T> {
+impl<T> Default for TextCache<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T: Copy + PartialEq + Display> Latest<T> {
+impl<T: Copy + PartialEq + Display> TextCache<T> {
     fn text(&mut self, value: T) -> Arc<str> {
         match &self.0 {
             Some((latest, text)) if *latest == value => Arc::clone(text),
@@ -100,7 +102,7 @@ impl<T: Copy + PartialEq + Display> Latest<T> {
     }
 }
 
-/// The statement for a number of rows, spelled once for all chunks of a size, which are nearly all.
+/// The statement for a number of rows, built once for all chunks of the same size.
 #[derive(Default)]
 struct Statement {
     rows: usize,
@@ -108,12 +110,12 @@ struct Statement {
 }
 
 impl Statement {
-    fn of(&mut self, engine: &Engine, rows: usize) -> &str {
+    fn for_rows(&mut self, engine: &Engine, rows: usize) -> &str {
         if self.rows != rows {
-            let places = engine.placeholders(rows, COLUMNS);
+            let placeholders = engine.placeholders(rows, COLUMNS);
             self.rows = rows;
             self.sql = format!(
-                "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES {places} \
+                "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES {placeholders} \
                  ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, final = excluded.final, \
                  node = excluded.node, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
             );

@@ -1,79 +1,86 @@
-//! The journal of one process: where calls are durable before they reach SQLite.
+//! The journal of one process: calls are durable here before they reach SQLite.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{StorageFailure, StoreError};
 use haft_core::id::CallId;
 use tokio::sync::Notify;
 
-use super::committer::Committer;
-use super::record::Row;
+use super::group_commit::{GroupCommit, WriteError};
+use super::record::CallRow;
 use super::tail::{Durability, Segments, Tail};
 use crate::files::lock;
 
-/// The folder of the journal.
-pub(crate) const FOLDER: &str = "journal";
-/// More than this waits in memory only while SQLite catches up.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// From here on, the folding is hurried.
-const MANY_ROWS: usize = 5000;
+/// The folder of the journal, in the home folder.
+pub(crate) const JOURNAL_FOLDER: &str = "journal";
+/// When this many bytes wait in memory, new calls wait for SQLite to catch up.
+const MAX_PENDING_BYTES: usize = 64 * 1024 * 1024;
+/// From this many rows on, the journal is drained at once.
+const BACKLOG_ROWS: usize = 5000;
 /// How long a call waits for SQLite to catch up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(20);
+/// After a write that took longer, the next one runs on a thread that may block.
+const SLOW_WRITE: Duration = Duration::from_millis(1);
 
 const RECORD: &str = "record a call";
-pub(super) const WRITE: &str = "write the call journal";
+const WRITE: &str = "write the call journal";
+const TOO_SLOW: &str = "the database does not keep up with the calls";
 
 /// The journal.
 pub(crate) struct Journal {
-    core: Arc<Core>,
-    committer: Committer,
+    shared: Arc<Shared>,
+    group_commit: GroupCommit,
     /// Signals that rows were moved to SQLite.
-    folded: Notify,
-    /// One folding at a time.
-    pub(crate) folding: tokio::sync::Mutex<()>,
-    /// The file whose lock says that this process lives; held while it does.
-    alive: (PathBuf, File),
+    drained: Notify,
+    /// Held while rows are moved to SQLite.
+    pub(crate) draining: tokio::sync::Mutex<()>,
+    /// The file whose lock shows that this process is alive.
+    node_lock: (PathBuf, File),
 }
 
-/// What the committer shares with everybody else.
-struct Core {
-    /// Held while rows are written, and while the disk is waited for.
+/// The state that the group commit shares with readers.
+struct Shared {
+    durability: Durability,
+    /// Held during a write, until the disk has confirmed it.
     tail: Mutex<Tail>,
-    /// Held for a moment only; taken after `tail` where both are.
-    kept: Mutex<Kept>,
-    /// Signals that there are many rows to move.
-    crowded: Notify,
+    /// Held briefly; acquired after `tail` if both are needed.
+    pending: Mutex<PendingRows>,
+    /// Signals that many rows are pending.
+    backlog: Notify,
+    /// The last write was slow.
+    slow: AtomicBool,
 }
 
-/// Rows that are durable and not in SQLite yet.
+/// Rows that are durable but not in SQLite yet.
 #[derive(Default)]
-struct Kept {
+struct PendingRows {
     waiting: Rows,
-    /// Those that are being moved: forgotten at once when they are there.
+    /// The rows that are being moved; dropped together when SQLite has them.
     moving: Arc<Rows>,
 }
 
 #[derive(Clone, Default)]
 struct Rows {
-    all: Vec<Row>,
-    /// Where the newest state of each call is.
+    all: Vec<CallRow>,
+    /// The index of the newest state of each call.
     latest: HashMap<CallId, usize>,
     bytes: usize,
 }
 
 impl Rows {
-    fn push(&mut self, row: Row) {
+    fn push(&mut self, row: CallRow) {
         self.bytes += row.record.len();
         self.latest.insert(row.id, self.all.len());
         self.all.push(row);
     }
 
-    fn find(&self, id: CallId) -> Option<Row> {
+    fn find(&self, id: CallId) -> Option<CallRow> {
         self.latest.get(&id).and_then(|at| self.all.get(*at)).cloned()
     }
 }
@@ -82,175 +89,199 @@ impl Rows {
 #[derive(Default)]
 pub(crate) struct Batch {
     rows: Arc<Rows>,
-    last: u64,
+    last_segment: u64,
 }
 
 impl Batch {
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[CallRow] {
         &self.rows.all
     }
 }
 
-impl Core {
+impl Shared {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingRows> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes rows durable and keeps them for SQLite.
-    fn commit(&self, rows: Vec<Row>) -> io::Result<()> {
+    /// Writes rows on this thread, or on one that may block if the write is expected to take long.
+    async fn write(self: Arc<Self>, rows: Vec<CallRow>) -> Result<(), WriteError> {
+        if self.durability == Durability::System && !self.slow.load(Ordering::Relaxed) {
+            return self.append(rows).map_err(|error| write_error(&error));
+        }
+        match tokio::task::spawn_blocking(move || self.append(rows)).await {
+            Ok(result) => result.map_err(|error| write_error(&error)),
+            Err(error) => Err(write_error(&io::Error::other(error))),
+        }
+    }
+
+    /// Makes rows durable and keeps them for SQLite. Blocks.
+    fn append(&self, rows: Vec<CallRow>) -> io::Result<()> {
+        let started = Instant::now();
         let mut tail = self.tail();
         tail.append(&rows)?;
-        // Under the lock of the tail: who turns to another segment finds the rows of the one before.
-        let mut kept = self.kept();
+        self.slow.store(started.elapsed() > SLOW_WRITE, Ordering::Relaxed);
+        // Under the lock of the tail: a rotation then finds all rows of the segment it closes.
+        let mut pending = self.pending();
         for row in rows {
-            kept.waiting.push(row);
+            pending.waiting.push(row);
         }
-        if kept.waiting.all.len() >= MANY_ROWS {
-            self.crowded.notify_one();
+        if pending.waiting.all.len() >= BACKLOG_ROWS {
+            self.backlog.notify_one();
         }
         Ok(())
     }
 }
 
+fn write_error(error: &io::Error) -> WriteError {
+    tracing::error!(%error, "cannot write the call journal");
+    let message = error.to_string().into();
+    WriteError { action: WRITE, failure: StorageFailure::of_io(error.kind()), message }
+}
+
 impl Journal {
     /// Starts the journal of this process.
     pub(crate) fn open(home: &Path, node: &str, durability: Durability) -> io::Result<Self> {
-        let folder = home.join(FOLDER);
+        let folder = home.join(JOURNAL_FOLDER);
         std::fs::create_dir_all(&folder)?;
-        // Another process may take this one for dead until the lock is held.
-        let alive = node_file(&folder, node);
-        let held = lock::hold(&alive)?;
-        let tail = Tail::start(Segments::new(&folder, node), durability)?;
-        let core = Arc::new(Core { tail: Mutex::new(tail), kept: Mutex::default(), crowded: Notify::new() });
-        let theirs = Arc::clone(&core);
-        let committer = Committer::new(durability, move |rows| theirs.commit(rows));
+        // Until the lock is held, another process may consider this one dead.
+        let lock_path = node_file(&folder, node);
+        let held = lock::hold(&lock_path)?;
+        let shared = Arc::new(Shared {
+            durability,
+            tail: Mutex::new(Tail::start(Segments::new(&folder, node), durability)?),
+            pending: Mutex::default(),
+            backlog: Notify::new(),
+            slow: AtomicBool::new(false),
+        });
+        let writer = Arc::clone(&shared);
+        let group_commit = GroupCommit::new(move |rows| Box::pin(Arc::clone(&writer).write(rows)));
         Ok(Self {
-            core,
-            committer,
-            folded: Notify::new(),
-            folding: tokio::sync::Mutex::default(),
-            alive: (alive, held),
+            shared,
+            group_commit,
+            drained: Notify::new(),
+            draining: tokio::sync::Mutex::default(),
+            node_lock: (lock_path, held),
         })
     }
 
     /// Appends a row; it is durable when this returns.
-    pub(crate) async fn append(&self, row: Row) -> Result<(), StoreError> {
+    pub(crate) async fn append(&self, row: CallRow) -> Result<(), StoreError> {
         if self.is_full() {
             self.wait_for_room().await?;
         }
-        self.committer.commit(row).await
+        self.group_commit.commit(row).await
     }
 
-    /// Tries whether a row could be appended now. Blocks.
+    /// Checks whether a row could be appended now. Blocks.
     pub(crate) fn probe(&self) -> Result<(), StoreError> {
         if self.is_full() {
-            return Err(StoreError::unavailable(RECORD, "the database does not keep up"));
+            return Err(StoreError::unavailable(RECORD, TOO_SLOW));
         }
-        self.core.tail().probe().map_err(|error| StoreError::unavailable(WRITE, error))
+        self.shared.tail().probe().map_err(|error| StoreError::unavailable(WRITE, error))
     }
 
     fn is_full(&self) -> bool {
-        let kept = self.core.kept();
-        kept.waiting.bytes + kept.moving.bytes >= MAX_BYTES
+        let pending = self.shared.pending();
+        pending.waiting.bytes + pending.moving.bytes >= MAX_PENDING_BYTES
     }
 
     async fn wait_for_room(&self) -> Result<(), StoreError> {
         let wait = async {
             loop {
-                let folded = self.folded.notified();
+                let drained = self.drained.notified();
                 if !self.is_full() {
                     return;
                 }
-                self.core.crowded.notify_one();
-                folded.await;
+                self.shared.backlog.notify_one();
+                drained.await;
             }
         };
-        tokio::time::timeout(PATIENCE, wait)
+        tokio::time::timeout(CATCH_UP_TIMEOUT, wait)
             .await
-            .map_err(|_| StoreError::unavailable(RECORD, "the database does not keep up"))
+            .map_err(|_| StoreError::unavailable(RECORD, TOO_SLOW))
     }
 
-    /// Waits until there are many rows to move.
-    pub(crate) async fn crowded(&self) {
-        self.core.crowded.notified().await;
+    /// Waits until many rows are pending.
+    pub(crate) async fn backlog(&self) {
+        self.shared.backlog.notified().await;
     }
 
     /// Returns the newest state of a call that is not in SQLite yet.
-    pub(crate) fn find(&self, id: CallId) -> Option<Row> {
-        let kept = self.core.kept();
-        kept.waiting.find(id).or_else(|| kept.moving.find(id))
+    pub(crate) fn find(&self, id: CallId) -> Option<CallRow> {
+        let pending = self.shared.pending();
+        pending.waiting.find(id).or_else(|| pending.moving.find(id))
     }
 
-    /// Starts a new segment and hands out everything that waits. Blocks.
+    /// Starts a new segment and returns all waiting rows. Blocks.
     pub(crate) fn rotate(&self) -> io::Result<Batch> {
-        if self.core.kept().waiting.all.is_empty() {
+        if self.shared.pending().waiting.all.is_empty() {
             return Ok(Batch::default());
         }
-        // Made beside those who write: they do not wait for the folder.
-        let (segments, before, room) = {
-            let tail = self.core.tail();
-            (tail.segments.clone(), tail.segment, tail.room())
+        // Created without the lock, so that writers do not wait for the folder.
+        let (segments, before, preallocation) = {
+            let tail = self.shared.tail();
+            (tail.segments.clone(), tail.segment, tail.preallocation())
         };
-        let (file, number) = segments.make(before, room)?;
-        let mut tail = self.core.tail();
+        let (file, number) = segments.create(before, preallocation)?;
+        let mut tail = self.shared.tail();
         if tail.segment == before {
-            tail.turn_to(file, number);
+            tail.switch_to(file, number);
         } else {
-            // A torn segment was left meanwhile; the numbers have to grow.
-            let (file, number) = segments.make(tail.segment, 0)?;
-            tail.turn_to(file, number);
+            // A torn segment was replaced meanwhile; segment numbers have to grow.
+            let (file, number) = segments.create(tail.segment, 0)?;
+            tail.switch_to(file, number);
         }
-        let last = tail.old.last().copied().unwrap_or_default();
-        let mut kept = self.core.kept();
-        let rows = Arc::new(std::mem::take(&mut kept.waiting));
-        kept.moving = Arc::clone(&rows);
-        Ok(Batch { rows, last })
+        let last_segment = tail.old.last().copied().unwrap_or_default();
+        let mut pending = self.shared.pending();
+        let rows = Arc::new(std::mem::take(&mut pending.waiting));
+        pending.moving = Arc::clone(&rows);
+        Ok(Batch { rows, last_segment })
     }
 
-    /// The rows are in SQLite: forgets them and their segments. Blocks.
-    pub(crate) fn forget(&self, batch: &Batch) {
-        self.core.kept().moving = Arc::default();
+    /// Drops rows that SQLite has stored, and removes their segments. Blocks.
+    pub(crate) fn discard(&self, batch: &Batch) {
+        self.shared.pending().moving = Arc::default();
         let (segments, moved) = {
-            let mut tail = self.core.tail();
+            let mut tail = self.shared.tail();
             let (moved, old): (Vec<u64>, Vec<u64>) =
-                std::mem::take(&mut tail.old).into_iter().partition(|at| *at <= batch.last);
+                std::mem::take(&mut tail.old).into_iter().partition(|at| *at <= batch.last_segment);
             tail.old = old;
             (tail.segments.clone(), moved)
         };
         for number in moved {
             segments.remove(number);
         }
-        self.folded.notify_waiters();
+        self.drained.notify_waiters();
     }
 
-    /// The rows could not be moved: they wait again.
-    pub(crate) fn put_back(&self, batch: Batch) {
-        let mut kept = self.core.kept();
-        kept.moving = Arc::default();
-        let later = std::mem::replace(&mut kept.waiting, Arc::unwrap_or_clone(batch.rows));
-        later.all.into_iter().for_each(|row| kept.waiting.push(row));
+    /// Puts rows that SQLite did not store back in front of the waiting ones.
+    pub(crate) fn restore(&self, batch: Batch) {
+        let mut pending = self.shared.pending();
+        pending.moving = Arc::default();
+        let later = std::mem::replace(&mut pending.waiting, Arc::unwrap_or_clone(batch.rows));
+        later.all.into_iter().for_each(|row| pending.waiting.push(row));
     }
 
-    /// Takes nothing any more.
+    /// Rejects all further rows.
     pub(crate) fn close(&self) {
-        self.core.tail().closed = true;
+        self.shared.tail().closed = true;
     }
 
-    /// Leaves nothing behind. Call it when it is closed and everything is folded.
+    /// Removes the files of a journal that is closed and drained.
     pub(crate) fn remove(&self) {
-        let tail = self.core.tail();
-        if self.core.kept().waiting.all.is_empty() && tail.old.is_empty() {
+        let tail = self.shared.tail();
+        if self.shared.pending().waiting.all.is_empty() && tail.old.is_empty() {
             tail.segments.remove(tail.segment);
-            let _ = std::fs::remove_file(&self.alive.0);
+            let _ = std::fs::remove_file(&self.node_lock.0);
         }
     }
 }
 
-/// Returns the file whose lock says that a process lives.
+/// Returns the file whose lock shows that a process is alive.
 pub(crate) fn node_file(folder: &Path, node: &str) -> PathBuf {
     folder.join(format!("{node}.node"))
 }

@@ -1,12 +1,12 @@
-//! Calls: durable before their answer leaves, cheap by doing many at once.
+//! The call ledger: calls are durable before they are acknowledged, and many share one write.
 //!
-//! Embedded, a call is appended to a journal file and moved to SQLite in bulk later; with PostgreSQL, all calls
-//! that wait at a moment share one statement and one commit.
+//! Embedded, a call is appended to a journal file and moved to SQLite in bulk later. With PostgreSQL, all calls that
+//! wait at the same time share one statement and one commit.
 
 mod api;
-mod committer;
-mod fold;
-mod group;
+pub(crate) mod database;
+mod drain;
+mod group_commit;
 pub(crate) mod health;
 pub(crate) mod insert;
 pub(crate) mod journal;
@@ -15,12 +15,12 @@ mod recover;
 mod segment;
 mod tail;
 
-pub(crate) use group::Group;
+use group_commit::GroupCommit;
 use journal::Journal;
 pub(crate) use tail::Durability;
 
-/// Where a call goes first.
-pub(crate) enum Ledgers {
+/// Where calls are written first.
+pub(crate) enum LedgerBackend {
     Journal(Box<Journal>),
-    Group(Group),
+    Database(GroupCommit),
 }

@@ -1,4 +1,4 @@
-//! A call as a row, and the statements that store and find rows.
+//! Calls as rows of the table.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use sqlx::AssertSqlSafe;
 
 use crate::engine::Engine;
 
-/// What the JSON of a call with few arguments takes.
-const USUAL_BYTES: usize = 768;
+/// The JSON size of a call with few arguments.
+const TYPICAL_BYTES: usize = 768;
 
 /// A call, ready to be stored.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct CallRow {
     pub(crate) id: CallId,
     pub(crate) tenant: TenantId,
     pub(crate) tool_id: ToolId,
@@ -24,12 +24,12 @@ pub(crate) struct Row {
     pub(crate) record: Arc<str>,
 }
 
-impl Row {
+impl CallRow {
     pub(crate) fn new(call: &CallRecord) -> Result<Self, StoreError> {
-        let doing = || format!("record the call `{}`", call.id);
-        let mut record = Vec::with_capacity(USUAL_BYTES);
-        serde_json::to_writer(&mut record, call).map_err(|error| StoreError::unavailable(doing(), error))?;
-        let record = String::from_utf8(record).map_err(|error| StoreError::unavailable(doing(), error))?;
+        let action = || format!("record the call `{}`", call.id);
+        let mut record = Vec::with_capacity(TYPICAL_BYTES);
+        serde_json::to_writer(&mut record, call).map_err(|error| StoreError::unavailable(action(), error))?;
+        let record = String::from_utf8(record).map_err(|error| StoreError::unavailable(action(), error))?;
         Ok(Self {
             id: call.id,
             tenant: call.tenant.clone(),
@@ -43,7 +43,7 @@ impl Row {
         parse(&self.record)
     }
 
-    /// Returns a row that is like no other of its kind, with its number in place of a record.
+    /// Returns a row whose id and record are made from a number.
     #[cfg(test)]
     pub(crate) fn example(number: u8) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl Row {
     }
 }
 
-/// Reads the JSON of a call.
+/// Parses the JSON of a call.
 pub(crate) fn parse(record: &str) -> Result<CallRecord, StoreError> {
     serde_json::from_str(record).map_err(|error| StoreError::unavailable("read a recorded call", error))
 }
 
-/// Ends calls that nobody runs any more; one that came to its end meanwhile stays as it is.
-pub(crate) async fn end(engine: &Engine, rows: &[Row]) -> Result<(), sqlx::Error> {
+/// Marks interrupted calls as finished; a call that has finished meanwhile stays unchanged.
+pub(crate) async fn finish_interrupted(engine: &Engine, rows: &[CallRow]) -> Result<(), sqlx::Error> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -81,7 +81,7 @@ pub(crate) async fn end(engine: &Engine, rows: &[Row]) -> Result<(), sqlx::Error
     tx.commit().await
 }
 
-/// Finds the rows of a condition.
+/// Selects the records that match a condition.
 pub(crate) fn select(condition: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("SELECT record FROM calls {condition}"))
 }

@@ -1,4 +1,4 @@
-//! What a process that died has left: its journal, and calls that never ended.
+//! Recovery from dead processes: their journals, and calls that never finished.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -12,76 +12,77 @@ use haft_core::outcome::CallError;
 use sqlx::Row as _;
 
 use super::insert::insert;
-use super::journal::FOLDER;
-use super::record::{self, Row};
+use super::journal::JOURNAL_FOLDER;
+use super::record::{self, CallRow};
 use super::segment;
-use crate::engine::fault;
+use crate::engine::failed_to;
 use crate::files::{lock, write};
 use crate::store::Inner;
 
-const DOING: &str = "recover the calls of a process that ended";
+const RECOVER: &str = "recover the calls of a dead process";
 
 impl Inner {
-    /// Stores what dead processes left in their journals, and ends their calls.
+    /// Stores the calls in the journals of dead processes, and finishes their running calls.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         if let Some(files) = &self.files {
-            let dead = files.run(DOING.into(), |home| dead_nodes(&home.join(FOLDER))).await?;
+            let dead = files.run(RECOVER.into(), |home| dead_nodes(&home.join(JOURNAL_FOLDER))).await?;
             for (node, _lock) in dead {
                 self.replay(&node).await?;
             }
         }
-        self.end_interrupted().await
+        self.finish_interrupted().await
     }
 
     async fn replay(&self, node: &str) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
-        let folder = files.at(FOLDER);
+        let folder = files.at(JOURNAL_FOLDER);
         let (list, name) = (folder.clone(), node.to_owned());
-        let segments = files.run(DOING.into(), move |_| segments_of(&list, &name)).await?;
+        let segments = files.run(RECOVER.into(), move |_| segments_of(&list, &name)).await?;
         for path in segments {
             let file = path.clone();
-            let (records, torn) = files.run(DOING.into(), move |_| segment::read(&file)).await?;
+            let (records, torn) = files.run(RECOVER.into(), move |_| segment::read(&file)).await?;
             if torn {
-                tracing::warn!(path = %path.display(), "the end of a journal was torn by a crash and is cut off");
+                tracing::warn!(path = %path.display(), "ignored an incomplete record at the end of a journal");
             }
-            let rows: Vec<Row> = records
+            let rows: Vec<CallRow> = records
                 .iter()
-                .map(|text| Row::new(&record::parse(text)?))
+                .map(|text| CallRow::new(&record::parse(text)?))
                 .collect::<Result<_, StoreError>>()?;
             if !rows.is_empty() {
-                insert(&self.engine, node, &rows).await.map_err(fault(DOING))?;
+                insert(&self.engine, node, &rows).await.map_err(failed_to(RECOVER))?;
             }
-            files.run(DOING.into(), move |_| write::remove(&path)).await?;
+            files.run(RECOVER.into(), move |_| write::remove(&path)).await?;
         }
-        let alive = super::journal::node_file(&folder, node);
-        files.run(DOING.into(), move |_| write::remove(&alive)).await
+        let lock_file = super::journal::node_file(&folder, node);
+        files.run(RECOVER.into(), move |_| write::remove(&lock_file)).await
     }
 
-    /// A call that a dead process was running will never end by itself.
-    async fn end_interrupted(&self) -> Result<(), StoreError> {
+    /// Finishes the calls that a dead process was running.
+    async fn finish_interrupted(&self) -> Result<(), StoreError> {
         let found = sqlx::query("SELECT node, record FROM calls WHERE final = 0")
             .fetch_all(&self.engine.pool)
             .await
-            .map_err(fault(DOING))?;
-        let mut ended = Vec::new();
+            .map_err(failed_to(RECOVER))?;
+        let mut interrupted = Vec::new();
         for row in &found {
-            let node: &str = row.try_get("node").map_err(fault(DOING))?;
+            let node: &str = row.try_get("node").map_err(failed_to(RECOVER))?;
             if node != self.node && self.is_dead(node).await? {
-                let mut call = record::parse(row.try_get("record").map_err(fault(DOING))?)?;
+                let mut call = record::parse(row.try_get("record").map_err(failed_to(RECOVER))?)?;
                 call.status = CallStatus::Error;
-                call.error = Some(CallError::internal("interrupted: haft ended while the call was running"));
+                call.error =
+                    Some(CallError::internal("interrupted: haft stopped while the call was running"));
                 call.finished_at = Some(self.now());
-                ended.push(Row::new(&call)?);
+                interrupted.push(CallRow::new(&call)?);
             }
         }
-        record::end(&self.engine, &ended).await.map_err(fault(DOING))
+        record::finish_interrupted(&self.engine, &interrupted).await.map_err(failed_to(RECOVER))
     }
 
     async fn is_dead(&self, node: &str) -> Result<bool, StoreError> {
         let Some(files) = &self.files else {
-            return self.engine.is_dead(node).await.map_err(fault(DOING));
+            return self.engine.is_node_dead(node).await.map_err(failed_to(RECOVER));
         };
-        let path = super::journal::node_file(&files.at(FOLDER), node);
+        let path = super::journal::node_file(&files.at(JOURNAL_FOLDER), node);
         Ok(match File::open(path) {
             Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
             Err(_) => true,
@@ -89,14 +90,14 @@ impl Inner {
     }
 }
 
-/// Returns the processes whose lock is free, each with that lock taken.
+/// Returns the processes whose lock is free; each lock is held until it is dropped.
 fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
     let mut dead = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(dead) };
     let mut nodes = BTreeSet::new();
     for entry in entries {
         let name = entry?.file_name();
-        // A segment alone counts too: whoever wrote it may have lost the file of its lock.
+        // A segment is enough: the lock file of its process may be lost.
         let node = name.to_str().and_then(|name| {
             name.strip_suffix(".node").or_else(|| Some(name.strip_suffix(".log")?.rsplit_once('.')?.0))
         });
@@ -108,7 +109,7 @@ fn dead_nodes(folder: &Path) -> std::io::Result<Vec<(String, File)>> {
         else {
             continue;
         };
-        // One that was removed in between is being dealt with, or is no one's any more.
+        // If the file was removed meanwhile, another process has recovered this one.
         if file.try_lock().is_ok() && lock::is_at(&file, &path)? {
             dead.push((node, file));
         }

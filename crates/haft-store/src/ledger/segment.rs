@@ -1,51 +1,51 @@
 //! One file of the journal: framed, checksummed records.
 //!
-//! A frame is the length (4 bytes), the checksum (8 bytes) and the JSON of a call. A file may end in zeros, room that
-//! was made before it was needed. Whatever else does not fit this at the end of a file is what a crash left of a write
-//! that nobody was told of.
+//! A frame is the length (4 bytes), the checksum (8 bytes) and the JSON of a call. A file may end in zeros, which were
+//! preallocated. Any other incomplete frame at the end is the rest of a write that a crash interrupted before it was
+//! acknowledged.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-const HEAD: usize = 12;
-/// Room is made page by page: of larger pieces the page cache makes larger pages, and writes the whole of one for
+const HEADER_BYTES: usize = 12;
+/// Preallocation writes single pages: for larger writes the page cache uses larger pages, and writes a whole one for
 /// every record in it.
 const PAGE: usize = 4096;
 
-/// Spells a record as a frame, behind what is there.
-pub(crate) fn frame(record: &str, bytes: &mut Vec<u8>) -> io::Result<()> {
+/// Appends the frame of a record to a buffer.
+pub(crate) fn append_frame(record: &str, bytes: &mut Vec<u8>) -> io::Result<()> {
     let length = u32::try_from(record.len()).map_err(io::Error::other)?;
-    bytes.reserve(HEAD + record.len());
+    bytes.reserve(HEADER_BYTES + record.len());
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&checksum(record.as_bytes()).to_le_bytes());
     bytes.extend_from_slice(record.as_bytes());
     Ok(())
 }
 
-/// Makes the file of a new segment, with some room: a write within it changes nothing but data, so that waiting for
-/// the disk takes half as long.
-pub(crate) fn create(path: &Path, room: u64) -> io::Result<File> {
-    // Calls hold what people asked for: nobody else reads them.
+/// Creates the file of a segment. A write within preallocated space changes only data, which halves the time of a
+/// sync.
+pub(crate) fn create(path: &Path, preallocation: u64) -> io::Result<File> {
+    // Calls may hold private data: only the owner may read them.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-    if room > 0 && make_room(&file, room).is_err() {
-        // It is a help and not a need: on a full disk the records themselves may still fit.
+    if preallocation > 0 && preallocate(&file, preallocation).is_err() {
+        // Only an optimisation: on a full disk the records themselves may still fit.
         file.set_len(0)?;
     }
     Ok(file)
 }
 
-fn make_room(file: &File, room: u64) -> io::Result<()> {
+fn preallocate(file: &File, size: u64) -> io::Result<()> {
     let mut at = 0;
-    while at < room {
+    while at < size {
         file.write_all_at(&[0; PAGE], at)?;
         at += PAGE as u64;
     }
     file.sync_all()
 }
 
-/// Reads every whole record of a segment; returns also whether something at its end was cut off.
+/// Returns all complete records of a segment, and whether an incomplete one follows them.
 pub(crate) fn read(path: &Path) -> io::Result<(Vec<String>, bool)> {
     let bytes = std::fs::read(path)?;
     let mut rest = bytes.as_slice();
@@ -61,14 +61,14 @@ fn next(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (sum, rest) = rest.split_first_chunk::<8>()?;
     let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*length).try_into().ok()?)?;
-    // No record is empty: that is room, whose zeros have the right checksum.
+    // No record is empty: zeros are preallocated space, and their checksum is valid.
     if body.is_empty() || checksum(body) != u64::from_le_bytes(*sum) {
         return None;
     }
     Some((std::str::from_utf8(body).ok()?, rest))
 }
 
-/// Tells a torn record from a whole one; it does not have to withstand an attack.
+/// Detects incomplete records; it does not protect against manipulation.
 fn checksum(bytes: &[u8]) -> u64 {
     u64::from(crc32fast::hash(bytes))
 }
@@ -79,9 +79,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Wherever a crash cuts the file, the records before the cut are read and nothing else.
+        /// After a crash at any byte, exactly the records before it are read.
         #[test]
-        fn a_torn_tail_is_cut(
+        fn an_incomplete_tail_is_ignored(
             records in proptest::collection::vec("[^\\x00]{1,80}", 0..6),
             cut in 0.0..1.0,
             noise in proptest::collection::vec(1_u8.., 0..20),
@@ -101,7 +101,7 @@ mod tests {
             let home = tempfile::tempdir().unwrap();
             let path = home.path().join("1.log");
             let mut bytes = all[..at].to_vec();
-            // Noise behind a torn record; behind a whole one it might by chance be a record.
+            // Only after an incomplete record: after a complete one, noise might be a record by chance.
             if at > end { bytes.extend(noise); }
             let torn = bytes[end..].iter().any(|byte| *byte != 0);
             bytes.extend(vec![0; room]);
@@ -112,12 +112,12 @@ mod tests {
 
     fn framed(record: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
-        frame(record, &mut bytes).unwrap();
+        append_frame(record, &mut bytes).unwrap();
         bytes
     }
 
     #[test]
-    fn room_that_is_left_is_no_record() {
+    fn preallocated_space_holds_no_record() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("1.log");
         let file = create(&path, 5000).unwrap();

@@ -1,32 +1,31 @@
-//! The end of the journal: the segment that is written, and the ones behind it.
+//! The end of the journal: the segment being written, and the older ones that SQLite does not have yet.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::record::Row;
+use super::record::CallRow;
 use super::segment;
 use crate::files::write::sync_folder;
 
-/// A segment that came to less than this was not in a hurry: the next one gets no room.
-const LEAST_ROOM: u64 = 64 * 1024;
-/// The most room that is made in a segment before it is needed.
-const MAX_ROOM: u64 = 8 * 1024 * 1024;
+/// After a segment smaller than this, the next one is not preallocated.
+const MIN_PREALLOCATION: u64 = 64 * 1024;
+/// The largest preallocation of a segment.
+const MAX_PREALLOCATION: u64 = 8 * 1024 * 1024;
+/// The size of a probe: larger than a usual record, so that a success is meaningful.
+const PROBE_BYTES: usize = 16 * 1024;
 
-/// More than a usual record, so that a success means something.
-const PROBE: usize = 16 * 1024;
-
-/// When a record counts as written.
+/// When a record counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Once the operating system has it: it outlives this process.
+    /// When the operating system has it: it survives the end of this process.
     System,
-    /// Once the disk has it: it outlives a loss of power.
+    /// When the disk has it: it survives a power failure.
     Disk,
 }
 
-/// Where segments are made.
+/// Creates and removes the segments of one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     folder: PathBuf,
@@ -38,18 +37,18 @@ impl Segments {
         Self { folder: folder.to_owned(), node: node.to_owned() }
     }
 
-    /// Returns the file of a segment.
+    /// Returns the path of a segment.
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{}.{number:010}.log", self.node))
     }
 
-    /// Makes the first free segment behind another.
-    pub(crate) fn make(&self, after: u64, room: u64) -> io::Result<(File, u64)> {
+    /// Creates the segment with the first free number after another.
+    pub(crate) fn create(&self, after: u64, preallocation: u64) -> io::Result<(File, u64)> {
         let mut number = after + 1;
         let file = loop {
-            match segment::create(&self.path(number), room) {
+            match segment::create(&self.path(number), preallocation) {
                 Ok(file) => break file,
-                // Left by an attempt that failed halfway.
+                // Left behind by an attempt that failed halfway.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(error),
             }
@@ -71,20 +70,20 @@ pub(crate) struct Tail {
     pub(super) file: File,
     length: u64,
     pub(crate) segment: u64,
-    /// Something stands in the segment that may hide what would follow it.
+    /// The segment may end in a partial record, which would hide later ones.
     torn: bool,
-    /// Nothing is taken any more.
+    /// All further records are rejected.
     pub(crate) closed: bool,
-    /// Segments whose rows are not in SQLite yet, besides the one that is written.
+    /// Earlier segments whose rows are not in SQLite yet.
     pub(crate) old: Vec<u64>,
-    /// Kept for its memory.
+    /// The buffer of a write; reused to save allocations.
     frames: Vec<u8>,
 }
 
 impl Tail {
     /// Starts the first segment.
     pub(crate) fn start(segments: Segments, durability: Durability) -> io::Result<Self> {
-        let (file, segment) = segments.make(0, 0)?;
+        let (file, segment) = segments.create(0, 0)?;
         Ok(Self {
             segments,
             durability,
@@ -98,48 +97,48 @@ impl Tail {
         })
     }
 
-    /// Appends rows in one write; they are durable when this returns, or none of them counts.
-    pub(crate) fn append(&mut self, rows: &[Row]) -> io::Result<()> {
+    /// Appends rows in one write; on success all are durable, on failure none is.
+    pub(crate) fn append(&mut self, rows: &[CallRow]) -> io::Result<()> {
         self.frames.clear();
-        rows.iter().try_for_each(|row| segment::frame(&row.record, &mut self.frames))?;
+        rows.iter().try_for_each(|row| segment::append_frame(&row.record, &mut self.frames))?;
         self.write()?;
         self.length += self.frames.len() as u64;
         Ok(())
     }
 
-    /// Tries a write at the very place of the next record. What it leaves reads as room.
+    /// Attempts a write of zeros where the next record will be; readers treat zeros as unused space.
     pub(crate) fn probe(&mut self) -> io::Result<()> {
         self.frames.clear();
-        self.frames.resize(PROBE, 0);
+        self.frames.resize(PROBE_BYTES, 0);
         self.write()
     }
 
-    /// Writes the frames behind the records that count.
+    /// Writes the frames after the last complete record.
     fn write(&mut self) -> io::Result<()> {
         if self.closed {
             return Err(io::Error::other("the store is closed"));
         }
         if self.torn {
-            let (file, number) = self.segments.make(self.segment, 0)?;
-            self.turn_to(file, number);
+            let (file, number) = self.segments.create(self.segment, 0)?;
+            self.switch_to(file, number);
         }
         if let Err(error) = self.file.write_all_at(&self.frames, self.length) {
-            // What was written in part must not hide the records that follow.
+            // A partial record must not hide the records that follow.
             self.torn = self.file.set_len(self.length).is_err();
             return Err(error);
         }
         if self.durability == Durability::Disk
             && let Err(error) = self.file.sync_data()
         {
-            // Nobody knows what the file holds now.
+            // The content of the file is unknown now.
             self.torn = true;
             return Err(error);
         }
         Ok(())
     }
 
-    /// Goes on in another segment.
-    pub(crate) fn turn_to(&mut self, file: File, number: u64) {
+    /// Continues in another segment.
+    pub(crate) fn switch_to(&mut self, file: File, number: u64) {
         self.old.push(self.segment);
         self.segment = number;
         self.file = file;
@@ -147,10 +146,10 @@ impl Tail {
         self.torn = false;
     }
 
-    /// Returns how much room the next segment wants: as much as this one needed, if many wait for the disk.
-    pub(crate) fn room(&self) -> u64 {
+    /// Returns the preallocation of the next segment: the size of this one, if writes wait for the disk.
+    pub(crate) fn preallocation(&self) -> u64 {
         match self.durability {
-            Durability::Disk if self.length >= LEAST_ROOM => self.length.min(MAX_ROOM),
+            Durability::Disk if self.length >= MIN_PREALLOCATION => self.length.min(MAX_PREALLOCATION),
             Durability::Disk | Durability::System => 0,
         }
     }

@@ -1,4 +1,4 @@
-//! The index: a sorted vocabulary, the tools of each word, and the words of each tool.
+//! The search index: a sorted vocabulary, the tools of each word, and the words of each tool.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -10,19 +10,19 @@ use haft_core::catalog::Change;
 use haft_core::id::ToolId;
 use haft_core::tool::Tool;
 
-use super::words::{Near, words};
+use super::words::{FuzzyMatcher, words};
 
-/// More words of a query say nothing.
+/// Further words of a query are ignored.
 const MAX_WORDS: usize = 16;
-/// Only so much of a description is indexed.
-const MAX_TEXT: usize = 4096;
+/// How many bytes of a description are indexed.
+const MAX_DESCRIPTION_BYTES: usize = 4096;
 
-/// A tool that fits a query.
+/// A tool that matches a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchHit {
     /// The tool.
     pub id: ToolId,
-    /// How well it fits; higher is better.
+    /// How well it matches; higher is better.
     pub score: u32,
 }
 
@@ -34,7 +34,7 @@ pub struct SearchIndex {
 
 #[derive(Debug, Default)]
 struct Tables {
-    vocabulary: BTreeMap<Box<str>, Vec<(ToolId, Place)>>,
+    vocabulary: BTreeMap<Box<str>, Vec<(ToolId, Field)>>,
     entries: HashMap<ToolId, Entry>,
 }
 
@@ -46,23 +46,23 @@ struct Entry {
     modified_at: Timestamp,
 }
 
-/// Where a word stands, the best place first.
+/// The field that contains a word, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Field {
     Name,
     Title,
     Tag,
     Description,
 }
 
-/// How a word fits. The steps are so far apart that no number of lesser fits outweighs a better one.
+// The scores of a match. They are so far apart that no number of weaker matches outweighs a better one.
 const PREFIX: u32 = 4000;
 const WHOLE_WORD: u32 = 2000;
 const WORD_START: u32 = 1000;
 const FUZZY: u32 = 500;
 
 impl SearchIndex {
-    /// Takes changes.
+    /// Applies changes.
     pub fn apply(&self, changes: &[Change]) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
@@ -77,7 +77,7 @@ impl SearchIndex {
         }
     }
 
-    /// Forgets everything and takes the whole catalog.
+    /// Replaces the index by that of a whole catalog.
     pub fn replace(&self, everything: &[Change]) {
         let fresh = SearchIndex::default();
         fresh.apply(everything);
@@ -85,11 +85,11 @@ impl SearchIndex {
         *self.tables.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 
-    /// Returns the tools that fit every word of the query, best first. `keep` decides which tools count:
-    /// the caller knows who asks and what is enabled.
-    pub fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
+    /// Returns the tools that match every word of the query, best first. `filter` decides which tools are visible to
+    /// the caller.
+    pub fn search(&self, query: &str, limit: usize, filter: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.search(query, limit, keep)
+        tables.search(query, limit, filter)
     }
 }
 
@@ -97,23 +97,23 @@ impl Tables {
     fn put(&mut self, tool: &Tool) {
         self.remove(tool.id);
         let spec = &tool.spec;
-        let mut places: BTreeMap<String, Place> = BTreeMap::new();
-        let mut add = |text: &str, place: Place| {
+        let mut fields: BTreeMap<String, Field> = BTreeMap::new();
+        let mut add = |text: &str, field: Field| {
             for word in words(text) {
-                let best = places.entry(word).or_insert(place);
-                *best = (*best).min(place);
+                let best = fields.entry(word).or_insert(field);
+                *best = (*best).min(field);
             }
         };
-        add(spec.name.as_str(), Place::Name);
-        add(&spec.display_name, Place::Title);
-        spec.tags.iter().for_each(|tag| add(tag, Place::Tag));
-        add(&spec.category, Place::Tag);
-        let end = spec.description.floor_char_boundary(MAX_TEXT);
-        add(spec.description.get(..end).unwrap_or_default(), Place::Description);
-        let mut list = Vec::with_capacity(places.len());
-        for (word, place) in places {
+        add(spec.name.as_str(), Field::Name);
+        add(&spec.display_name, Field::Title);
+        spec.tags.iter().for_each(|tag| add(tag, Field::Tag));
+        add(&spec.category, Field::Tag);
+        let end = spec.description.floor_char_boundary(MAX_DESCRIPTION_BYTES);
+        add(spec.description.get(..end).unwrap_or_default(), Field::Description);
+        let mut list = Vec::with_capacity(fields.len());
+        for (word, field) in fields {
             let word: Box<str> = word.into();
-            self.vocabulary.entry(word.clone()).or_default().push((tool.id, place));
+            self.vocabulary.entry(word.clone()).or_default().push((tool.id, field));
             list.push(word);
         }
         let entry = Entry {
@@ -137,15 +137,15 @@ impl Tables {
         }
     }
 
-    fn search(&self, query: &str, limit: usize, keep: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
+    fn search(&self, query: &str, limit: usize, filter: impl Fn(ToolId) -> bool) -> Vec<SearchHit> {
         let mut total: Option<HashMap<ToolId, u32>> = None;
         for word in words(query).take(MAX_WORDS) {
-            let found = self.fits(&word);
+            let matches = self.matches(&word);
             total = Some(match total {
-                None => found,
+                None => matches,
                 Some(so_far) => so_far
                     .into_iter()
-                    .filter_map(|(id, score)| found.get(&id).map(|more| (id, score + more)))
+                    .filter_map(|(id, score)| matches.get(&id).map(|more| (id, score + more)))
                     .collect(),
             });
         }
@@ -153,17 +153,17 @@ impl Tables {
         let mut hits: Vec<(SearchHit, &Entry)> = total
             .unwrap_or_default()
             .into_iter()
-            .filter(|(id, _)| keep(*id))
+            .filter(|(id, _)| filter(*id))
             .filter_map(|(id, score)| {
                 let entry = self.entries.get(&id)?;
-                Some((SearchHit { id, score: score + whole_query(entry, &whole) }, entry))
+                Some((SearchHit { id, score: score + whole_query_bonus(entry, &whole) }, entry))
             })
             .collect();
         let order = |(a, x): &(SearchHit, &Entry), (b, y): &(SearchHit, &Entry)| {
             let key = |hit: &SearchHit, entry: &Entry| (Reverse(hit.score), Reverse(entry.modified_at));
             key(a, x).cmp(&key(b, y)).then_with(|| x.name.cmp(&y.name)).then_with(|| a.id.cmp(&b.id))
         };
-        // A common word fits thousands of tools, and only a page of them is wanted.
+        // A common word matches thousands of tools, but only one page is returned.
         if limit < hits.len() {
             hits.select_nth_unstable_by(limit, order);
             hits.truncate(limit);
@@ -172,25 +172,27 @@ impl Tables {
         hits.into_iter().map(|(hit, _)| hit).collect()
     }
 
-    /// Returns the tools that one word fits, each with its best fit.
-    fn fits(&self, word: &str) -> HashMap<ToolId, u32> {
+    /// Returns the tools that match one word, each with its best score.
+    fn matches(&self, word: &str) -> HashMap<ToolId, u32> {
         let mut scores: HashMap<ToolId, u32> = HashMap::new();
-        let mut add = |tools: &[(ToolId, Place)], score: &dyn Fn(Place) -> u32| {
-            for (id, place) in tools {
+        let mut add = |tools: &[(ToolId, Field)], score: &dyn Fn(Field) -> u32| {
+            for (id, field) in tools {
                 let best = scores.entry(*id).or_default();
-                *best = (*best).max(score(*place));
+                *best = (*best).max(score(*field));
             }
         };
         let range = self.vocabulary.range::<str, _>((Bound::Included(word), Bound::Unbounded));
         for (candidate, tools) in range.take_while(|(candidate, _)| candidate.starts_with(word)) {
             let exact = candidate.len() == word.len();
-            add(tools, &|place| fit(place, exact));
+            add(tools, &|field| prefix_score(field, exact));
         }
-        if let Some(mut near) = Near::new(word) {
-            for (candidate, tools) in self.vocabulary.iter().filter(|(candidate, _)| near.fits(candidate)) {
-                // What starts with the word was found above, with a better fit.
+        if let Some(mut matcher) = FuzzyMatcher::new(word) {
+            for (candidate, tools) in
+                self.vocabulary.iter().filter(|(candidate, _)| matcher.matches(candidate))
+            {
+                // Words with this prefix were added above with a better score.
                 if !candidate.starts_with(word) {
-                    add(tools, &|place| FUZZY + nearness(place));
+                    add(tools, &|field| FUZZY + field_bonus(field));
                 }
             }
         }
@@ -198,26 +200,26 @@ impl Tables {
     }
 }
 
-fn fit(place: Place, exact: bool) -> u32 {
-    let base = match (place, exact) {
-        (Place::Name | Place::Title, _) => PREFIX,
-        (Place::Tag | Place::Description, true) => WHOLE_WORD,
-        (Place::Tag | Place::Description, false) => WORD_START,
+fn prefix_score(field: Field, exact: bool) -> u32 {
+    let base = match (field, exact) {
+        (Field::Name | Field::Title, _) => PREFIX,
+        (Field::Tag | Field::Description, true) => WHOLE_WORD,
+        (Field::Tag | Field::Description, false) => WORD_START,
     };
-    base + nearness(place) + if exact { 50 } else { 0 }
+    base + field_bonus(field) + if exact { 50 } else { 0 }
 }
 
-const fn nearness(place: Place) -> u32 {
-    match place {
-        Place::Name => 30,
-        Place::Title => 20,
-        Place::Tag => 10,
-        Place::Description => 0,
+const fn field_bonus(field: Field) -> u32 {
+    match field {
+        Field::Name => 30,
+        Field::Title => 20,
+        Field::Tag => 10,
+        Field::Description => 0,
     }
 }
 
-/// Rewards a name that is, or begins with, the query as a whole.
-fn whole_query(entry: &Entry, query: &str) -> u32 {
+/// Returns the bonus of a name that equals or starts with the whole query.
+fn whole_query_bonus(entry: &Entry, query: &str) -> u32 {
     if entry.name == query || entry.title == query {
         400
     } else if entry.name.starts_with(query) || entry.title.starts_with(query) {

@@ -1,7 +1,7 @@
 //! Ranks tools by a query: prefix, then whole word, then fuzzy, then recency.
 //!
-//! In memory rather than in SQL: one implementation serves both engines, follows every change at once, and a
-//! query touches neither disk nor database.
+//! In memory rather than in SQL: one implementation for both engines, updated with every change, and a query needs
+//! neither disk nor database.
 
 mod index;
 mod words;

@@ -1,16 +1,16 @@
-//! Words of a text, and how far two words are apart.
+//! Splitting text into words, and fuzzy matching of words.
 
-/// The longest word that is indexed; the rest of it is cut off.
+/// Longer words are truncated.
 const MAX_LENGTH: usize = 64;
 
-/// Splits a text to lower-case words of letters and digits.
+/// Splits a text into lower-case words of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(|word| word.chars().flat_map(char::to_lowercase).take(MAX_LENGTH).collect())
 }
 
-/// Returns how many mistakes a word of that many letters may have.
+/// Returns how many edits are tolerated in a word of this length.
 const fn tolerance(letters: usize) -> usize {
     match letters {
         0..=3 => 0,
@@ -19,10 +19,10 @@ const fn tolerance(letters: usize) -> usize {
     }
 }
 
-/// Finds the words that differ from one by a few insertions, deletions, replacements or swaps of neighbours.
+/// Finds words within a small edit distance: insertions, deletions, replacements and transpositions.
 ///
-/// Keeps its rows, because it is asked for every word of the vocabulary.
-pub(crate) struct Near {
+/// Reuses its buffers, because it is applied to every word of the vocabulary.
+pub(crate) struct FuzzyMatcher {
     letters: Vec<char>,
     limit: usize,
     other: Vec<char>,
@@ -31,8 +31,8 @@ pub(crate) struct Near {
     row: Vec<usize>,
 }
 
-impl Near {
-    /// Prepares for one word; `None` where it is too short to be mistaken.
+impl FuzzyMatcher {
+    /// Prepares to match one word; `None` if it is too short for fuzzy matching.
     pub(crate) fn new(word: &str) -> Option<Self> {
         let letters: Vec<char> = word.chars().collect();
         let limit = tolerance(letters.len());
@@ -47,9 +47,9 @@ impl Near {
         })
     }
 
-    /// Tells whether a word is near.
-    pub(crate) fn fits(&mut self, word: &str) -> bool {
-        // A cheap bound first: a letter has at least one byte and at most four.
+    /// Tells whether a word is within the edit distance.
+    pub(crate) fn matches(&mut self, word: &str) -> bool {
+        // A cheap check first: a letter has one to four bytes.
         if word.len() + self.limit < self.letters.len() || word.len() > 4 * (self.letters.len() + self.limit)
         {
             return false;
@@ -62,7 +62,7 @@ impl Near {
         self.distance() <= self.limit
     }
 
-    /// Returns the distance, or more than the limit as soon as that is certain.
+    /// Returns the edit distance, or any value above the limit if it is exceeded.
     fn distance(&mut self) -> usize {
         let Self { letters, limit, other, before_last, last, row } = self;
         let get = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
@@ -119,9 +119,9 @@ mod tests {
             ("天気予報", "天気予想", true),
             ("天気予報", "weather", false),
         ] {
-            let mut near = Near::new(a).unwrap();
-            assert_eq!((near.fits(b), near.fits(b)), (expected, expected), "{a} {b}");
+            let mut matcher = FuzzyMatcher::new(a).unwrap();
+            assert_eq!((matcher.matches(b), matcher.matches(b)), (expected, expected), "{a} {b}");
         }
-        assert!(Near::new("abc").is_none());
+        assert!(FuzzyMatcher::new("abc").is_none());
     }
 }

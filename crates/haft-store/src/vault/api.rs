@@ -1,4 +1,4 @@
-//! Putting, listing, deleting and using credentials.
+//! Storing, listing, deleting and reading credentials.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,41 +10,42 @@ use haft_core::secret::{MASK, Secret, SecretError, SecretSource};
 use haft_core::{BoxFuture, Timestamp};
 use sqlx::Row as _;
 
-use super::key::{KeySource, Missing};
+use super::key::{IfMissing, KeySource};
 use super::refresh;
-use crate::engine::fault;
+use crate::engine::failed_to;
 use crate::rows;
-use crate::session::bump;
+use crate::session::advance_generation;
 use crate::settings::StoreSettings;
 use crate::store::{Inner, Store};
+use crate::watch::notification::ChangeSet;
 
-const NAME_LENGTH: usize = 128;
-const VALUE_BYTES: usize = 64 * 1024;
+const MAX_NAME_BYTES: usize = 128;
+const MAX_VALUE_BYTES: usize = 64 * 1024;
 
-/// What may be known of a credential.
+/// A credential without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialInfo {
-    /// Its name, as `${NAME}` names it.
+    /// Its name, as in `${NAME}`.
     pub name: String,
     /// When it was first stored.
     pub created_at: Timestamp,
     /// When its value last changed.
     pub modified_at: Timestamp,
-    /// Why it cannot be used, where the key does not open it; with the remedy.
+    /// Why it cannot be decrypted, and the fix.
     pub error: Option<String>,
 }
 
-/// The opened credentials.
+/// The decrypted credentials and their key.
 pub(crate) struct Vault {
     key: KeySource,
-    open: RwLock<Opened>,
+    open: RwLock<OpenCredentials>,
 }
 
 #[derive(Default)]
-struct Opened {
+struct OpenCredentials {
     values: HashMap<(TenantId, String), Secret>,
-    /// Names that are stored and do not open, and why.
-    shut: HashMap<(TenantId, String), String>,
+    /// The credentials that could not be decrypted, and why.
+    failed: HashMap<(TenantId, String), String>,
 }
 
 impl Vault {
@@ -70,23 +71,23 @@ impl Store {
 
     /// Lists the credentials of a tenant by name; never their values.
     pub async fn credentials(&self, tenant: &TenantId) -> Result<Vec<CredentialInfo>, StoreError> {
-        let doing = "list the credentials";
+        let action = "list the credentials";
         let sql = "SELECT name, created_at, modified_at FROM credentials WHERE tenant = $1 ORDER BY name";
         let found = sqlx::query(sql)
             .bind(tenant.as_str())
             .fetch_all(&self.inner.engine.pool)
             .await
-            .map_err(fault(doing))?;
+            .map_err(failed_to(action))?;
         let info = |row| {
             let name: String = sqlx::Row::try_get(row, "name")?;
             Ok(CredentialInfo {
-                error: self.inner.shut(tenant, &name),
+                error: self.inner.credential_error(tenant, &name),
                 name,
-                created_at: rows::moment(row, "created_at")?,
-                modified_at: rows::moment(row, "modified_at")?,
+                created_at: rows::timestamp(row, "created_at")?,
+                modified_at: rows::timestamp(row, "modified_at")?,
             })
         };
-        found.iter().map(info).collect::<Result<_, _>>().map_err(fault(doing))
+        found.iter().map(info).collect::<Result<_, _>>().map_err(failed_to(action))
     }
 
     /// Deletes a credential.
@@ -104,8 +105,8 @@ impl SecretSource for Store {
         Box::pin(async move {
             let opened = self.inner.vault.open.read().unwrap_or_else(PoisonError::into_inner);
             let key = (tenant.clone(), name.to_owned());
-            if let Some(why) = opened.shut.get(&key) {
-                return Err(SecretError { name: name.to_owned(), source: why.clone().into() });
+            if let Some(reason) = opened.failed.get(&key) {
+                return Err(SecretError { name: name.to_owned(), source: reason.clone().into() });
             }
             Ok(opened.values.get(&key).cloned())
         })
@@ -113,30 +114,30 @@ impl SecretSource for Store {
 }
 
 impl Inner {
-    /// Opens every stored credential. One that does not open is an error only for who uses it.
+    /// Decrypts all stored credentials. A failure is an error only when the credential is used.
     pub(crate) async fn open_vault(&self) -> Result<(), StoreError> {
-        let doing = "load the credentials";
+        let action = "load the credentials";
         let found = sqlx::query("SELECT tenant, name, sealed FROM credentials")
             .fetch_all(&self.engine.pool)
             .await
-            .map_err(fault(doing))?;
-        let mut opened = Opened::default();
+            .map_err(failed_to(action))?;
+        let mut opened = OpenCredentials::default();
         if !found.is_empty() {
-            let cipher = self.cipher(Missing::Fail).await;
-            if let Err(why) = &cipher {
-                tracing::error!(%why, "stored credentials cannot be opened");
+            let cipher = self.cipher(IfMissing::Fail).await;
+            if let Err(error) = &cipher {
+                tracing::error!(%error, "cannot decrypt the stored credentials");
             }
             for row in &found {
-                let tenant: TenantId = rows::parsed(row, "tenant").map_err(fault(doing))?;
-                let name: String = row.try_get("name").map_err(fault(doing))?;
-                let sealed: &str = row.try_get("sealed").map_err(fault(doing))?;
+                let tenant: TenantId = rows::parse_column(row, "tenant").map_err(failed_to(action))?;
+                let name: String = row.try_get("name").map_err(failed_to(action))?;
+                let sealed: &str = row.try_get("sealed").map_err(failed_to(action))?;
                 let value = match &cipher {
                     Ok(cipher) => cipher.open(tenant.as_str(), &name, sealed).map_err(|_| self.wrong_key()),
-                    Err(why) => Err(why.clone()),
+                    Err(reason) => Err(reason.clone()),
                 };
                 match value {
                     Ok(value) => drop(opened.values.insert((tenant, name), value)),
-                    Err(why) => drop(opened.shut.insert((tenant, name), why)),
+                    Err(reason) => drop(opened.failed.insert((tenant, name), reason)),
                 }
             }
         }
@@ -144,15 +145,15 @@ impl Inner {
         Ok(())
     }
 
-    /// A key may be made only while there is nothing that a lost one would open.
-    pub(super) fn missing_key(&self) -> Missing {
+    /// Returns whether a missing key may be created: only while no credential depends on a lost one.
+    pub(super) fn if_key_missing(&self) -> IfMissing {
         let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-        if opened.values.is_empty() && opened.shut.is_empty() { Missing::Make } else { Missing::Fail }
+        if opened.values.is_empty() && opened.failed.is_empty() { IfMissing::Create } else { IfMissing::Fail }
     }
 
-    fn shut(&self, tenant: &TenantId, name: &str) -> Option<String> {
+    fn credential_error(&self, tenant: &TenantId, name: &str) -> Option<String> {
         let opened = self.vault.open.read().unwrap_or_else(PoisonError::into_inner);
-        opened.shut.get(&(tenant.clone(), name.to_owned())).cloned()
+        opened.failed.get(&(tenant.clone(), name.to_owned())).cloned()
     }
 
     fn is_stored(&self, tenant: &TenantId, name: &str, value: &Secret) -> bool {
@@ -163,13 +164,13 @@ impl Inner {
     pub(super) fn wrong_key(&self) -> String {
         let key = self.vault.key.describe();
         format!(
-            "{key} is not the one it was encrypted with; put the right key back, or store the credential anew"
+            "{key} is not the key it was encrypted with; restore the right key, or store the credential again"
         )
     }
 
-    pub(super) async fn cipher(&self, missing: Missing) -> Result<super::cipher::Cipher, String> {
+    pub(super) async fn cipher(&self, if_missing: IfMissing) -> Result<super::cipher::Cipher, String> {
         let source = self.vault.key.clone();
-        match tokio::task::spawn_blocking(move || source.cipher(missing)).await {
+        match tokio::task::spawn_blocking(move || source.cipher(if_missing)).await {
             Ok(Ok(cipher)) => Ok(cipher),
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -182,17 +183,17 @@ impl Inner {
         name: String,
         value: Secret,
     ) -> Result<(), StoreError> {
-        let doing = format!("store the credential `{name}`");
+        let action = format!("store the credential `{name}`");
         let mut state = self.state.lock().await;
         let cipher = self
-            .cipher(self.missing_key())
+            .cipher(self.if_key_missing())
             .await
-            .map_err(|why| StoreError::unavailable(doing.clone(), why))?;
+            .map_err(|reason| StoreError::unavailable(action.clone(), reason))?;
         let sealed = cipher
             .seal(tenant.as_str(), &name, &value)
-            .map_err(|error| StoreError::unavailable(doing.clone(), error))?;
+            .map_err(|error| StoreError::unavailable(action.clone(), error))?;
         let now = self.now().as_microsecond();
-        let mut tx = self.engine.begin_change().await.map_err(fault(&doing))?;
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
         sqlx::query(
             "INSERT INTO credentials (tenant, name, sealed, created_at, modified_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (tenant, name) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at",
@@ -204,41 +205,47 @@ impl Inner {
         .bind(now)
         .execute(&mut *tx)
         .await
-        .map_err(fault(&doing))?;
-        // The same value once more says nothing new.
+        .map_err(failed_to(&action))?;
+        // Storing the same value again keeps its refresh tokens.
         if !self.is_stored(&tenant, &name, &value) {
-            refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
+            refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
         }
-        self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
-        let generation = bump(&mut tx, &name).await.map_err(fault(&doing))?;
-        tx.commit().await.map_err(fault(&doing))?;
+        self.engine
+            .notify(&mut tx, &self.node, &ChangeSet::credentials())
+            .await
+            .map_err(failed_to(&action))?;
+        let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
+        tx.commit().await.map_err(failed_to(&action))?;
         state.advance(generation);
         let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
-        opened.shut.remove(&(tenant.clone(), name.clone()));
+        opened.failed.remove(&(tenant.clone(), name.clone()));
         opened.values.insert((tenant, name), value);
         Ok(())
     }
 
     async fn delete_credential(self: Arc<Self>, tenant: TenantId, name: String) -> Result<(), StoreError> {
-        let doing = format!("delete the credential `{name}`");
+        let action = format!("delete the credential `{name}`");
         let mut state = self.state.lock().await;
-        let mut tx = self.engine.begin_change().await.map_err(fault(&doing))?;
+        let mut tx = self.engine.begin_change().await.map_err(failed_to(&action))?;
         let done = sqlx::query("DELETE FROM credentials WHERE tenant = $1 AND name = $2")
             .bind(tenant.as_str())
             .bind(&name)
             .execute(&mut *tx)
             .await
-            .map_err(fault(&doing))?;
+            .map_err(failed_to(&action))?;
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("credential", name));
         }
-        refresh::forget(&mut tx, &tenant, &name).await.map_err(fault(&doing))?;
-        self.engine.notify(&mut tx, &format!("{} c -", self.node)).await.map_err(fault(&doing))?;
-        let generation = bump(&mut tx, &name).await.map_err(fault(&doing))?;
-        tx.commit().await.map_err(fault(&doing))?;
+        refresh::forget(&mut tx, &tenant, &name).await.map_err(failed_to(&action))?;
+        self.engine
+            .notify(&mut tx, &self.node, &ChangeSet::credentials())
+            .await
+            .map_err(failed_to(&action))?;
+        let generation = advance_generation(&mut tx, &name).await.map_err(failed_to(&action))?;
+        tx.commit().await.map_err(failed_to(&action))?;
         state.advance(generation);
         let mut opened = self.vault.open.write().unwrap_or_else(PoisonError::into_inner);
-        opened.shut.remove(&(tenant.clone(), name.clone()));
+        opened.failed.remove(&(tenant.clone(), name.clone()));
         opened.values.remove(&(tenant, name));
         Ok(())
     }
@@ -249,22 +256,22 @@ fn check(name: &str, value: &Secret) -> Result<(), StoreError> {
     let start = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let rest = letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let mut problems = Vec::new();
-    if !start || !rest || name.len() > NAME_LENGTH {
+    if !start || !rest || name.len() > MAX_NAME_BYTES {
         let message = format!(
-            "start with a letter or `_`, go on with letters, digits, `_`, `.` or `-`; at most {NAME_LENGTH} characters"
+            "invalid name: start with a letter or `_`, continue with letters, digits, `_`, `.` or `-`; at most {MAX_NAME_BYTES} characters"
         );
         problems.push(Problem::new("name", "invalid_name", message));
     }
     if value.expose().is_empty() {
-        problems.push(Problem::new("value", "empty", "give the credential a value"));
+        problems.push(Problem::new("value", "empty", "the value is empty"));
     } else if value.expose() == MASK {
         problems.push(Problem::new(
             "value",
             "masked",
-            "`***` stands for a value that is not shown; give the value itself",
+            "`***` is the mask of a hidden value; pass the value itself",
         ));
-    } else if value.expose().len() > VALUE_BYTES {
-        let message = format!("it has {} bytes; at most {VALUE_BYTES} are kept", value.expose().len());
+    } else if value.expose().len() > MAX_VALUE_BYTES {
+        let message = format!("{} bytes exceed the limit of {MAX_VALUE_BYTES}", value.expose().len());
         problems.push(Problem::new("value", "too_large", message));
     }
     if problems.is_empty() { Ok(()) } else { Err(StoreError::Invalid(problems)) }

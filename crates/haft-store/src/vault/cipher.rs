@@ -7,20 +7,20 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use haft_core::secret::Secret;
 use zeroize::Zeroizing;
 
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 
-/// Says why a credential could not be sealed or opened; never what is in it.
+/// Why a credential could not be encrypted or decrypted; never contains its value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CipherError {
-    #[error("the key does not open it")]
+    #[error("the key does not match")]
     WrongKey,
-    #[error("the system has no randomness: {0}")]
+    #[error("no random numbers available: {0}")]
     Randomness(getrandom::Error),
-    #[error("it could not be encrypted")]
+    #[error("encryption failed")]
     Seal,
 }
 
-/// The key, ready for use.
+/// The cipher with its key.
 #[derive(Clone)]
 pub(crate) struct Cipher(XChaCha20Poly1305);
 
@@ -30,9 +30,9 @@ impl Cipher {
     }
 
     pub(crate) fn seal(&self, tenant: &str, name: &str, value: &Secret) -> Result<String, CipherError> {
-        let mut nonce = [0_u8; NONCE];
+        let mut nonce = [0_u8; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(CipherError::Randomness)?;
-        let aad = associated(tenant, name);
+        let aad = associated_data(tenant, name);
         let payload = Payload { msg: value.expose().as_bytes(), aad: aad.as_bytes() };
         let sealed = self.0.encrypt(&XNonce::from(nonce), payload).map_err(|_| CipherError::Seal)?;
         Ok(STANDARD.encode([nonce.as_slice(), &sealed].concat()))
@@ -40,8 +40,8 @@ impl Cipher {
 
     pub(crate) fn open(&self, tenant: &str, name: &str, sealed: &str) -> Result<Secret, CipherError> {
         let bytes = STANDARD.decode(sealed).map_err(|_| CipherError::WrongKey)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(CipherError::WrongKey)?;
-        let aad = associated(tenant, name);
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(CipherError::WrongKey)?;
+        let aad = associated_data(tenant, name);
         let payload = Payload { msg: sealed, aad: aad.as_bytes() };
         let plain = Zeroizing::new(
             self.0.decrypt(&XNonce::from(*nonce), payload).map_err(|_| CipherError::WrongKey)?,
@@ -51,8 +51,8 @@ impl Cipher {
     }
 }
 
-/// A sealed value moved to another tenant or name does not open.
-fn associated(tenant: &str, name: &str) -> String {
+/// Returns the associated data, which binds a value to its tenant and name.
+fn associated_data(tenant: &str, name: &str) -> String {
     format!("{tenant}\n{name}")
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_key_tenant_and_name_open_it() {
+    fn decryption_needs_the_same_key_tenant_and_name() {
         let (one, two) = (Cipher::new(&[1; 32]), Cipher::new(&[2; 32]));
         let value = Secret::new("hunter2".into());
         let sealed = one.seal("default", "TOKEN", &value).unwrap();

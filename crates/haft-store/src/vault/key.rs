@@ -1,4 +1,4 @@
-//! Where the key of the credentials comes from.
+//! The key of the credentials.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -11,28 +11,28 @@ use zeroize::Zeroizing;
 use super::cipher::Cipher;
 use crate::files::write::sync_folder;
 
-const DIGITS: &str = "64 hexadecimal digits, as `openssl rand -hex 32` prints them";
+const FORMAT: &str = "64 hexadecimal digits, e.g. from `openssl rand -hex 32`";
 
-/// Says why there is no key.
+/// Why the key is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
-    #[error("the key must be {DIGITS}")]
-    Form,
-    #[error("`{}` must hold {DIGITS}", .0.display())]
-    FileForm(PathBuf),
-    #[error("`{}` cannot be read or written", path.display())]
-    File {
+    #[error("invalid key: expected {FORMAT}")]
+    Format,
+    #[error("invalid key in `{}`: expected {FORMAT}", .0.display())]
+    FileFormat(PathBuf),
+    #[error("cannot read or create the key file `{}`", path.display())]
+    Io {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("`{}` is missing, and credentials are stored that only it opens; put it back, or delete them", .0.display())]
-    Lost(PathBuf),
-    #[error("no key is configured; set `HAFT_KEY` to {DIGITS}")]
-    Missing,
+    #[error("the key file `{}` is missing; restore it, or delete the stored credentials", .0.display())]
+    FileMissing(PathBuf),
+    #[error("no key is configured; set `HAFT_KEY` to {FORMAT}")]
+    NotConfigured,
 }
 
-/// Where the key is.
+/// Where the key comes from.
 #[derive(Clone)]
 pub(crate) enum KeySource {
     Configured(Cipher),
@@ -40,56 +40,56 @@ pub(crate) enum KeySource {
     None,
 }
 
-/// What to do where the key file is missing.
+/// What to do if the key file is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
-    Make,
+pub(crate) enum IfMissing {
+    Create,
     Fail,
 }
 
 impl KeySource {
     pub(crate) fn new(configured: Option<&Secret>, home: Option<&Path>) -> Result<Self, KeyError> {
         match (configured, home) {
-            (Some(key), _) => Ok(KeySource::Configured(parse(key.expose()).ok_or(KeyError::Form)?)),
+            (Some(key), _) => Ok(KeySource::Configured(parse(key.expose()).ok_or(KeyError::Format)?)),
             (None, Some(home)) => Ok(KeySource::File(home.join("key"))),
             (None, None) => Ok(KeySource::None),
         }
     }
 
-    /// Names the source for a person.
+    /// Describes the source for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             KeySource::Configured(_) => "the configured key (`HAFT_KEY`)".into(),
             KeySource::File(path) => format!("the key in `{}`", path.display()),
-            KeySource::None => "the key that is not configured".into(),
+            KeySource::None => "the missing key".into(),
         }
     }
 
     /// Returns the key. Blocks.
-    pub(crate) fn cipher(&self, missing: Missing) -> Result<Cipher, KeyError> {
+    pub(crate) fn cipher(&self, if_missing: IfMissing) -> Result<Cipher, KeyError> {
         match self {
             KeySource::Configured(cipher) => Ok(cipher.clone()),
-            KeySource::None => Err(KeyError::Missing),
+            KeySource::None => Err(KeyError::NotConfigured),
             KeySource::File(path) => match std::fs::read_to_string(path).map(Zeroizing::new) {
-                Ok(text) => parse(&text).ok_or_else(|| KeyError::FileForm(path.clone())),
-                Err(source) if source.kind() == io::ErrorKind::NotFound => match missing {
-                    Missing::Fail => Err(KeyError::Lost(path.clone())),
-                    Missing::Make => {
-                        make(path).map_err(|source| KeyError::File { path: path.clone(), source })
+                Ok(text) => parse(&text).ok_or_else(|| KeyError::FileFormat(path.clone())),
+                Err(source) if source.kind() == io::ErrorKind::NotFound => match if_missing {
+                    IfMissing::Fail => Err(KeyError::FileMissing(path.clone())),
+                    IfMissing::Create => {
+                        create(path).map_err(|source| KeyError::Io { path: path.clone(), source })
                     }
                 },
-                Err(source) => Err(KeyError::File { path: path.clone(), source }),
+                Err(source) => Err(KeyError::Io { path: path.clone(), source }),
             },
         }
     }
 }
 
-/// Makes a new key that only its owner may read.
-fn make(path: &Path) -> io::Result<Cipher> {
+/// Creates a new key file that only its owner may read.
+fn create(path: &Path) -> io::Result<Cipher> {
     let mut key = Zeroizing::new([0_u8; 32]);
     getrandom::fill(&mut *key).map_err(io::Error::other)?;
     let text = Zeroizing::new(haft_core::hash::hex(&*key));
-    // Whole or not at all: a key that was written in part would shut out every credential that follows.
+    // Atomically: a partial key would make all later credentials unusable.
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = write(&temporary, &text).and_then(|()| std::fs::hard_link(&temporary, path));
     let _ = std::fs::remove_file(&temporary);
@@ -125,17 +125,17 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn the_key_file_is_made_once_and_private() {
+    fn the_key_file_is_created_once_and_private() {
         let home = tempfile::tempdir().unwrap();
         let source = KeySource::new(None, Some(home.path())).unwrap();
-        assert!(matches!(source.cipher(Missing::Fail), Err(KeyError::Lost(_))));
+        assert!(matches!(source.cipher(IfMissing::Fail), Err(KeyError::FileMissing(_))));
         let value = Secret::new("v".into());
-        let sealed = source.cipher(Missing::Make).unwrap().seal("t", "n", &value).unwrap();
-        assert_eq!(source.cipher(Missing::Make).unwrap().open("t", "n", &sealed).unwrap(), value);
+        let sealed = source.cipher(IfMissing::Create).unwrap().seal("t", "n", &value).unwrap();
+        assert_eq!(source.cipher(IfMissing::Create).unwrap().open("t", "n", &sealed).unwrap(), value);
         let mode = std::fs::metadata(home.path().join("key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::write(home.path().join("key"), "short").unwrap();
-        assert!(matches!(source.cipher(Missing::Make), Err(KeyError::FileForm(_))));
+        assert!(matches!(source.cipher(IfMissing::Create), Err(KeyError::FileFormat(_))));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stored credentials: sealed in the table, opened in memory for the calls that need them.
+//! Stored credentials: encrypted in the table, decrypted in memory.
 
 mod api;
 mod cipher;

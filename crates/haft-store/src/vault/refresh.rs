@@ -1,7 +1,7 @@
-//! Refresh tokens that a server rotated: sealed like credentials, used by one process at a time.
+//! Rotated refresh tokens: encrypted like credentials, used by one process at a time.
 //!
-//! A turn is a moment in the row until which it lasts: no connection is held while a token server is asked, and who
-//! dies within its turn stops nobody for long.
+//! A lease is an expiry time in the row: no database connection is held during a token request, and the lease of a dead
+//! process expires.
 
 use std::time::Duration;
 
@@ -12,54 +12,56 @@ use jiff::SignedDuration;
 use sqlx::{Any, Row as _, Transaction};
 use tokio::time::Instant;
 
-use super::key::Missing;
+use super::key::IfMissing;
 use crate::store::{Inner, Store};
 
-/// How long a turn lasts at most; asking a token server ends before.
-const TURN: SignedDuration = SignedDuration::from_secs(30);
-/// How long a turn is waited for.
-const PATIENCE: Duration = Duration::from_secs(40);
-/// How often is looked whether a turn is over.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a token is kept that nobody uses.
-const KEEP: SignedDuration = SignedDuration::from_hours(24 * 400);
+/// How long a lease lasts; a token request takes less.
+const LEASE: SignedDuration = SignedDuration::from_secs(30);
+/// How long to wait for a lease.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(40);
+/// How often to check whether a lease is free.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long an unused token is kept.
+const RETENTION: SignedDuration = SignedDuration::from_hours(24 * 400);
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl RefreshTokens for Store {
     fn read<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<Option<Secret>, SecretError>> {
-        Box::pin(async move { self.inner.kept_token(grant).await.map_err(named(grant)) })
+        Box::pin(async move { self.inner.stored_token(grant).await.map_err(secret_error(grant)) })
     }
 
     fn begin<'a>(&'a self, grant: &'a GrantId) -> BoxFuture<'a, Result<RefreshLock, SecretError>> {
-        Box::pin(async move { self.inner.begin_turn(grant).await.map_err(named(grant)) })
+        Box::pin(async move { self.inner.acquire_lease(grant).await.map_err(secret_error(grant)) })
     }
 
     fn end<'a>(
         &'a self,
         grant: &'a GrantId,
-        turn: i64,
+        lease: i64,
         token: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<(), SecretError>> {
-        Box::pin(async move { self.inner.end_turn(grant, turn, token).await.map_err(named(grant)) })
+        Box::pin(
+            async move { self.inner.release_lease(grant, lease, token).await.map_err(secret_error(grant)) },
+        )
     }
 }
 
-fn named(grant: &GrantId) -> impl FnOnce(Fault) -> SecretError + '_ {
+fn secret_error(grant: &GrantId) -> impl FnOnce(BoxError) -> SecretError + '_ {
     |source| SecretError { name: grant.credential.clone(), source }
 }
 
-/// What a sealed token is bound to; no credential has such a name.
-fn bound(grant: &GrantId) -> String {
+/// Returns the name that a token is encrypted with; no credential has such a name.
+fn sealed_name(grant: &GrantId) -> String {
     format!("refresh:{}", grant.key)
 }
 
 impl Inner {
-    async fn begin_turn(&self, grant: &GrantId) -> Result<RefreshLock, Fault> {
+    async fn acquire_lease(&self, grant: &GrantId) -> Result<RefreshLock, BoxError> {
         let start = Instant::now();
         let number = loop {
             let now = self.now();
-            let until = (now + TURN).as_microsecond();
+            let until = (now + LEASE).as_microsecond();
             let done = sqlx::query(
                 "INSERT INTO refresh_tokens (tenant, grant_key, credential, sealed, turn, modified_at) \
                  VALUES ($1, $2, $3, NULL, $4, $5) ON CONFLICT (tenant, grant_key) \
@@ -76,15 +78,15 @@ impl Inner {
             if done.rows_affected() > 0 {
                 break until;
             }
-            if start.elapsed() > PATIENCE {
-                return Err("another process has been using the refresh token for too long".into());
+            if start.elapsed() > LEASE_TIMEOUT {
+                return Err("timed out waiting for another process that uses the refresh token".into());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
-        Ok(RefreshLock { token: self.kept_token(grant).await?, number })
+        Ok(RefreshLock { token: self.stored_token(grant).await?, number })
     }
 
-    async fn kept_token(&self, grant: &GrantId) -> Result<Option<Secret>, Fault> {
+    async fn stored_token(&self, grant: &GrantId) -> Result<Option<Secret>, BoxError> {
         let row = sqlx::query("SELECT sealed FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2")
             .bind(grant.tenant.as_str())
             .bind(&grant.key)
@@ -97,32 +99,37 @@ impl Inner {
         })
     }
 
-    /// Opens a kept token. One that does not open is as good as none: the configured one is tried.
+    /// Decrypts a stored token. If that fails, the configured token is used instead.
     async fn unseal(&self, grant: &GrantId, sealed: &str) -> Option<Secret> {
-        let opened = self.cipher(Missing::Fail).await.and_then(|cipher| {
-            let opened = cipher.open(grant.tenant.as_str(), &bound(grant), sealed);
+        let opened = self.cipher(IfMissing::Fail).await.and_then(|cipher| {
+            let opened = cipher.open(grant.tenant.as_str(), &sealed_name(grant), sealed);
             opened.map_err(|_| self.wrong_key())
         });
         opened
-            .inspect_err(|why| {
-                tracing::error!(credential = grant.credential, %why, "a kept refresh token cannot be opened");
+            .inspect_err(|error| {
+                tracing::error!(credential = grant.credential, %error, "cannot decrypt a stored refresh token");
             })
             .ok()
     }
 
-    async fn end_turn(&self, grant: &GrantId, turn: i64, token: Option<&Secret>) -> Result<(), Fault> {
+    async fn release_lease(
+        &self,
+        grant: &GrantId,
+        lease: i64,
+        token: Option<&Secret>,
+    ) -> Result<(), BoxError> {
         let Some(token) = token else {
             sqlx::query("DELETE FROM refresh_tokens WHERE tenant = $1 AND grant_key = $2 AND turn = $3")
                 .bind(grant.tenant.as_str())
                 .bind(&grant.key)
-                .bind(turn)
+                .bind(lease)
                 .execute(&self.engine.pool)
                 .await?;
             return Ok(());
         };
-        let cipher = self.cipher(self.missing_key()).await?;
-        let sealed = cipher.seal(grant.tenant.as_str(), &bound(grant), token)?;
-        // Whoever lost its turn knows nothing newer than who has it now.
+        let cipher = self.cipher(self.if_key_missing()).await?;
+        let sealed = cipher.seal(grant.tenant.as_str(), &sealed_name(grant), token)?;
+        // After the lease has expired, the token of its new holder is newer.
         sqlx::query(
             "UPDATE refresh_tokens SET sealed = $1, turn = 0, modified_at = $2 \
              WHERE tenant = $3 AND grant_key = $4 AND turn = $5",
@@ -131,23 +138,23 @@ impl Inner {
         .bind(self.now().as_microsecond())
         .bind(grant.tenant.as_str())
         .bind(&grant.key)
-        .bind(turn)
+        .bind(lease)
         .execute(&self.engine.pool)
         .await?;
         Ok(())
     }
 
-    /// Removes what nobody has used for very long.
+    /// Removes tokens that have not been used for a long time.
     pub(crate) async fn reap_refresh_tokens(&self) -> Result<(), sqlx::Error> {
         sqlx::query("DELETE FROM refresh_tokens WHERE modified_at <= $1")
-            .bind((self.now() - KEEP).as_microsecond())
+            .bind((self.now() - RETENTION).as_microsecond())
             .execute(&self.engine.pool)
             .await?;
         Ok(())
     }
 }
 
-/// Forgets what came of a credential that is replaced or deleted.
+/// Deletes the tokens of a credential that is replaced or deleted.
 pub(crate) async fn forget(
     tx: &mut Transaction<'static, Any>,
     tenant: &TenantId,

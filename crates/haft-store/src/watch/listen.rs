@@ -1,101 +1,174 @@
-//! Hears from PostgreSQL what other nodes changed.
+//! Receives the changes of other nodes through PostgreSQL notifications.
+//!
+//! Notifications that arrive while changes are loaded, or within a short delay, are merged and loaded together: an
+//! import of many tools on one node causes a few reloads on the others.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use haft_core::catalog::{Change, StoreError};
 use sqlx::AssertSqlSafe;
+use sqlx::any::AnyRow;
 use sqlx::postgres::PgListener;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{CHANNEL, fault};
+use super::notification::ChangeSet;
+use crate::engine::{CHANNEL, failed_to};
 use crate::rows;
 use crate::store::Inner;
 
-/// How long to wait before a lost connection is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long to wait before a lost connection is opened again.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// How long further notifications are collected before the changes are loaded.
+const BATCH_DELAY: Duration = Duration::from_millis(25);
+/// The largest number of rows that one query loads by id.
+const IDS_PER_QUERY: usize = 500;
 
-/// Follows the other nodes until it is stopped.
-pub(super) async fn follow(inner: Arc<Inner>, stop: CancellationToken) {
+const LISTEN: &str = "listen for changes of other nodes";
+const LOAD: &str = "load the changes of another node";
+
+/// Listens until it is stopped.
+pub(super) async fn listen(inner: Arc<Inner>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            error = listen(&inner) => {
-                tracing::warn!(%error, "lost the connection that tells of changes; trying again");
+            error = run(&inner) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "lost the connection for change notifications; reconnecting"
+                );
             }
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(RETRY) => {}
+            () = tokio::time::sleep(RECONNECT_DELAY) => {}
         }
     }
 }
 
-/// Listens for as long as the connection holds.
-async fn listen(inner: &Inner) -> StoreError {
-    let Some(url) = &inner.database_url else { return StoreError::not_found("database", "database_url") };
-    let doing = "listen to the database";
+/// The notifications that are not loaded yet.
+#[derive(Default)]
+struct Inbox {
+    pending: Mutex<Pending>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct Pending {
+    changes: ChangeSet,
+    /// Notifications may have been missed: everything has to be loaded.
+    reload: bool,
+}
+
+impl Inbox {
+    fn update(&self, change: impl FnOnce(&mut Pending)) {
+        change(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        self.arrived.notify_one();
+    }
+
+    fn take(&self) -> Pending {
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Receives and loads changes until the connection fails.
+async fn run(inner: &Inner) -> StoreError {
+    let Some(url) = &inner.database_url else { return StoreError::not_found("setting", "database_url") };
     let mut listener = match PgListener::connect(url.expose()).await {
         Ok(listener) => listener,
-        Err(error) => return fault(doing)(error),
+        Err(error) => return failed_to(LISTEN)(error),
     };
     if let Err(error) = listener.listen(CHANNEL).await {
-        return fault(doing)(error);
+        return failed_to(LISTEN)(error);
     }
-    // What changed before the connection stood was not heard.
-    if let Err(error) = inner.reload().await {
-        return error;
+    let inbox = Inbox::default();
+    // Changes before the connection was open caused no notification.
+    inbox.update(|pending| pending.reload = true);
+    tokio::select! {
+        error = receive(inner, &mut listener, &inbox) => error,
+        error = load(inner, &inbox) => error,
     }
+}
+
+async fn receive(inner: &Inner, listener: &mut PgListener, inbox: &Inbox) -> StoreError {
     loop {
-        let heard = match listener.try_recv().await {
-            Ok(Some(notification)) => inner.hear(notification.payload()).await,
-            // The connection broke and stands again: something may have been missed.
-            Ok(None) => inner.reload().await,
-            Err(error) => return fault(doing)(error),
-        };
-        if let Err(error) = heard {
+        match listener.try_recv().await {
+            Ok(Some(notification)) => {
+                inbox.update(|pending| pending.changes.add(notification.payload(), &inner.node));
+            }
+            // The connection was lost and is open again: notifications may be missing.
+            Ok(None) => inbox.update(|pending| pending.reload = true),
+            Err(error) => return failed_to(LISTEN)(error),
+        }
+    }
+}
+
+async fn load(inner: &Inner, inbox: &Inbox) -> StoreError {
+    loop {
+        inbox.arrived.notified().await;
+        tokio::time::sleep(BATCH_DELAY).await;
+        let Pending { changes, reload } = inbox.take();
+        let loaded = if reload { inner.reload().await } else { inner.load_changes(&changes).await };
+        if let Err(error) = loaded {
             return error;
         }
     }
 }
 
 impl Inner {
-    async fn hear(&self, payload: &str) -> Result<(), StoreError> {
-        let mut parts = payload.split(' ');
-        let (Some(node), Some(kind), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
-            return Ok(());
-        };
-        if node == self.node {
+    async fn load_changes(&self, changes: &ChangeSet) -> Result<(), StoreError> {
+        if changes.tokens {
+            self.signal_token_change();
+        }
+        if changes.is_empty() {
             return Ok(());
         }
-        let doing = "load what another node changed";
-        // In turn with our own changes, so that what is announced last is what is newest.
-        let _turn = self.state.lock().await;
-        let one = |columns: &str, condition: &str| AssertSqlSafe(format!("{columns} WHERE {condition} = $1"));
-        let change = match kind {
-            "t" => {
-                let row =
-                    sqlx::query(one(rows::TOOL, "t.id")).bind(id).fetch_optional(&self.engine.pool).await;
-                match row.and_then(|row| row.as_ref().map(rows::tool).transpose()).map_err(fault(doing))? {
-                    Some(tool) => Some(Change::Tool(Box::new(tool))),
-                    None => id.parse().ok().map(Change::ToolGone),
-                }
-            }
-            "b" => {
-                let row =
-                    sqlx::query(one(rows::BUNDLE, "id")).bind(id).fetch_optional(&self.engine.pool).await;
-                match row.and_then(|row| row.as_ref().map(rows::bundle).transpose()).map_err(fault(doing))? {
-                    Some(bundle) => Some(Change::Bundle(bundle)),
-                    None => id.parse().ok().map(Change::BundleGone),
-                }
-            }
-            "k" => {
-                self.tokens_moved();
-                return Ok(());
-            }
-            _ => return self.open_vault().await,
-        };
-        self.announce(&self.mark(change.into_iter().collect()));
+        // Serialised with the changes of this node, so that the newest state is announced last.
+        let _state = self.state.lock().await;
+        if changes.credentials {
+            self.open_vault().await?;
+        }
+        let loaded = self.changed_rows(changes).await.map_err(failed_to(LOAD))?;
+        self.announce(&self.mark_missing_built_ins(loaded));
         Ok(())
+    }
+
+    /// Returns the current state of everything that changed; tools of a new bundle come after it.
+    async fn changed_rows(&self, changes: &ChangeSet) -> Result<Vec<Change>, sqlx::Error> {
+        let mut loaded = Vec::new();
+        let (mut bundles, mut tools) = (changes.bundles.clone(), changes.tools.clone());
+        for row in self.rows_by_id(rows::BUNDLE, "id", &bundles).await? {
+            let bundle = rows::bundle(&row)?;
+            bundles.remove(&bundle.id);
+            loaded.push(Change::Bundle(bundle));
+        }
+        for row in self.rows_by_id(rows::TOOL, "t.id", &tools).await? {
+            let tool = rows::tool(&row)?;
+            tools.remove(&tool.id);
+            loaded.push(Change::Tool(Box::new(tool)));
+        }
+        loaded.extend(tools.into_iter().map(Change::ToolGone));
+        loaded.extend(bundles.into_iter().map(Change::BundleGone));
+        Ok(loaded)
+    }
+
+    async fn rows_by_id<T: ToString>(
+        &self,
+        select: &str,
+        column: &str,
+        ids: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<AnyRow>, sqlx::Error> {
+        let ids: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
+        let mut found = Vec::with_capacity(ids.len());
+        for chunk in ids.chunks(IDS_PER_QUERY) {
+            let sql = format!("{select} WHERE {column} IN {}", self.engine.placeholders(1, chunk.len()));
+            let mut query = sqlx::query(AssertSqlSafe(sql));
+            for id in chunk {
+                query = query.bind(id);
+            }
+            found.extend(query.fetch_all(&self.engine.pool).await?);
+        }
+        Ok(found)
     }
 }

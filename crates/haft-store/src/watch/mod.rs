@@ -1,7 +1,8 @@
-//! The tasks that run beside the store: noticing changes, moving calls, removing what is old.
+//! The background tasks of the store: change detection, draining the journal, removing old data.
 
-mod files;
+mod definitions;
 mod listen;
+pub(crate) mod notification;
 mod tasks;
 
 pub use tasks::WatchTasks;

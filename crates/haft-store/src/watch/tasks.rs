@@ -1,4 +1,4 @@
-//! Starting and stopping the tasks.
+//! Starting and stopping the background tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{files, listen};
+use super::{definitions, listen};
 use crate::engine::Kind;
-use crate::ledger::Ledgers;
+use crate::ledger::LedgerBackend;
 use crate::store::{Inner, Store};
 
-/// How often waiting calls are moved to the database.
-const FOLD_EVERY: Duration = Duration::from_millis(250);
-/// How often the reaper comes.
-const REAP_EVERY: Duration = Duration::from_mins(10);
+/// How often the journal is drained.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(250);
+/// How often old data is removed.
+const REAP_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The running tasks. Dropping it stops them too, without waiting.
+/// The running background tasks. Dropping it stops them without waiting.
 pub struct WatchTasks {
     stop: CancellationToken,
     tasks: JoinSet<()>,
@@ -37,56 +37,57 @@ impl Drop for WatchTasks {
 }
 
 impl Store {
-    /// Starts the tasks: the file watcher (or the listener of PostgreSQL), the mover of calls, the reaper.
+    /// Starts the background tasks: the file watcher or the PostgreSQL listener, draining the journal, and removing old
+    /// data.
     pub fn watch(&self) -> WatchTasks {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let inner = &self.inner;
         match inner.engine.kind {
             Kind::Sqlite => {
-                tasks.spawn(files::follow(Arc::clone(inner), stop.clone()));
-                tasks.spawn(fold_often(Arc::clone(inner), stop.clone()));
+                tasks.spawn(definitions::watch(Arc::clone(inner), stop.clone()));
+                tasks.spawn(drain_regularly(Arc::clone(inner), stop.clone()));
             }
             Kind::Postgres => {
-                tasks.spawn(listen::follow(Arc::clone(inner), stop.clone()));
+                tasks.spawn(listen::listen(Arc::clone(inner), stop.clone()));
             }
         }
-        tasks.spawn(reap_often(Arc::clone(inner), stop.clone()));
+        tasks.spawn(reap_regularly(Arc::clone(inner), stop.clone()));
         WatchTasks { stop, tasks }
     }
 }
 
-async fn fold_often(inner: Arc<Inner>, stop: CancellationToken) {
-    let Ledgers::Journal(journal) = &inner.ledger else { return };
+async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
+    let LedgerBackend::Journal(journal) = &inner.ledger else { return };
     let mut failing = false;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(FOLD_EVERY) => {}
-            () = journal.crowded(), if !failing => {}
+            () = tokio::time::sleep(DRAIN_INTERVAL) => {}
+            () = journal.backlog(), if !failing => {}
         }
-        let result = inner.fold().await;
+        let result = inner.drain_journal().await;
         if let Err(error) = &result {
-            tracing::error!(error = error as &dyn std::error::Error, "calls wait in the journal");
+            tracing::error!(error = error as &dyn std::error::Error, "calls stay in the journal");
         }
         failing = result.is_err();
     }
 }
 
-async fn reap_often(inner: Arc<Inner>, stop: CancellationToken) {
+async fn reap_regularly(inner: Arc<Inner>, stop: CancellationToken) {
     loop {
         match inner.reap().await {
-            Ok(reaped) if reaped.bundles > 0 || reaped.calls > 0 => {
-                tracing::info!(bundles = reaped.bundles, calls = reaped.calls, "removed what was old");
+            Ok(report) if report.bundles > 0 || report.calls > 0 => {
+                tracing::info!(bundles = report.bundles, calls = report.calls, "removed old data");
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "could not remove what is old");
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot remove old data");
             }
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(REAP_EVERY) => {}
+            () = tokio::time::sleep(REAP_INTERVAL) => {}
         }
     }
 }

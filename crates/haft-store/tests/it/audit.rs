@@ -1,8 +1,7 @@
-//! The record of changes: written, found, and bounded.
+//! Audit records: storing, filtering and retention.
 
 use haft_core::Timestamp;
 use haft_core::audit::{AuditQuery, AuditRecord};
-use haft_core::catalog::Catalog as _;
 use haft_core::id::TokenId;
 use haft_core::name::TenantId;
 use haft_core::secret::Secret;
@@ -13,9 +12,9 @@ use crate::harness::{Harness, Recorder, new_tool, on_both, spec};
 
 on_both![
     a_change_and_its_record_are_stored_together,
-    records_are_found_by_what_they_say,
-    records_come_in_pages,
-    records_are_bounded_in_time_and_number,
+    records_can_be_filtered,
+    records_are_paged,
+    records_are_limited_by_age_and_number,
 ];
 
 fn record(actor: &str, action: &str, target: &str) -> AuditRecord {
@@ -50,7 +49,7 @@ async fn targets(store: &Store, query: AuditQuery) -> (Vec<String>, u64) {
     (page.records.into_iter().map(|record| record.target).collect(), page.total)
 }
 
-/// Whatever happens after a change, as a crash, it has its record; a change that did not come about has none.
+/// A stored change has its record even after a crash; a failed change has none.
 async fn a_change_and_its_record_are_stored_together(mut harness: Harness) {
     let store = &harness.store;
     let begun = |action: &str| store.new_record(record("local", action, ""));
@@ -64,14 +63,14 @@ async fn a_change_and_its_record_are_stored_together(mut harness: Harness) {
     let named = begun("credential.delete");
     let delete = store.delete_credential(tenant(), "KEY".into());
     Store::recorded(named.clone(), delete).await.unwrap();
-    // As a server does when the request is over; the others never came so far.
+    // Like a server when the request completes; the other requests never completed.
     store.record_change(AuditRecord { target: "the key".into(), ..named }).await.unwrap();
     harness.restart().await;
     let found = harness.store.changes(&all()).await.unwrap().records;
-    let told: Vec<_> =
+    let lines: Vec<_> =
         found.iter().rev().map(|r| format!("{} {} {}", r.action, r.target, r.outcome)).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "credential.put KEY success",
             "tool.create web:weather@1.0.0 success",
@@ -80,7 +79,7 @@ async fn a_change_and_its_record_are_stored_together(mut harness: Harness) {
     );
 }
 
-async fn records_are_found_by_what_they_say(mut harness: Harness) {
+async fn records_can_be_filtered(mut harness: Harness) {
     let kim = record("kim", "tool.update", "web:a_b@1.0.0");
     for record in [
         record("local", "tool.create", "web:a_b@1.0.0"),
@@ -116,7 +115,7 @@ async fn records_are_found_by_what_they_say(mut harness: Harness) {
     }
 }
 
-async fn records_come_in_pages(harness: Harness) {
+async fn records_are_paged(harness: Harness) {
     for number in 0..5 {
         let record = harness.store.new_record(record("kim", "tool.update", &number.to_string()));
         harness.store.record_change(record).await.unwrap();
@@ -129,7 +128,7 @@ async fn records_come_in_pages(harness: Harness) {
     assert_eq!(targets(&harness.store, skipped).await.0, ["0"]);
 }
 
-async fn records_are_bounded_in_time_and_number(harness: Harness) {
+async fn records_are_limited_by_age_and_number(harness: Harness) {
     harness.store.close().await;
     let retention = Retention { audit_days: 10, audit_records: 3, ..Retention::default() };
     let settings = StoreSettings { retention, ..harness.settings() };

@@ -1,8 +1,8 @@
-//! The text of a definition stays as its author wrote it.
+//! The text of a definition is preserved as its author wrote it.
 
 use std::fs;
 
-use haft_core::catalog::{Catalog as _, FileForm, NewTool, SourceText, StoreError, ToolChange, Transition};
+use haft_core::catalog::{FileForm, NewTool, SourceText, StoreError, ToolChange, Transition};
 use haft_core::name::Version;
 use haft_core::tool::Tool;
 use haft_definition::dialect::{self, Defaults};
@@ -12,14 +12,14 @@ use crate::harness::{Harness, new_tool, spec};
 const YAML: &str = "# Asked for by the pilots.\nname:   weather\ndescription: 'one'   # short\nparams:\n  - {name: q, \
                     type: string, required: true}\n\nimplementation:\n    type: http\n    url: https://example.com/{{q}}\n";
 
-/// Makes a tool of a text.
+/// Returns a new tool with a text.
 fn new(text: &str, form: FileForm) -> NewTool {
     let reading = dialect::read(text, form, &Defaults::default()).unwrap();
     let text = Some(SourceText { form, text: text.to_owned() });
     NewTool { form, text, enabled: reading.enabled.unwrap_or(true), ..new_tool("web", reading.spec) }
 }
 
-/// Makes a change of a text.
+/// Returns a change with a text.
 fn change(text: &str, form: FileForm) -> ToolChange {
     let NewTool { spec, text, enabled, .. } = new(text, form);
     ToolChange { spec, text, status: None, enabled: Some(enabled) }
@@ -34,7 +34,7 @@ fn backups(harness: &Harness) -> usize {
 }
 
 #[tokio::test]
-async fn the_file_is_what_the_author_wrote_in_every_form() {
+async fn the_text_of_the_author_is_preserved_in_every_form() {
     for (form, text) in [
         (FileForm::Yaml, YAML.to_owned()),
         (FileForm::Yaml, YAML.replace('\n', "\r\n")),
@@ -56,7 +56,7 @@ async fn the_file_is_what_the_author_wrote_in_every_form() {
         let mut harness = Harness::sqlite().await;
         let tool = harness.store.create_tool(new(&text, form)).await.unwrap();
         assert_eq!(file(&harness, &tool), text);
-        // Whoever reads the files finds what the index has.
+        // The files agree with the index.
         harness.assert_consistent().await;
         let report = harness.store.reindex().await.unwrap();
         assert_eq!((report.tools, report.unreadable), (1, 0));
@@ -66,7 +66,7 @@ async fn the_file_is_what_the_author_wrote_in_every_form() {
 }
 
 #[tokio::test]
-async fn comments_are_written_without_a_revision() {
+async fn changed_comments_do_not_create_a_revision() {
     let harness = Harness::sqlite().await;
     let tool = harness.store.create_tool(new(YAML, FileForm::Yaml)).await.unwrap();
     let announced = harness.sink.announced();
@@ -74,7 +74,7 @@ async fn comments_are_written_without_a_revision() {
     let after = harness.store.update_tool(tool.id, change(&commented, FileForm::Yaml)).await.unwrap();
     assert_eq!((&after, file(&harness, &tool)), (&tool, commented.clone()));
     assert_eq!((harness.sink.announced(), backups(&harness)), (announced, 1));
-    // The same text again is no change at all.
+    // The same text again is no change.
     harness.store.update_tool(tool.id, change(&commented, FileForm::Yaml)).await.unwrap();
     assert_eq!(backups(&harness), 1);
     assert_eq!(harness.store.reindex().await.unwrap().changed, 0);
@@ -86,19 +86,19 @@ async fn comments_are_written_without_a_revision() {
 }
 
 #[tokio::test]
-async fn what_the_file_cannot_say_is_written_out() {
+async fn text_that_differs_from_the_definition_is_replaced() {
     let harness = Harness::sqlite().await;
     let tool = harness.store.create_tool(new(YAML, FileForm::Yaml)).await.unwrap();
     // Another form.
     let json = "{\n\"name\": \"weather\", \"implementation\": {\"type\": \"exec\", \"command\": \"ls\"}\n}";
     let tool = harness.store.update_tool(tool.id, change(json, FileForm::Json)).await.unwrap();
     assert!(file(&harness, &tool).contains("command: ls"), "{}", file(&harness, &tool));
-    // A text that says something else than what is to be stored, such as a mask.
+    // A text that differs from the definition, such as a mask.
     let text = YAML.replace("'one'", "\"***\"");
     let masked = ToolChange { spec: spec("weather", "three"), ..change(&text, FileForm::Yaml) };
     let tool = harness.store.update_tool(tool.id, masked).await.unwrap();
     assert!(file(&harness, &tool).contains("description: three"), "{}", file(&harness, &tool));
-    // A text whose switch is another one.
+    // A text with another value of `enabled`.
     let on = format!("{YAML}enabled: true\n");
     let off = ToolChange { enabled: Some(false), ..change(&on, FileForm::Yaml) };
     let tool = harness.store.update_tool(tool.id, off).await.unwrap();
@@ -111,14 +111,14 @@ async fn what_the_file_cannot_say_is_written_out() {
 }
 
 #[tokio::test]
-async fn what_a_text_leaves_out_is_read_from_the_name_of_its_file() {
+async fn missing_fields_come_from_the_file_name() {
     let harness = Harness::sqlite().await;
     let second = |text: &str, form| {
         let mut new = new(text, form);
         new.spec.version = Version::new("2.0.0").unwrap();
         new
     };
-    // `weather.yaml` would be version 1.0.0, `weather@2.0.0.json` is what is meant.
+    // `weather.yaml` would be version 1.0.0.
     let tool = harness.store.create_tool(second(YAML, FileForm::Yaml)).await.unwrap();
     assert!(file(&harness, &tool).contains("version: "), "{}", file(&harness, &tool));
     let json = "{\"name\": \"climate\",\n\"implementation\": {\"type\": \"exec\", \"command\": \"ls\"}}";
@@ -128,7 +128,7 @@ async fn what_a_text_leaves_out_is_read_from_the_name_of_its_file() {
 }
 
 #[tokio::test]
-async fn a_new_label_keeps_the_text() {
+async fn relabelling_keeps_the_text() {
     for (form, text, expected) in [
         (FileForm::Yaml, YAML.to_owned(), YAML.replace("weather\n", "weather\nversion: \"1.1.0\"\n")),
         (
@@ -157,15 +157,15 @@ async fn a_new_label_keeps_the_text() {
 }
 
 #[tokio::test]
-async fn a_file_that_never_could_be_read_is_mended_in_its_place() {
+async fn an_unreadable_file_can_be_replaced_by_a_definition() {
     let harness = Harness::sqlite().await;
     harness.write("skills/web/weather@3.0.0.yaml", "name: [");
     harness.store.reindex().await.unwrap();
     let path = "skills/web/weather@3.0.0.yaml".to_owned();
     let announced = harness.sink.announced();
-    let mut wanted = change(YAML, FileForm::Yaml);
-    wanted.spec.version = Version::new("3.0.0").unwrap();
-    let tool = harness.store.mend_file(path.clone(), wanted.clone()).await.unwrap();
+    let mut update = change(YAML, FileForm::Yaml);
+    update.spec.version = Version::new("3.0.0").unwrap();
+    let tool = harness.store.mend_file(path.clone(), update.clone()).await.unwrap();
     assert_eq!(
         (tool.path.as_deref(), tool.qualified().as_str(), file(&harness, &tool).as_str()),
         (Some(path.as_str()), "web:weather@3.0.0", YAML)
@@ -175,15 +175,15 @@ async fn a_file_that_never_could_be_read_is_mended_in_its_place() {
         (0, 1, 1)
     );
     harness.assert_consistent().await;
-    // It is no longer broken, and nothing else can be written this way.
+    // The file is valid now, and no other file can be written this way.
     for path in [path, "skills/web/bundle.yaml".to_owned(), "../haft.toml".to_owned()] {
-        let error = harness.store.mend_file(path.clone(), wanted.clone()).await.unwrap_err();
-        assert_eq!(error.to_string(), format!("there is no file that cannot be read `{path}`"));
+        let error = harness.store.mend_file(path.clone(), update.clone()).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("unreadable file `{path}` not found"));
     }
-    // A second file of the same pair stays as it is.
+    // A second file of the same tool stays unchanged.
     harness.write("skills/web/other.yaml", "name: [");
     harness.store.reindex().await.unwrap();
-    let taken = harness.store.mend_file("skills/web/other.yaml".to_owned(), wanted).await;
+    let taken = harness.store.mend_file("skills/web/other.yaml".to_owned(), update).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
     assert_eq!(fs::read_to_string(harness.path("skills/web/other.yaml")).unwrap(), "name: [");
     harness.assert_consistent().await;

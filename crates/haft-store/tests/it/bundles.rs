@@ -1,7 +1,7 @@
-//! Bundles: putting, switching, deleting, reviving, reaping.
+//! Bundles: creating, enabling, deleting, reviving, reaping.
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, PutResult, StoreError, Transition};
+use haft_core::catalog::{Backup, PutBundle, PutResult, StoreError, Transition};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_store::ReapReport;
 
@@ -10,9 +10,9 @@ use crate::harness::{Harness, new_tool, on_both, spec};
 on_both![
     a_bundle_is_created_replaced_and_revived,
     ids_and_slugs_do_not_mix,
-    a_bundle_with_tools_is_not_deleted,
-    nothing_changes_inside_a_disabled_bundle,
-    nothing_is_made_inside_a_deleted_bundle,
+    a_bundle_with_tools_cannot_be_deleted,
+    nothing_can_be_changed_in_a_disabled_bundle,
+    nothing_can_be_created_in_a_deleted_bundle,
     a_deleted_bundle_is_reaped_after_48_hours_if_still_empty,
 ];
 
@@ -65,35 +65,38 @@ async fn ids_and_slugs_do_not_mix(harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn a_bundle_with_tools_is_not_deleted(harness: Harness) {
+async fn a_bundle_with_tools_cannot_be_deleted(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let error = harness.store.delete_bundle(tool.bundle_id).await.unwrap_err();
-    assert_eq!(error.to_string(), "the bundle `web` holds 1 tools or definition files; delete them first");
+    assert_eq!(
+        error.to_string(),
+        "bundle `web` is not empty: it holds 1 tools or definition files; delete them first"
+    );
     harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
     harness.store.delete_bundle(tool.bundle_id).await.unwrap();
     harness.assert_consistent().await;
 }
 
-async fn nothing_changes_inside_a_disabled_bundle(harness: Harness) {
+async fn nothing_can_be_changed_in_a_disabled_bundle(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     harness.store.enable_bundle(tool.bundle_id, false).await.unwrap();
-    let refused = |result: Result<_, StoreError>| match result {
-        Err(error) => assert_eq!(error.to_string(), "the bundle `web` is disabled; enable it first"),
+    let rejected = |result: Result<_, StoreError>| match result {
+        Err(error) => assert_eq!(error.to_string(), "bundle `web` is disabled; enable it first"),
         Ok(_) => panic!("it was changed"),
     };
-    refused(harness.create(spec("other", "x")).await);
-    refused(harness.store.update_tool(tool.id, spec("weather", "two").into()).await);
-    refused(harness.store.enable_tool(tool.id, false).await);
-    refused(harness.store.transition(tool.id, Transition::Publish).await);
+    rejected(harness.create(spec("other", "x")).await);
+    rejected(harness.store.update_tool(tool.id, spec("weather", "two").into()).await);
+    rejected(harness.store.enable_tool(tool.id, false).await);
+    rejected(harness.store.transition(tool.id, Transition::Publish).await);
     harness.store.delete_tool(tool.id, Backup::Keep).await.unwrap();
     harness.assert_consistent().await;
 }
 
-async fn nothing_is_made_inside_a_deleted_bundle(harness: Harness) {
+async fn nothing_can_be_created_in_a_deleted_bundle(harness: Harness) {
     let (bundle, _) = harness.store.put_bundle(put("web", "Web")).await.unwrap();
     harness.store.delete_bundle(bundle.id).await.unwrap();
     let error = harness.create(spec("weather", "one")).await.unwrap_err();
-    assert_eq!(error.to_string(), "the bundle `web` is deleted; put it again to revive it");
+    assert_eq!(error.to_string(), "bundle `web` is deleted; create it again to restore it");
 }
 
 async fn a_deleted_bundle_is_reaped_after_48_hours_if_still_empty(mut harness: Harness) {

@@ -1,27 +1,27 @@
-//! Tools: creating, updating, publishing, deleting, and who wins.
+//! Tools: creating, updating, publishing, deleting, and conflicts.
 
 use std::sync::Arc;
 
-use haft_core::catalog::{Backup, Catalog as _, NewTool, StoreError, ToolChange, Transition};
+use haft_core::catalog::{Backup, NewTool, StoreError, ToolChange, Transition};
 use haft_core::name::{TenantId, Version};
 use haft_core::tool::{Status, Tool};
 
 use crate::harness::{Harness, new_tool, on_both, spec};
 
 on_both![
-    a_new_tool_is_announced_and_outlives_a_restart,
-    an_existing_pair_is_a_conflict_and_stays,
-    an_update_appends_a_revision_only_where_the_content_differs,
-    a_change_of_everything_is_one_change,
-    switching_does_not_move_the_time_of_change,
+    a_new_tool_is_announced_and_survives_a_restart,
+    an_existing_tool_is_a_conflict,
+    an_update_appends_a_revision_only_if_the_content_differs,
+    an_update_of_content_status_and_switch_is_atomic,
+    enabling_does_not_change_the_modification_time,
     production_keeps_the_published_revision,
-    a_new_label_is_a_revision_of_the_same_tool,
+    a_new_version_label_is_a_revision_of_the_same_tool,
     deleting_removes_the_tool_with_its_revisions,
-    built_in_tools_are_read_only_and_follow_the_program,
-    built_in_tools_of_another_program_stay,
+    built_in_tools_are_read_only_and_updated_with_the_program,
+    built_in_tools_of_another_program_are_preserved,
     usage_is_counted,
     tenants_do_not_share_names,
-    of_many_that_create_the_same_pair_one_wins,
+    of_concurrent_creations_of_one_tool_one_succeeds,
     unknown_ids_are_not_found,
 ];
 
@@ -39,7 +39,7 @@ fn read_only<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     }
 }
 
-async fn a_new_tool_is_announced_and_outlives_a_restart(mut harness: Harness) {
+async fn a_new_tool_is_announced_and_survives_a_restart(mut harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     assert_eq!(
         (tool.revision, tool.status, tool.enabled, tool.published.is_none(), tool.qualified().as_str()),
@@ -51,10 +51,10 @@ async fn a_new_tool_is_announced_and_outlives_a_restart(mut harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn an_existing_pair_is_a_conflict_and_stays(harness: Harness) {
+async fn an_existing_tool_is_a_conflict(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let text = conflict(harness.create(spec("weather", "two")).await);
-    assert_eq!(text, "`web:weather@1.0.0` exists already; it is left unchanged");
+    assert_eq!(text, "`web:weather@1.0.0` already exists");
     assert_eq!(harness.mirror().named("weather"), Some(&tool));
     let second = haft_core::spec::ToolSpec { version: Version::new("v2").unwrap(), ..spec("weather", "two") };
     harness.create(second).await.unwrap();
@@ -63,14 +63,14 @@ async fn an_existing_pair_is_a_conflict_and_stays(harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn an_update_appends_a_revision_only_where_the_content_differs(harness: Harness) {
+async fn an_update_appends_a_revision_only_if_the_content_differs(harness: Harness) {
     let one = harness.create(spec("weather", "one")).await.unwrap();
     let same = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(same, one);
     let two = harness.store.update_tool(one.id, spec("weather", "two").into()).await.unwrap();
     assert_eq!((two.id, two.revision, two.created_at), (one.id, 2, one.created_at));
     assert!(two.modified_at > one.modified_at);
-    // Restoring is an update with an old content.
+    // Restoring is an update with old content.
     let back = harness.store.update_tool(one.id, spec("weather", "one").into()).await.unwrap();
     assert_eq!(back.spec, one.spec);
     let revisions = harness.store.revisions(one.id).await.unwrap();
@@ -84,7 +84,7 @@ async fn an_update_appends_a_revision_only_where_the_content_differs(harness: Ha
     harness.assert_consistent().await;
 }
 
-async fn a_change_of_everything_is_one_change(harness: Harness) {
+async fn an_update_of_content_status_and_switch_is_atomic(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let change = |description: &str, status, enabled| ToolChange {
         status: Some(status),
@@ -105,14 +105,14 @@ async fn a_change_of_everything_is_one_change(harness: Harness) {
             "one file was replaced"
         );
     }
-    // All of it or nothing: what is refused leaves the status and the switch as they are.
+    // A rejected update changes neither the status nor the switch.
     let refused = harness.store.update_tool(
         tool.id,
         ToolChange { status: Some(Status::Draft), enabled: Some(true), ..spec("other", "three").into() },
     );
     assert!(matches!(refused.await, Err(StoreError::Invalid(_))));
     assert_eq!(harness.mirror().named("weather"), Some(&changed));
-    // The same again changes nothing and disturbs nobody; the switch alone is no revision.
+    // The same update again changes and announces nothing; the switch alone is no revision.
     let same = harness.store.update_tool(tool.id, change("two", Status::Deprecated, false)).await.unwrap();
     assert_eq!((same, harness.sink.announced() - before), (changed.clone(), 1));
     let on = harness.store.update_tool(tool.id, change("two", Status::Deprecated, true)).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_change_of_everything_is_one_change(harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn switching_does_not_move_the_time_of_change(harness: Harness) {
+async fn enabling_does_not_change_the_modification_time(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let off = harness.store.enable_tool(tool.id, false).await.unwrap();
     assert_eq!(off, Tool { enabled: false, ..tool.clone() });
@@ -149,7 +149,7 @@ async fn production_keeps_the_published_revision(mut harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn a_new_label_is_a_revision_of_the_same_tool(harness: Harness) {
+async fn a_new_version_label_is_a_revision_of_the_same_tool(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let version = Version::new("1.1.0").unwrap();
     let relabelled = harness.store.transition(tool.id, Transition::Relabel(version.clone())).await.unwrap();
@@ -171,7 +171,7 @@ async fn deleting_removes_the_tool_with_its_revisions(harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn built_in_tools_are_read_only_and_follow_the_program(mut harness: Harness) {
+async fn built_in_tools_are_read_only_and_updated_with_the_program(mut harness: Harness) {
     let set = |specs: Vec<haft_core::spec::ToolSpec>| harness.store.set_built_ins(specs);
     set(vec![spec("echo", "one"), spec("gone", "x")]).await.unwrap();
     let echo = harness.mirror().named("echo").cloned().unwrap();
@@ -193,7 +193,7 @@ async fn built_in_tools_are_read_only_and_follow_the_program(mut harness: Harnes
     assert_eq!(harness.mirror().named("echo").map(|tool| tool.revision), Some(2));
 }
 
-async fn built_in_tools_of_another_program_stay(harness: Harness) {
+async fn built_in_tools_of_another_program_are_preserved(harness: Harness) {
     let fault = |mirror: &crate::harness::Mirror, name: &str| mirror.named(name).unwrap().fault.clone();
     harness.store.set_built_ins(vec![spec("ours", "x")]).await.unwrap();
     let id = harness.mirror().named("ours").unwrap().id;
@@ -201,17 +201,17 @@ async fn built_in_tools_of_another_program_stay(harness: Harness) {
     let ours = harness.mirror();
     // A program without any, and one with others.
     for specs in [vec![], vec![spec("theirs", "y")]] {
-        let (other, told) = harness.another().await;
+        let (other, sink) = harness.another().await;
         other.set_built_ins(specs).await.unwrap();
-        let said = fault(&told.mirror(), "ours").unwrap();
-        assert!(said.starts_with("not compiled into this program"), "{said}");
+        let reason = fault(&sink.mirror(), "ours").unwrap();
+        assert!(reason.starts_with("not part of this program"), "{reason}");
         other.close().await;
-        assert_eq!(harness.mirror(), ours, "nobody else is told");
+        assert_eq!(harness.mirror(), ours, "other processes are not affected");
     }
-    let (again, told) = harness.another().await;
+    let (again, sink) = harness.another().await;
     again.set_built_ins(vec![spec("ours", "x")]).await.unwrap();
-    assert_eq!(told.mirror().named("ours"), ours.named("ours"));
-    assert!(fault(&told.mirror(), "theirs").is_some());
+    assert_eq!(sink.mirror().named("ours"), ours.named("ours"));
+    assert!(fault(&sink.mirror(), "theirs").is_some());
     again.close().await;
 }
 
@@ -240,7 +240,7 @@ async fn tenants_do_not_share_names(harness: Harness) {
     harness.assert_consistent().await;
 }
 
-async fn of_many_that_create_the_same_pair_one_wins(harness: Harness) {
+async fn of_concurrent_creations_of_one_tool_one_succeeds(harness: Harness) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..24 {
         let store = Arc::clone(&harness.store);
@@ -261,7 +261,7 @@ async fn of_many_that_create_the_same_pair_one_wins(harness: Harness) {
 async fn unknown_ids_are_not_found(harness: Harness) {
     let id = "018faf50-b7b6-7a01-9a05-a22a6e0af101".parse().unwrap();
     let error = harness.store.enable_tool(id, true).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no tool `018faf50-b7b6-7a01-9a05-a22a6e0af101`");
+    assert_eq!(error.to_string(), "tool `018faf50-b7b6-7a01-9a05-a22a6e0af101` not found");
     assert!(matches!(
         harness.store.update_tool(id, spec("a", "b").into()).await,
         Err(StoreError::NotFound { .. })

@@ -1,17 +1,17 @@
-//! Credentials: sealed at rest, open for calls, never listed with their value.
+//! Credentials: encrypted at rest, available to calls, never listed with their value.
 
 use haft_core::catalog::StoreError;
 use haft_core::name::TenantId;
 use haft_core::secret::{GrantId, RefreshTokens as _, Secret, SecretSource as _};
 
-use crate::harness::{Harness, on_both};
+use crate::harness::{Harness, eventually, on_both};
 
 on_both![
     a_credential_is_stored_replaced_and_deleted,
     names_and_values_are_checked,
-    tenants_do_not_see_each_others,
-    a_rotated_refresh_token_is_kept_with_its_credential,
-    one_at_a_time_uses_a_refresh_token,
+    tenants_cannot_read_each_others_credentials,
+    a_rotated_refresh_token_is_stored_with_its_credential,
+    one_process_at_a_time_uses_a_refresh_token,
 ];
 
 fn tenant() -> TenantId {
@@ -62,10 +62,10 @@ async fn names_and_values_are_checked(harness: Harness) {
         assert_eq!(result.is_ok(), good, "{name} {result:?}");
     }
     let large = harness.store.put_credential(tenant(), "L".into(), secret(&"x".repeat(64 * 1024 + 1))).await;
-    assert_eq!(large.unwrap_err().to_string(), "`value`: it has 65537 bytes; at most 65536 are kept");
+    assert_eq!(large.unwrap_err().to_string(), "`value`: 65537 bytes exceed the limit of 65536");
 }
 
-async fn tenants_do_not_see_each_others(harness: Harness) {
+async fn tenants_cannot_read_each_others_credentials(harness: Harness) {
     let other = TenantId::new("acme").unwrap();
     harness.store.put_credential(other.clone(), "KEY".into(), secret("theirs")).await.unwrap();
     assert_eq!(harness.store.secret(&tenant(), "KEY").await.unwrap(), None);
@@ -74,7 +74,7 @@ async fn tenants_do_not_see_each_others(harness: Harness) {
 }
 
 #[tokio::test]
-async fn the_value_is_nowhere_on_disk() {
+async fn the_value_is_never_stored_in_plain_text() {
     let harness = Harness::sqlite().await;
     harness.store.put_credential(tenant(), "KEY".into(), secret("correct-horse-battery")).await.unwrap();
     harness.store.close().await;
@@ -88,12 +88,12 @@ async fn the_value_is_nowhere_on_disk() {
 }
 
 #[tokio::test]
-async fn a_wrong_or_lost_key_is_said_and_loses_nothing() {
+async fn a_wrong_or_missing_key_is_reported_and_loses_nothing() {
     let mut harness = Harness::sqlite().await;
     harness.store.put_credential(tenant(), "KEY".into(), secret("value")).await.unwrap();
     let key = std::fs::read_to_string(harness.path("key")).unwrap();
     for (wrong, expected) in
-        [(Some("cd".repeat(32)), "is not the one it was encrypted with"), (None, "is missing")]
+        [(Some("cd".repeat(32)), "is not the key it was encrypted with"), (None, "is missing")]
     {
         match wrong {
             Some(wrong) => std::fs::write(harness.path("key"), wrong).unwrap(),
@@ -105,7 +105,7 @@ async fn a_wrong_or_lost_key_is_said_and_loses_nothing() {
         assert!(text.contains(expected) && text.contains("key`"), "{text}");
         assert_eq!(harness.store.credentials(&tenant()).await.unwrap().len(), 1);
     }
-    // A new key must not be made while the old one is needed.
+    // No new key is created while the old one is needed.
     assert!(harness.store.put_credential(tenant(), "OTHER".into(), secret("x")).await.is_err());
     std::fs::write(harness.path("key"), key).unwrap();
     harness.restart().await;
@@ -116,14 +116,14 @@ fn grant(key: &str) -> GrantId {
     GrantId { tenant: tenant(), key: key.into(), credential: "REFRESH".into() }
 }
 
-/// Takes a turn, leaves a token, and returns the one that was there.
+/// Acquires the lease, stores a token, and returns the previous one.
 async fn rotate(harness: &Harness, key: &str, next: Option<&str>) -> Option<Secret> {
-    let turn = harness.store.begin(&grant(key)).await.unwrap();
-    harness.store.end(&grant(key), turn.number, next.map(secret).as_ref()).await.unwrap();
-    turn.token
+    let lease = harness.store.begin(&grant(key)).await.unwrap();
+    harness.store.end(&grant(key), lease.number, next.map(secret).as_ref()).await.unwrap();
+    lease.token
 }
 
-async fn a_rotated_refresh_token_is_kept_with_its_credential(mut harness: Harness) {
+async fn a_rotated_refresh_token_is_stored_with_its_credential(mut harness: Harness) {
     let put = async |harness: &Harness, value: &str| {
         harness.store.put_credential(tenant(), "REFRESH".into(), secret(value)).await.unwrap();
     };
@@ -136,37 +136,39 @@ async fn a_rotated_refresh_token_is_kept_with_its_credential(mut harness: Harnes
     if harness.is_embedded() {
         harness.store.close().await;
         let database = std::fs::read(harness.path("haft.db")).unwrap();
-        assert!(!database.windows(9).any(|part| part == b"refresh-2"), "it is sealed");
+        assert!(!database.windows(9).any(|part| part == b"refresh-2"), "it is encrypted");
         harness.reopen().await;
     }
-    // What is stored once more stays; another value, and no value, are the end of what came of it.
+    // Storing the same value keeps the token; another value or a deletion removes it.
     put(&harness, "refresh-0").await;
     assert_eq!(rotate(&harness, "a", Some("refresh-3")).await, Some(secret("refresh-2")));
     put(&harness, "from-a-new-login").await;
     assert_eq!(rotate(&harness, "a", Some("refresh-4")).await, None);
     harness.store.delete_credential(tenant(), "REFRESH".into()).await.unwrap();
     assert_eq!(rotate(&harness, "a", Some("refresh-5")).await, None);
-    // The server turned it down.
+    // The server rejected the token.
     assert_eq!(rotate(&harness, "a", None).await, Some(secret("refresh-5")));
     assert_eq!(rotate(&harness, "a", Some("refresh-6")).await, None);
     harness.clock.advance(24 * 401);
     harness.store.reap().await.unwrap();
-    assert_eq!(rotate(&harness, "a", None).await, None, "nobody wanted it for long");
+    assert_eq!(rotate(&harness, "a", None).await, None, "unused for more than the retention time");
 }
 
-async fn one_at_a_time_uses_a_refresh_token(harness: Harness) {
+async fn one_process_at_a_time_uses_a_refresh_token(harness: Harness) {
     let (other, _) = harness.another().await;
     let mine = harness.store.begin(&grant("a")).await.unwrap();
     let waiting = tokio::spawn({
         let other = std::sync::Arc::clone(&other);
         async move { other.begin(&grant("a")).await.unwrap() }
     });
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    assert!(!waiting.is_finished(), "its turn has not come");
+    // Every attempt reads the clock, which nothing else does meanwhile.
+    let start = harness.clock.peek();
+    eventually("several attempts", || harness.clock.peek() >= start + 3000).await;
+    assert!(!waiting.is_finished(), "the lease is held");
     harness.store.end(&grant("a"), mine.number, Some(&secret("newest"))).await.unwrap();
     let theirs = waiting.await.unwrap();
     assert_eq!(theirs.token, Some(secret("newest")));
-    // One that died within its turn stops nobody, and comes too late with what it had.
+    // An expired lease blocks nobody, and its token is not stored.
     harness.clock.advance(1);
     let next = harness.store.begin(&grant("a")).await.unwrap();
     other.end(&grant("a"), theirs.number, Some(&secret("stale"))).await.unwrap();

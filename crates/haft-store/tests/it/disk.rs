@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use haft_core::catalog::{Backup, Catalog as _, FileForm, NewTool, StoreError, Transition};
+use haft_core::catalog::{Backup, FileForm, NewTool, StoreError, Transition};
 use haft_core::name::Version;
 use haft_core::spec::ToolSpec;
 
@@ -41,7 +41,7 @@ async fn files_are_named_after_the_tool() {
 }
 
 #[tokio::test]
-async fn updates_and_deletes_keep_what_they_replace() {
+async fn updates_and_deletes_create_backups() {
     let harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let path = harness.path("skills/web/weather.skill");
@@ -59,7 +59,7 @@ async fn updates_and_deletes_keep_what_they_replace() {
 }
 
 #[tokio::test]
-async fn a_label_in_the_file_name_follows() {
+async fn a_version_in_the_file_name_is_updated() {
     let harness = Harness::sqlite().await;
     let new = NewTool { form: FileForm::Json, ..new_tool("web", spec("weather", "one")) };
     let tool = harness.store.create_tool(new).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_label_in_the_file_name_follows() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_there_first_is_not_overwritten() {
+async fn an_existing_file_is_not_overwritten() {
     let harness = Harness::sqlite().await;
     // Not a definition that can be read: it stays, and the new file gets another name.
     harness.write("skills/web/weather.skill", "mine");
@@ -87,7 +87,7 @@ async fn a_file_that_was_there_first_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_cleaned_up_and_files_win() {
+async fn after_a_crash_temporary_files_are_removed_and_files_win() {
     let mut harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     // As after a crash between the file and the index: the file is newer, and a temporary one is left.
@@ -156,7 +156,7 @@ async fn a_change_that_cannot_be_written_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_kept_as_it_is() {
+async fn an_unreadable_file_is_backed_up_unchanged() {
     let harness = Harness::sqlite().await;
     let (put, deleted) =
         (harness.create(spec("put", "x")).await.unwrap(), harness.create(spec("del", "x")).await);
@@ -178,7 +178,7 @@ async fn what_cannot_be_read_is_kept_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_not_touched() {
+async fn a_file_that_cannot_be_backed_up_is_not_changed() {
     let harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "x")).await.unwrap();
     fs::write(harness.path("skills/web/weather.skill"), b"\xff").unwrap();

@@ -1,4 +1,4 @@
-//! A store of its own for each test, on the engine that the test asks for.
+//! A separate store for each test, on either engine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Catalog as _, Change, ChangeSink, FileForm, NewTool, StoreError, UnreadableFile};
+use haft_core::catalog::{Change, ChangeSink, FileForm, NewTool, StoreError, UnreadableFile};
 use haft_core::id::{BundleId, CallId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::secret::Secret;
@@ -18,7 +18,7 @@ use haft_store::{Store, StoreSettings};
 use haft_testkit::postgres::{TestDatabase, database};
 use serde_json::json;
 
-/// Writes the test functions of a module for both engines.
+/// Generates the test functions of a module for both engines.
 macro_rules! on_both {
     ($($name:ident),* $(,)?) => {
         mod sqlite {
@@ -33,12 +33,17 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// A clock that a test sets; each look at it is a millisecond later.
+/// A clock that a test sets; it advances by a millisecond with each reading.
 pub(crate) struct TestClock(AtomicI64);
 
 impl TestClock {
     pub(crate) fn advance(&self, hours: i64) {
         self.0.fetch_add(hours * 3_600_000_000, Ordering::SeqCst);
+    }
+
+    /// Returns the time in microseconds without advancing it.
+    pub(crate) fn peek(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -48,7 +53,7 @@ impl Clock for TestClock {
     }
 }
 
-/// The catalog as those who are told of changes know it.
+/// The catalog as a sink of changes knows it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mirror {
     pub(crate) bundles: BTreeMap<BundleId, Bundle>,
@@ -61,7 +66,7 @@ impl Mirror {
     pub(crate) fn named(&self, name: &str) -> Option<&Tool> {
         let mut found = self.tools.values().filter(|tool| tool.spec.name.as_str() == name);
         let first = found.next();
-        assert!(found.next().is_none(), "two tools are called {name}");
+        assert!(found.next().is_none(), "two tools have the name {name}");
         first
     }
 }
@@ -69,7 +74,7 @@ impl Mirror {
 #[derive(Default)]
 pub(crate) struct Recorder {
     mirror: Mutex<Mirror>,
-    /// How often something was announced.
+    /// The number of announcements.
     announced: AtomicUsize,
 }
 
@@ -95,13 +100,13 @@ impl ChangeSink for Recorder {
     }
 }
 
-enum Place {
+enum Location {
     Home(tempfile::TempDir),
     Database(TestDatabase),
 }
 
 pub(crate) struct Harness {
-    place: Place,
+    location: Location,
     pub(crate) clock: Arc<TestClock>,
     pub(crate) sink: Arc<Recorder>,
     pub(crate) store: Arc<Store>,
@@ -109,39 +114,39 @@ pub(crate) struct Harness {
 
 impl Harness {
     pub(crate) async fn sqlite() -> Self {
-        Self::open(Place::Home(tempfile::tempdir().unwrap())).await
+        Self::open(Location::Home(tempfile::tempdir().unwrap())).await
     }
 
     pub(crate) async fn postgres() -> Self {
         let database = tokio::task::spawn_blocking(database).await.unwrap().unwrap();
-        Self::open(Place::Database(database)).await
+        Self::open(Location::Database(database)).await
     }
 
-    async fn open(place: Place) -> Self {
+    async fn open(location: Location) -> Self {
         let start: Timestamp = "2026-08-01T10:00:00Z".parse().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(start.as_microsecond())));
         let sink = Arc::new(Recorder::default());
-        let store = Store::open(settings(&place), clock.clone(), sink.clone()).await.unwrap();
-        Self { place, clock, sink, store }
+        let store = Store::open(settings(&location), clock.clone(), sink.clone()).await.unwrap();
+        Self { location, clock, sink, store }
     }
 
     pub(crate) fn settings(&self) -> StoreSettings {
-        settings(&self.place)
+        settings(&self.location)
     }
 
-    /// Opens the same place once more, beside the store that is open.
+    /// Opens a second store at the same location.
     pub(crate) async fn another(&self) -> (Arc<Store>, Arc<Recorder>) {
         let sink = Arc::new(Recorder::default());
         (Store::open(self.settings(), self.clock.clone(), sink.clone()).await.unwrap(), sink)
     }
 
-    /// Ends the store in good order and opens it again.
+    /// Closes the store and opens it again.
     pub(crate) async fn restart(&mut self) {
         self.store.close().await;
         self.reopen().await;
     }
 
-    /// Opens the store again without having closed it.
+    /// Opens the store again without closing it.
     pub(crate) async fn reopen(&mut self) {
         let (store, sink) = self.another().await;
         self.store = store;
@@ -153,14 +158,14 @@ impl Harness {
     }
 
     pub(crate) fn home(&self) -> &Path {
-        match &self.place {
-            Place::Home(home) => home.path(),
-            Place::Database(_) => panic!("this test is about files"),
+        match &self.location {
+            Location::Home(home) => home.path(),
+            Location::Database(_) => panic!("this test needs files"),
         }
     }
 
     pub(crate) fn is_embedded(&self) -> bool {
-        matches!(self.place, Place::Home(_))
+        matches!(self.location, Location::Home(_))
     }
 
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
@@ -177,7 +182,7 @@ impl Harness {
         self.store.create_tool(new_tool("web", spec)).await
     }
 
-    /// What was announced is what a fresh look at the store finds.
+    /// Checks that the announcements agree with a newly opened store.
     pub(crate) async fn assert_consistent(&self) {
         let (other, sink) = self.another().await;
         let found = sink.mirror();
@@ -186,10 +191,10 @@ impl Harness {
     }
 }
 
-fn settings(place: &Place) -> StoreSettings {
-    match place {
-        Place::Home(home) => StoreSettings::embedded(home.path()),
-        Place::Database(database) => StoreSettings {
+fn settings(location: &Location) -> StoreSettings {
+    match location {
+        Location::Home(home) => StoreSettings::embedded(home.path()),
+        Location::Database(database) => StoreSettings {
             key: Some(Secret::new("ab".repeat(32))),
             ..StoreSettings::postgres(Secret::new(database.url.clone()))
         },
@@ -201,7 +206,7 @@ impl Recorder {
         self.mirror.lock().unwrap().clone()
     }
 
-    /// Returns how often something was announced.
+    /// Returns the number of announcements.
     pub(crate) fn announced(&self) -> usize {
         self.announced.load(Ordering::SeqCst)
     }
@@ -219,7 +224,7 @@ pub(crate) fn new_tool(bundle: &str, spec: ToolSpec) -> NewTool {
     }
 }
 
-/// Returns a small http tool.
+/// Returns the definition of a small HTTP tool.
 pub(crate) fn spec(name: &str, description: &str) -> ToolSpec {
     serde_json::from_value(json!({
         "name": name, "version": "1.0.0", "description": description,
@@ -241,11 +246,11 @@ pub(crate) fn call_id(clock: &TestClock) -> CallId {
     CallId(uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos)))
 }
 
-/// Waits until something that happens beside the test has happened.
+/// Polls a condition until it holds, with a long deadline.
 pub(crate) async fn eventually(what: &str, check: impl Fn() -> bool) {
     let start = Instant::now();
     while !check() {
-        assert!(start.elapsed() < Duration::from_secs(20), "still not: {what}");
+        assert!(start.elapsed() < Duration::from_mins(1), "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The store: everything that does not concern files is tested on both engines.
+//! Tests of the store; whatever does not concern files runs on both engines.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,9 +16,9 @@ mod harness;
 mod ledger;
 mod mcp;
 mod nodes;
-mod passed_over;
 mod processes;
 mod property;
 mod reload;
 mod search;
+mod skipped_files;
 mod tokens;

@@ -1,6 +1,7 @@
-//! MCP servers, and what becomes of their lists.
+//! MCP servers and their tools.
 
-use haft_core::catalog::{Backup, Catalog as _, StoreError};
+use haft_core::bundle::BundleKind;
+use haft_core::catalog::{Backup, StoreError};
 use haft_core::mcp::{ListedTool, McpServer, Stdio, Transport};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::spec::Policy;
@@ -11,12 +12,13 @@ use serde_json::json;
 use crate::harness::{Harness, eventually, new_tool, on_both, spec, text};
 
 on_both![
-    a_server_and_its_tools_outlive_a_restart,
-    what_changes_is_set_aside_until_someone_agrees,
-    what_is_accepted_beforehand_is_taken_over,
-    what_a_server_brings_is_not_the_users_to_change,
-    a_server_that_always_changes_is_not_followed_for_ever,
-    who_may_call_is_ours_to_say,
+    a_server_and_its_tools_survive_a_restart,
+    a_changed_tool_waits_for_acceptance,
+    automatic_acceptance_applies_changes,
+    tools_of_a_server_are_read_only,
+    automatic_acceptance_is_limited,
+    the_policy_comes_from_the_configuration,
+    the_bundle_of_a_server_has_its_own_kind,
 ];
 
 fn server(id: &str) -> McpServer {
@@ -39,7 +41,7 @@ async fn lists(harness: &Harness, server: &McpServer, tools: &[ListedTool]) {
     harness.store.set_mcp_tools(server.clone(), tools).await.unwrap();
 }
 
-async fn a_server_and_its_tools_outlive_a_restart(mut harness: Harness) {
+async fn a_server_and_its_tools_survive_a_restart(mut harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
@@ -58,27 +60,27 @@ async fn a_server_and_its_tools_outlive_a_restart(mut harness: Harness) {
     assert!(matches!(again, Err(StoreError::NotFound { .. })), "{again:?}");
 }
 
-async fn what_changes_is_set_aside_until_someone_agrees(harness: Harness) {
+async fn a_changed_tool_waits_for_acceptance(harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     let mirror = harness.mirror();
     let (read, write) = (mirror.named("read").unwrap(), mirror.named("write").unwrap());
-    assert!(read.fault.as_deref().unwrap().contains("changed"), "{read:?}");
-    assert!(write.fault.as_deref().unwrap().contains("does not list"), "{write:?}");
+    assert!(read.fault.as_deref().unwrap().contains("changed this tool"), "{read:?}");
+    assert!(write.fault.as_deref().unwrap().contains("no longer lists"), "{write:?}");
     assert_eq!(read.spec.description, "Reads");
     let changed = harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].offered.description, "Sends everything home");
-    // Taken back by the server, it is what was agreed to.
+    // If the server reverts the change, nothing waits for acceptance.
     lists(&harness, &files, &[listed("read", "Reads"), listed("write", "Writes")]).await;
     assert_eq!(harness.mirror().named("read").unwrap().fault, None);
     assert_eq!(harness.mirror().named("write").unwrap().fault, None);
     assert_eq!(harness.store.changed_mcp_tools(&files.tenant, &files.id).await.unwrap(), []);
     let nothing = harness.store.accept_mcp_tool(read.id).await;
     assert!(matches!(nothing, Err(StoreError::Conflict(_))), "{nothing:?}");
-    // Agreed to, it is the newest revision.
+    // An accepted change is the newest revision.
     lists(&harness, &files, &[listed("read", "Reads faster"), listed("write", "Writes")]).await;
     let accepted = harness.store.accept_mcp_tool(read.id).await.unwrap();
     assert_eq!((accepted.revision, accepted.fault), (2, None));
@@ -88,7 +90,7 @@ async fn what_changes_is_set_aside_until_someone_agrees(harness: Harness) {
     assert_eq!(harness.mirror().named("read").unwrap().revision, 2);
 }
 
-async fn what_is_accepted_beforehand_is_taken_over(harness: Harness) {
+async fn automatic_acceptance_applies_changes(harness: Harness) {
     let files = McpServer { accept_changes: true, ..server("files") };
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
@@ -97,7 +99,7 @@ async fn what_is_accepted_beforehand_is_taken_over(harness: Harness) {
     assert_eq!((tool.fault, tool.spec.description.as_str()), (None, "Reads more"));
 }
 
-async fn a_server_that_always_changes_is_not_followed_for_ever(harness: Harness) {
+async fn automatic_acceptance_is_limited(harness: Harness) {
     let files = McpServer { accept_changes: true, ..server("files") };
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     for number in 0..50 {
@@ -108,14 +110,14 @@ async fn a_server_that_always_changes_is_not_followed_for_ever(harness: Harness)
     assert!(tool.fault.as_deref().unwrap().contains("too often"), "{tool:?}");
     let accepted = harness.store.accept_mcp_tool(tool.id).await.unwrap();
     assert_eq!((accepted.fault.as_deref(), accepted.spec.description.as_str()), (None, "Reads 49"));
-    // An hour later it is followed again.
+    // After an hour, changes are accepted automatically again.
     harness.clock.advance(2);
     lists(&harness, &files, &[listed("read", "Reads calmly")]).await;
     let tool = harness.mirror().named("read").cloned().unwrap();
     assert_eq!((tool.fault, tool.spec.description.as_str()), (None, "Reads calmly"));
 }
 
-async fn who_may_call_is_ours_to_say(harness: Harness) {
+async fn the_policy_comes_from_the_configuration(harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
@@ -127,18 +129,18 @@ async fn who_may_call_is_ours_to_say(harness: Harness) {
         assert_eq!((tool.spec.policy, tool.fault.as_deref(), tool.revision), (Policy::Elevated, None, 2));
     };
     check(&harness);
-    // Nor does a list that was asked for before bring the earlier one back.
+    // A list that was requested before the change does not restore the earlier policy.
     for server in [&files, &before] {
         lists(&harness, server, &[listed("read", "Reads")]).await;
         check(&harness);
     }
-    // What was agreed to is still that.
+    // The accepted definition has not changed.
     lists(&harness, &files, &[listed("read", "Sends everything home")]).await;
     assert!(harness.mirror().named("read").unwrap().fault.is_some());
 }
 
 #[tokio::test]
-async fn a_folder_cannot_put_anything_into_the_bundle_of_a_server() {
+async fn files_cannot_add_tools_to_the_bundle_of_a_server() {
     let harness = Harness::sqlite().await;
     let _watching = harness.store.watch();
     let files = server("files");
@@ -147,15 +149,15 @@ async fn a_folder_cannot_put_anything_into_the_bundle_of_a_server() {
     let path = "skills/files/read.json";
     eventually(path, || harness.mirror().unreadable.contains_key(path)).await;
     let error = harness.mirror().unreadable[path].error.clone();
-    assert!(error.contains("is an MCP server"), "{error}");
-    // Neither does its end take the bundle along.
+    assert!(error.contains("mirrors an MCP server"), "{error}");
+    // Removing the folder does not remove the bundle.
     std::fs::remove_dir_all(harness.path("skills/files")).unwrap();
     eventually("the file is gone", || harness.mirror().unreadable.is_empty()).await;
     lists(&harness, &files, &[listed("read", "Reads")]).await;
     assert_eq!(harness.mirror().named("read").unwrap().source, Source::Mcp);
 }
 
-async fn what_a_server_brings_is_not_the_users_to_change(harness: Harness) {
+async fn tools_of_a_server_are_read_only(harness: Harness) {
     let files = server("files");
     harness.store.put_mcp_server(files.clone()).await.unwrap();
     lists(&harness, &files, &[listed("read", "Reads")]).await;
@@ -164,8 +166,30 @@ async fn what_a_server_brings_is_not_the_users_to_change(harness: Harness) {
     assert!(matches!(deleted, Err(StoreError::ReadOnly(_))), "{deleted:?}");
     assert!(!harness.store.enable_tool(id, false).await.unwrap().enabled);
     lists(&harness, &files, &[listed("read", "Reads")]).await;
-    assert!(!harness.mirror().named("read").unwrap().enabled, "a switch outlives a list");
+    assert!(!harness.mirror().named("read").unwrap().enabled, "a list does not change the switch");
     harness.store.create_tool(new_tool("web", spec("look-up", "Looks up"))).await.unwrap();
     let taken = harness.store.put_mcp_server(server("web")).await;
     assert!(matches!(taken, Err(StoreError::Conflict(_))), "{taken:?}");
+}
+
+async fn the_bundle_of_a_server_has_its_own_kind(mut harness: Harness) {
+    let files = server("files");
+    harness.store.put_mcp_server(files.clone()).await.unwrap();
+    harness.store.set_built_ins(vec![spec("echo", "Echoes")]).await.unwrap();
+    harness.create(spec("weather", "x")).await.unwrap();
+    harness.restart().await;
+    let kinds = |harness: &Harness| -> Vec<(String, BundleKind)> {
+        let bundles = harness.mirror().bundles;
+        let mut kinds: Vec<_> =
+            bundles.values().map(|bundle| (bundle.slug.to_string(), bundle.kind)).collect();
+        kinds.sort_by(|a, b| a.0.cmp(&b.0));
+        kinds
+    };
+    let expected = [("builtin", BundleKind::BuiltIn), ("files", BundleKind::Mcp), ("web", BundleKind::User)];
+    assert_eq!(kinds(&harness), expected.map(|(slug, kind)| (slug.to_owned(), kind)));
+    let bundle = harness.mirror().bundles.into_values().find(|bundle| bundle.slug == files.id).unwrap();
+    let error = harness.store.delete_bundle(bundle.id).await.unwrap_err();
+    assert_eq!(error.to_string(), "bundle `files` mirrors an MCP server; only `enabled` can be changed");
+    let disabled = harness.store.enable_bundle(bundle.id, false).await.unwrap();
+    assert_eq!((disabled.enabled, disabled.kind), (false, BundleKind::Mcp));
 }

@@ -1,5 +1,5 @@
-//! Several processes on one home, and processes that die. The children are this test program itself.
-#![expect(clippy::print_stdout, reason = "a child tells its parent what was acknowledged")]
+//! Several processes on one home, and processes that are killed. The children run this test program.
+#![expect(clippy::print_stdout, reason = "a child reports to its parent on standard output")]
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -10,18 +10,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use haft_core::call::{CallRecord, CallStatus};
-use haft_core::catalog::{Catalog as _, Change, ChangeSink, StoreError};
+use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::CallId;
 use haft_core::ledger::Ledger as _;
 use haft_core::name::TenantId;
 use haft_core::runnable::Mode;
 use haft_core::{Clock, Timestamp};
 use haft_store::{Store, StoreSettings};
+use haft_testkit::soak::rounds;
 use serde_json::json;
 
 use crate::harness::{Harness, new_tool, spec};
 
-/// Says to a child what to do, and in which home.
+/// The variable with the job of a child and its home folder.
 const JOB: &str = "HAFT_STORE_TEST_JOB";
 
 struct RealClock;
@@ -33,9 +34,9 @@ impl Clock for RealClock {
     }
 }
 
-struct Deaf;
+struct NullSink;
 
-impl ChangeSink for Deaf {
+impl ChangeSink for NullSink {
     fn apply(&self, _: Vec<Change>) {}
     fn replace(&self, _: Vec<Change>) {}
 }
@@ -66,20 +67,20 @@ fn command(job: &str, home: &Path, limit: Option<u32>) -> Command {
     command
 }
 
-/// Returns what a child says, up to its end.
-fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+/// Returns the lines that a child reports until it ends.
+fn report(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("> ").map(str::to_owned))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by other tests as their child"]
-#[expect(clippy::disallowed_methods, reason = "a child is told by its environment what to do")]
+#[expect(clippy::disallowed_methods, reason = "a child gets its job from the environment")]
 async fn the_child() {
     let Ok(job) = std::env::var(JOB) else { return };
     let (job, home) = job.split_once(' ').unwrap();
     let store =
-        Store::open(StoreSettings::embedded(home), Arc::new(RealClock), Arc::new(Deaf)).await.unwrap();
+        Store::open(StoreSettings::embedded(home), Arc::new(RealClock), Arc::new(NullSink)).await.unwrap();
     match job {
         "race" => race(&store).await,
         "work" => work(store).await,
@@ -105,7 +106,7 @@ async fn race(store: &Arc<Store>) {
     tasks.join_all().await;
 }
 
-/// Writes until it is killed; says what was acknowledged.
+/// Writes until it is killed; reports acknowledged writes.
 async fn work(store: Arc<Store>) {
     let _watching = store.watch();
     let mut tasks = tokio::task::JoinSet::new();
@@ -129,20 +130,20 @@ async fn work(store: Arc<Store>) {
     tasks.join_all().await;
 }
 
-/// Makes a definition larger until the disk refuses.
+/// Writes a definition that exceeds the size limit of files.
 async fn grow(store: &Store) {
     let tool = store.create_tool(new_tool("web", spec("weather", "small"))).await.unwrap();
     println!("> created");
     let result = store.update_tool(tool.id, spec("weather", &"x".repeat(700 * 1024)).into()).await;
     println!(
         "> {}",
-        if matches!(result, Err(StoreError::Unavailable { .. })) { "refused" } else { "written" }
+        if matches!(result, Err(StoreError::Unavailable { .. })) { "rejected" } else { "written" }
     );
     store.update_tool(tool.id, spec("weather", "still small").into()).await.unwrap();
-    println!("> goes on");
+    println!("> continues");
 }
 
-/// Closes a folder to itself; says what becomes of its tools.
+/// Removes the permissions of a folder; reports the state of its tools.
 async fn shut(home: &Path, store: &Store) {
     let open = store.create_tool(new_tool("open", spec("open", "one"))).await.unwrap();
     let shut = store.create_tool(new_tool("shut", spec("shut", "one"))).await.unwrap();
@@ -185,12 +186,12 @@ fn call() -> CallRecord {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_processes_that_create_the_same_pair_one_wins() {
+async fn of_concurrent_creations_in_many_processes_one_succeeds() {
     let mut harness = Harness::sqlite().await;
     let mut children: Vec<Child> = (0..8).map(|_| child("race", harness.home(), None)).collect();
     let mut lines: Vec<String> = Vec::new();
     for child in &mut children {
-        lines.extend(said(child));
+        lines.extend(report(child));
         assert!(child.wait().unwrap().success());
     }
     let (won, lost): (Vec<&String>, Vec<&String>) =
@@ -210,12 +211,12 @@ async fn of_many_processes_that_create_the_same_pair_one_wins() {
 async fn a_killed_process_loses_nothing_that_was_acknowledged() {
     let mut harness = Harness::sqlite().await;
     harness.store.close().await;
-    for round in 0..4 {
+    for round in 0..rounds(40) {
         let mut worker = child("work", harness.home(), None);
-        let mut lines = said(&mut worker);
-        let mut acknowledged: Vec<String> = lines.by_ref().take(20 + 57 * round).collect();
+        let mut lines = report(&mut worker);
+        let mut acknowledged: Vec<String> = lines.by_ref().take(20 + 57 * (round % 8)).collect();
         worker.kill().unwrap();
-        // What it said before it died counts too.
+        // Reports that were sent before the kill count too.
         acknowledged.extend(lines);
         worker.wait().unwrap();
         harness.reopen().await;
@@ -229,7 +230,7 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
                     let found = harness.store.call(&TenantId::default_tenant(), id).await.unwrap();
                     assert!(found.is_some(), "the call {id} is lost");
                 }
-                // Cut short by the kill: nobody was told.
+                // Cut short by the kill: not acknowledged.
                 _ => {}
             }
         }
@@ -241,39 +242,39 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
         let half = std::fs::read_dir(harness.path("skills/web"))
             .unwrap()
             .any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with('.'));
-        assert!(!half, "a temporary file is left");
+        assert!(!half, "a temporary file remains");
         harness.assert_consistent().await;
         harness.store.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_leaves_the_old_file_whole() {
+async fn a_full_disk_keeps_the_old_file() {
     let harness = Harness::sqlite().await;
     harness.store.close().await;
-    // A file may not grow beyond 600 KiB: like a full disk, in the middle of a write.
+    // Files are limited to 600 KiB: like a full disk in the middle of a write.
     let mut worker = child("grow", harness.home(), Some(600));
-    let lines: Vec<String> = said(&mut worker).collect();
+    let lines: Vec<String> = report(&mut worker).collect();
     assert!(worker.wait().unwrap().success());
-    assert_eq!(lines, ["created", "refused", "goes on"]);
+    assert_eq!(lines, ["created", "rejected", "continues"]);
     let (store, sink) = harness.another().await;
     assert_eq!(sink.mirror().named("weather").unwrap().spec.description, "still small");
     store.close().await;
 }
 
-/// One folder that may not be read hides neither the others nor its own tools.
+/// A folder without permissions hides neither the others nor its own tools.
 #[test]
 fn a_folder_that_cannot_be_listed_keeps_its_tools() {
     const NOBODY: u32 = 65534;
     let home = tempfile::tempdir().unwrap();
     let mut command = command("shut", home.path(), None);
-    // The superuser may read everything: someone else has to try.
+    // Root may read everything, so another user runs the test.
     if std::fs::metadata(home.path()).unwrap().uid() == 0 {
         std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         command.uid(NOBODY).gid(NOBODY);
     }
     let mut worker = command.spawn().unwrap();
-    let lines: Vec<String> = said(&mut worker).collect();
+    let lines: Vec<String> = report(&mut worker).collect();
     assert!(worker.wait().unwrap().success(), "{lines:?}");
     assert_eq!(
         lines,

@@ -1,12 +1,13 @@
-//! Whatever is done in whatever order: the files, the index and what was announced say the same.
+//! After any sequence of steps, the files, the index and the announcements agree.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use haft_core::catalog::{Backup, Catalog as _, StoreError, Transition};
+use haft_core::catalog::{Backup, StoreError, Transition};
 use haft_core::id::ToolId;
 use haft_core::name::Version;
 use haft_core::tool::Status;
+use haft_testkit::soak::rounds;
 use proptest::prelude::*;
 
 use crate::harness::{Harness, Mirror, new_tool, spec, text};
@@ -55,8 +56,8 @@ fn pick(mirror: &Mirror, at: usize) -> Option<ToolId> {
     mirror.tools.keys().nth(at % mirror.tools.len().max(1)).copied()
 }
 
-/// Takes a step; what the store refuses must be refused for a reason that it names.
-async fn take(harness: &mut Harness, step: Step) {
+/// Runs a step; only conflicts and missing tools are valid errors.
+async fn run_step(harness: &mut Harness, step: Step) {
     let mirror = harness.mirror();
     let file = |b: usize, n: usize| format!("skills/{}/{}.json", BUNDLES[b], NAMES[n]);
     let description = |d: u8| format!("number {d}");
@@ -125,7 +126,7 @@ async fn transition(harness: &Harness, id: Option<ToolId>, step: Transition) -> 
     }
 }
 
-/// Reads the files as a stranger would: which path says what.
+/// Returns the text of all definition files by path.
 fn files(harness: &Harness) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for bundle in BUNDLES {
@@ -146,7 +147,7 @@ fn files(harness: &Harness) -> BTreeMap<String, String> {
 async fn check(steps: Vec<Step>) {
     let mut harness = Harness::sqlite().await;
     for step in steps {
-        take(&mut harness, step).await;
+        run_step(&mut harness, step).await;
     }
     harness.store.reindex().await.unwrap();
     let mirror = harness.mirror();
@@ -170,7 +171,7 @@ async fn check(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: u32::try_from(rounds(240)).unwrap(), max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn files_index_and_announcements_agree(steps in steps()) {

@@ -1,9 +1,9 @@
-//! Changes on disk reach the catalog by themselves, and nothing odd on disk harms it.
+//! The watcher loads changes on disk, and invalid files do no harm.
 
 use std::fs;
 
 use haft_core::bundle::Bundle;
-use haft_core::catalog::{Backup, Catalog as _, PutBundle, StoreError, Transition};
+use haft_core::catalog::{Backup, PutBundle, StoreError, Transition};
 use haft_core::tool::{Status, Tool};
 use haft_store::WatchTasks;
 
@@ -93,7 +93,7 @@ async fn a_file_that_no_longer_parses_keeps_its_last_good_revision() {
 }
 
 #[tokio::test]
-async fn a_half_written_file_is_shown_and_taken_when_it_is_whole() {
+async fn a_partial_file_is_reported_and_loaded_when_it_is_complete() {
     let (harness, _watching) = watched().await;
     let whole = text("weather", "one");
     harness.write("skills/web/a.json", &whole[..whole.len() / 2]);
@@ -107,7 +107,7 @@ async fn a_half_written_file_is_shown_and_taken_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_no_regular_file_is_named_and_harms_nothing() {
+async fn files_that_are_not_regular_are_reported() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/good.json", &text("good", "one"));
     fs::create_dir(harness.path("skills/web/folder.skill")).unwrap();
@@ -121,10 +121,10 @@ async fn what_is_no_regular_file_is_named_and_harms_nothing() {
     }
     for (path, expected) in [
         ("skills/web/folder.skill", "a folder"),
-        ("skills/web/link.yaml", "a symbolic link"),
-        ("skills/web/dangling.yaml", "a symbolic link"),
+        ("skills/web/link.yaml", "symbolic links are not followed"),
+        ("skills/web/dangling.yaml", "symbolic links are not followed"),
         ("skills/web/bytes.json", "not valid UTF-8"),
-        ("skills/web/large.json", "larger than"),
+        ("skills/web/large.json", "exceeds the limit"),
         ("skills/a b", "rename the folder"),
     ] {
         let error = unreadable(&harness, path).await;
@@ -144,31 +144,31 @@ async fn what_is_no_regular_file_is_named_and_harms_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_without_permission_is_named() {
+async fn a_file_without_read_permission_is_reported() {
     use std::os::unix::fs::PermissionsExt as _;
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     tool(&harness, "weather", |_| true).await;
     fs::set_permissions(harness.path("skills/web/a.json"), fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(harness.path("skills/web/a.json")).is_ok() {
-        // Root may read everything: then nothing is wrong with the file.
+        // Root may read everything.
         assert_eq!(tool(&harness, "weather", |_| true).await.fault, None);
         return;
     }
     let broken = tool(&harness, "weather", |tool| tool.fault.is_some()).await;
-    assert!(broken.fault.unwrap().contains("cannot be read"));
+    assert!(broken.fault.unwrap().contains("cannot read the file"));
     fs::set_permissions(harness.path("skills/web/a.json"), fs::Permissions::from_mode(0o600)).unwrap();
     tool(&harness, "weather", |tool| tool.fault.is_none()).await;
 }
 
 #[tokio::test]
-async fn of_two_files_of_one_pair_the_first_counts() {
+async fn of_two_files_of_one_tool_the_first_wins() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "first"));
     let first = tool(&harness, "weather", |_| true).await;
     harness.write("skills/web/b.json", &text("weather", "second"));
     let error = unreadable(&harness, "skills/web/b.json").await;
-    assert!(error.contains("`web:weather@1.0.0` is defined by `skills/web/a.json` already"), "{error}");
+    assert!(error.contains("`web:weather@1.0.0` is already defined by `skills/web/a.json`"), "{error}");
     fs::remove_file(harness.path("skills/web/a.json")).unwrap();
     let second = tool(&harness, "weather", |tool| tool.path.as_deref() == Some("skills/web/b.json")).await;
     assert_eq!((second.id, second.spec.description.as_str()), (first.id, "second"));
@@ -177,7 +177,7 @@ async fn of_two_files_of_one_pair_the_first_counts() {
 }
 
 #[tokio::test]
-async fn two_files_may_trade_places() {
+async fn two_files_can_swap_names() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("alpha", "x"));
     harness.write("skills/web/b.json", &text("beta", "x"));
@@ -195,7 +195,7 @@ async fn two_files_may_trade_places() {
 }
 
 #[tokio::test]
-async fn another_version_inside_is_the_same_tool_and_another_name_is_not() {
+async fn a_changed_version_keeps_the_tool_and_a_changed_name_does_not() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
@@ -210,7 +210,7 @@ async fn another_version_inside_is_the_same_tool_and_another_name_is_not() {
 }
 
 #[tokio::test]
-async fn a_switch_in_the_file_counts_when_it_changes_and_comments_stay() {
+async fn enabled_in_the_file_applies_when_it_changes_and_comments_stay() {
     let (harness, _watching) = watched().await;
     let with = |enabled: &str, description: &str| {
         format!(
@@ -225,7 +225,7 @@ async fn a_switch_in_the_file_counts_when_it_changes_and_comments_stay() {
     harness.store.transition(off.id, Transition::Publish).await.unwrap();
     let kept = fs::read_to_string(harness.path("skills/web/a.yaml")).unwrap();
     assert_eq!(kept, with("enabled: false\n", "one"));
-    // The same word again says nothing new.
+    // The same value again changes nothing.
     harness.write("skills/web/a.yaml", &with("enabled: false\n", "two"));
     assert!(tool(&harness, "weather", |tool| tool.revision == 2).await.enabled);
     harness.write("skills/web/a.yaml", &with("enabled: true\n", "three"));
@@ -236,11 +236,11 @@ async fn a_switch_in_the_file_counts_when_it_changes_and_comments_stay() {
 }
 
 #[tokio::test]
-async fn our_own_writes_make_no_second_revision() {
+async fn own_writes_create_no_second_revision() {
     let (harness, _watching) = watched().await;
     let made = harness.create(spec("weather", "one")).await.unwrap();
     harness.store.update_tool(made.id, spec("weather", "two").into()).await.unwrap();
-    // A file that comes later shows that the watcher has looked since.
+    // A later file shows that the watcher has scanned the folder since.
     harness.write("skills/web/later.json", &text("later", "x"));
     tool(&harness, "later", |_| true).await;
     let revisions = harness.store.revisions(made.id).await.unwrap();
@@ -272,19 +272,19 @@ async fn bundles_follow_their_folders() {
 }
 
 #[tokio::test]
-async fn what_another_process_writes_is_seen() {
+async fn changes_of_another_process_are_detected() {
     let (harness, _watching) = watched().await;
     let (other, _) = harness.another().await;
     let made = other.create_tool(crate::harness::new_tool("web", spec("weather", "one"))).await.unwrap();
     assert_eq!(tool(&harness, "weather", |_| true).await, made);
-    // What is only in the database is seen too.
+    // Changes that are only in the database are detected too.
     let off = other.enable_tool(made.id, false).await.unwrap();
     assert_eq!(tool(&harness, "weather", |tool| !tool.enabled).await, off);
     other.close().await;
 }
 
 #[tokio::test]
-async fn a_folder_of_definitions_that_is_replaced_is_followed() {
+async fn a_replaced_definition_folder_is_watched() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("first", "one"));
     tool(&harness, "first", |_| true).await;
@@ -292,7 +292,7 @@ async fn a_folder_of_definitions_that_is_replaced_is_followed() {
     until(&harness, "everything is gone", |mirror| mirror.tools.is_empty()).await;
     harness.write("skills/web/b.json", &text("second", "one"));
     tool(&harness, "second", |_| true).await;
-    // Another folder in its place, by one step.
+    // The folder is replaced by a rename.
     harness.write("other/web/c.json", &text("third", "one"));
     fs::rename(harness.path("skills"), harness.path("away")).unwrap();
     fs::rename(harness.path("other"), harness.path("skills")).unwrap();
@@ -303,7 +303,7 @@ async fn a_folder_of_definitions_that_is_replaced_is_followed() {
 }
 
 #[tokio::test]
-async fn a_bundle_stays_deleted_when_its_description_breaks() {
+async fn a_bundle_stays_deleted_when_its_file_becomes_invalid() {
     let mut harness = Harness::sqlite().await;
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     harness.store.delete_tool(tool.id, Backup::Discard).await.unwrap();
@@ -312,7 +312,7 @@ async fn a_bundle_stays_deleted_when_its_description_breaks() {
     harness.write("skills/web/bundle.yaml", "owner: [\n");
     harness.restart().await;
     assert_eq!(harness.mirror().bundles, before.bundles);
-    // Put again, it waits for the file to be mended.
+    // Creating it again fails until the file is fixed.
     let put = PutBundle {
         tenant: tool.tenant.clone(),
         slug: tool.bundle.clone(),
@@ -331,13 +331,13 @@ async fn a_bundle_stays_deleted_when_its_description_breaks() {
 }
 
 #[tokio::test]
-async fn a_file_that_comes_back_is_the_tool_that_it_was() {
+async fn a_restored_file_restores_the_tool() {
     let (harness, _watching) = watched().await;
     harness.write("skills/web/a.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
     harness.store.transition(one.id, Transition::Publish).await.unwrap();
     harness.store.enable_tool(one.id, false).await.unwrap();
-    // The file alone, and then its folder with it, as when another branch is looked at.
+    // The file alone, and then its folder, as when another branch is checked out.
     for (path, away) in [("skills/web/a.json", "a.json"), ("skills/web", "web")] {
         let away = harness.path(away);
         fs::rename(harness.path(path), &away).unwrap();
@@ -349,7 +349,7 @@ async fn a_file_that_comes_back_is_the_tool_that_it_was() {
         assert!(harness.mirror().bundles.values().any(|bundle| bundle.slug.as_str() == "web"));
         harness.assert_consistent().await;
     }
-    // With another text it is a new revision of the same tool.
+    // Changed text is a new revision of the same tool.
     fs::remove_file(harness.path("skills/web/a.json")).unwrap();
     until(&harness, "the tool is gone", |mirror| mirror.tools.is_empty()).await;
     harness.write("skills/web/b.json", &text("weather", "two"));
@@ -359,7 +359,7 @@ async fn a_file_that_comes_back_is_the_tool_that_it_was() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_gone_is_in_nobodys_way() {
+async fn a_removed_tool_does_not_block_its_name() {
     let (harness, _watching) = watched().await;
     harness.write("skills/user-created/weather.json", &text("weather", "one"));
     let one = tool(&harness, "weather", |_| true).await;
@@ -368,7 +368,7 @@ async fn a_tool_that_is_gone_is_in_nobodys_way() {
     let new = harness.create(spec("weather", "new")).await.unwrap();
     assert_ne!(new.id, one.id);
     harness.store.delete_tool(new.id, Backup::Keep).await.unwrap();
-    // After two days it does not come back.
+    // After two days the tool is not restored.
     harness.write("skills/web/a.json", &text("other", "one"));
     let other = tool(&harness, "other", |_| true).await;
     fs::remove_dir_all(harness.path("skills/web")).unwrap();

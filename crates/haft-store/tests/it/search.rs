@@ -1,11 +1,11 @@
 //! The ranking of searches.
 
-use haft_core::catalog::{Backup, Catalog as _};
+use haft_core::catalog::Backup;
 use haft_core::spec::ToolSpec;
 
 use crate::harness::{Harness, new_tool, on_both, spec};
 
-on_both![prefix_then_whole_word_then_fuzzy_then_recency, the_index_follows_every_change];
+on_both![prefix_then_whole_word_then_fuzzy_then_recency, the_search_index_is_updated_with_every_change];
 
 fn names(harness: &Harness, query: &str) -> Vec<String> {
     let mirror = harness.mirror();
@@ -45,7 +45,7 @@ async fn prefix_then_whole_word_then_fuzzy_then_recency(harness: Harness) {
     }
 }
 
-async fn the_index_follows_every_change(mut harness: Harness) {
+async fn the_search_index_is_updated_with_every_change(mut harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     assert_eq!(names(&harness, "one"), ["weather"]);
     harness.store.update_tool(tool.id, spec("weather", "two").into()).await.unwrap();

@@ -1,22 +1,30 @@
 //! Here-documents.
 
-use super::pieces::SymbolKind;
-use super::shell::{Scan, Shell};
-use super::word::{Quotes, Word};
+use super::builtins::SHELL_INPUT;
+use super::scanner::{ScanResult, Scanner};
+use super::symbols::SymbolKind;
+use super::words::{Quotes, Word};
 
-/// A here-document whose body is still to come.
+/// A here-document whose body follows the current line.
 #[derive(Debug, Clone)]
 pub(super) struct HereDocument {
     delimiter: String,
-    /// `<<-`: tabs at the start of lines do not count.
-    tabs: bool,
-    /// The delimiter was quoted: nothing in the body is filled in.
-    raw: bool,
+    /// `<<-`: tabs at the start of lines are ignored.
+    strips_tabs: bool,
+    /// Whether the delimiter is quoted, so that the shell expands nothing in the body.
+    quoted: bool,
+    /// Whether a shell reads the body as code.
+    is_code: bool,
 }
 
-impl Shell<'_> {
+impl Scanner<'_> {
     /// Copies the delimiter behind `<<` or `<<-`.
-    pub(super) fn here_delimiter(&mut self, tabs: bool) -> Scan<()> {
+    pub(super) fn here_delimiter(&mut self, is_code: bool) -> ScanResult<()> {
+        const MESSAGE: &str = "the delimiter of a here-document has to be one plain word, such as `<<EOF`";
+        let strips_tabs = self.is(0, '-');
+        if strips_tabs {
+            self.copy()?;
+        }
         self.blanks()?;
         let quote = match self.peek() {
             Some(SymbolKind::Char(c @ ('\'' | '"'))) => Some(c),
@@ -28,7 +36,7 @@ impl Shell<'_> {
         let delimiter = self.name()?;
         let closed = quote.is_none_or(|quote| self.is(0, quote));
         if delimiter.is_empty() || !closed {
-            return self.fault("the delimiter of a here-document has to be one plain word, such as `<<EOF`");
+            return self.reject(MESSAGE);
         }
         if quote.is_some() {
             self.copy()?;
@@ -37,64 +45,66 @@ impl Shell<'_> {
             self.peek(),
             None | Some(SymbolKind::Char(' ' | '\t' | '\n' | ';' | '|' | '&' | ')' | '<' | '>'))
         ) {
-            return self.fault("the delimiter of a here-document has to be one plain word, such as `<<EOF`");
+            return self.reject(MESSAGE);
         }
-        let document = HereDocument { delimiter, tabs, raw: quote.is_some() };
-        if let Some(level) = self.waiting.last_mut() {
+        let document = HereDocument { delimiter, strips_tabs, quoted: quote.is_some(), is_code };
+        if let Some(level) = self.pending.last_mut() {
             level.push(document);
         }
         Ok(())
     }
 
     /// Copies a body and the line that ends it.
-    pub(super) fn here_document(&mut self, document: &HereDocument) -> Scan<()> {
+    pub(super) fn here_document(&mut self, document: &HereDocument) -> ScanResult<()> {
         loop {
             if self.ends(document) {
                 while !matches!(self.peek(), None | Some(SymbolKind::Char('\n'))) {
                     self.copy()?;
                 }
-                // The line break behind it ends nothing else.
                 return if self.is(0, '\n') { self.copy().map(|_| ()) } else { Ok(()) };
             }
             if self.starts(document).is_some() {
-                // Inside of `$(…)` bash may end the document there.
-                return self.fault(format!(
-                    "a line of the here-document starts with its delimiter; choose another one than `{}`",
+                // Inside `$(…)` bash may end the document there.
+                return self.reject(format!(
+                    "a line of the here-document starts with its delimiter `{}`; use another delimiter",
                     document.delimiter
                 ));
             }
             if self.peek().is_none() {
-                return self.fault(format!("the here-document has no closing line `{}`", document.delimiter));
+                return self.reject(format!("here-document has no closing line `{}`", document.delimiter));
             }
             self.here_line(document)?;
         }
     }
 
-    fn here_line(&mut self, document: &HereDocument) -> Scan<()> {
+    fn here_line(&mut self, document: &HereDocument) -> ScanResult<()> {
         let mut ignored = Word::default();
         loop {
             match self.peek() {
                 None => return Ok(()),
                 Some(SymbolKind::Char('\n')) => return self.copy().map(|_| ()),
-                Some(SymbolKind::Value(_)) if document.raw => {
-                    return self.fault(format!(
-                        "a value in a here-document with a quoted delimiter is not filled in; write `<<{}` without quotes",
+                Some(SymbolKind::Value(_)) if document.quoted => {
+                    return self.reject(format!(
+                        "a reference in a here-document with a quoted delimiter is not replaced; write `<<{}` without quotes",
                         document.delimiter
                     ));
+                }
+                Some(SymbolKind::Value(_) | SymbolKind::Char('$')) if document.is_code => {
+                    return self.reject(SHELL_INPUT);
                 }
                 Some(SymbolKind::Value(_)) => {
                     self.value("", "");
                 }
-                Some(SymbolKind::Char(_)) if document.raw => self.copy().map(|_| ())?,
+                Some(SymbolKind::Char(_)) if document.quoted => self.copy().map(|_| ())?,
                 Some(SymbolKind::Char('\\')) if self.is(1, '\n') => {
-                    return self.fault("an escaped line break in a here-document is not supported");
+                    return self.reject("escaped line break in a here-document is unsupported");
                 }
                 Some(SymbolKind::Char('\\')) => self.escaped_in_double_quotes(&mut ignored)?,
                 Some(SymbolKind::Char('`')) => return self.backtick(),
                 Some(SymbolKind::Char('$')) => {
-                    self.one_line += 1;
-                    let copied = self.dollar(Quotes::Double, &mut ignored);
-                    self.one_line -= 1;
+                    self.single_line += 1;
+                    let copied = self.dollar(Quotes::HereDocument, &mut ignored);
+                    self.single_line -= 1;
                     copied?;
                 }
                 Some(SymbolKind::Char(_)) => self.copy().map(|_| ())?,
@@ -102,16 +112,16 @@ impl Shell<'_> {
         }
     }
 
-    /// Tells whether the line that starts here closes the document.
+    /// Returns whether the line that starts here closes the document.
     fn ends(&self, document: &HereDocument) -> bool {
         self.starts(document)
             .is_some_and(|behind| matches!(self.peek_at(behind), None | Some(SymbolKind::Char('\n'))))
     }
 
-    /// Returns where the delimiter ends that the line starts with.
+    /// Returns the length of the delimiter at the start of the line.
     fn starts(&self, document: &HereDocument) -> Option<usize> {
         let mut ahead = 0;
-        while document.tabs && self.is(ahead, '\t') {
+        while document.strips_tabs && self.is(ahead, '\t') {
             ahead += 1;
         }
         for c in document.delimiter.chars() {

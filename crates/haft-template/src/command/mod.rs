@@ -1,38 +1,36 @@
-//! Command templates: a shell command in which no value can become syntax.
+//! Command templates: a bash command in which no value can become shell syntax.
 //!
-//! A command is compiled once. Every `{{reference}}` becomes a reference to an environment variable (`HAFT_V1`,
-//! `HAFT_V2`, …) in the form that its quoting needs, and the value travels in that variable. The shell has
-//! parsed the whole text before it looks at a value, so that there is nothing to escape and nothing to forget:
+//! A command is compiled once, when the tool is saved. Every `{{reference}}` becomes a reference to an environment
+//! variable (`HAFT_V1`, `HAFT_V2`, …), quoted as its context requires, and the value travels in that variable. The
+//! shell has parsed the whole text before it reads a value, so nothing has to be escaped:
 //!
-//! | where the reference stands | what the shell reads |
+//! | context of the reference | text for the shell |
 //! | --- | --- |
-//! | outside of quotes | `"${HAFT_V1}"` |
-//! | in double quotes, in a here-document | `${HAFT_V1}` |
-//! | in single quotes, in `$'…'` | the quote closed, `"${HAFT_V1}"`, the quote opened again |
+//! | unquoted | `"${HAFT_V1}"` |
+//! | in double quotes or a here-document | `${HAFT_V1}` |
+//! | in single quotes or `$'…'` | the quote closed, `"${HAFT_V1}"`, the quote opened again |
 //!
-//! What would read a value as a program all the same (`eval`, arithmetic, the text of another interpreter, the
-//! name of a program …) is refused when the tool is saved, and so is every construct that the scanner does not
-//! understand: it never guesses. `{{if}}` chooses between whole texts, each of which was compiled.
+//! A few constructs make the shell evaluate a value although it is in a variable: `eval`, arithmetic, array
+//! subscripts, a computed command name, the text of `bash -c`. They are rejected, as is syntax that the scanner does
+//! not understand. What a program does with its arguments is not checked here. `{{if}}` selects between whole texts,
+//! each of which was compiled.
 //!
-//! `$NAME` and `${NAME}` are variables of the shell. Those that nothing in the command sets are secrets
-//! ([`CommandTemplate::secrets`]), and get into the environment under their own name.
+//! `$NAME` and `${NAME}` are shell variables. Those that the command does not set are secrets
+//! ([`CommandTemplate::secrets`]) and are passed in the environment under their own names.
 
-mod arguments;
+mod builtins;
+mod commands;
 mod compile;
-mod grammar;
 mod heredoc;
-mod pieces;
-mod programs;
-mod rules;
-mod shell;
-mod sources;
-mod word;
+mod scanner;
+mod symbols;
+mod words;
 
-pub use compile::{Command, CommandTemplate, MAX_COMMAND, MAX_VALUE, MAX_VALUES};
+pub(crate) use compile::CommandTemplate;
 
-#[cfg(test)]
-mod arguments_tests;
 #[cfg(test)]
 mod command_tests;
 #[cfg(test)]
 mod real_shell_tests;
+#[cfg(test)]
+mod rejected_tests;

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-/// The kind of literal that a value goes into.
+/// The kind of a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Literal {
     Text,
     Bytes,
 }
 
-/// Writes a text so that it can stand in any literal of that kind that is not raw.
+/// Writes a text for any literal of that kind that is not raw.
 pub(super) fn escape(text: &str, literal: Literal, out: &mut String) {
     match literal {
         Literal::Text => {
             for (index, c) in text.chars().enumerate() {
-                // The first one never stands plain: it could complete an escape before it, such as `\1`.
+                // The first one is always escaped: it could complete an escape before it, such as `\1`.
                 let written = match u32::from(c) {
                     _ if index > 0 && is_plain(c) => {
                         out.push(c);

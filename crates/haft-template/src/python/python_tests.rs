@@ -13,7 +13,9 @@ use haft_core::implementation::ScriptRuntime;
 use haft_core::secret::Secret;
 
 fn scope() -> Scope {
-    Scope::of(&json!({ "properties": { "x": {}, "y": {}, "deep": {}, "a-b": {} }, "required": ["x"] }))
+    Scope::from_schema(
+        &json!({ "properties": { "x": {}, "y": {}, "deep": {}, "a-b": {} }, "required": ["x"] }),
+    )
 }
 
 fn render(body: &str, args: &Value) -> String {
@@ -91,21 +93,21 @@ fn what_cannot_be_escaped_is_refused() {
     .collect();
     insta::assert_snapshot!(refused.join("\n"), @r#"
 t = ${x} => ! at character 5: `${x}` outside of a string literal; write it in quotes, as in "${name}"
-t = r'${x}' => ! at character 7: `${x}` in a raw string literal, which has no escapes; leave the `r` out
-t = rb"${x}" => ! at character 8: `${x}` in a raw string literal, which has no escapes; leave the `r` out
-t = '\${x}' => ! at character 7: `${x}` directly behind a backslash or inside an escape
-t = '\x4${x}' => ! at character 9: `${x}` directly behind a backslash or inside an escape
-t = '\N{${x}}' => ! at character 9: `${x}` directly behind a backslash or inside an escape
+t = r'${x}' => ! at character 7: `${x}` in a raw string literal, which has no escapes; remove the `r`
+t = rb"${x}" => ! at character 8: `${x}` in a raw string literal, which has no escapes; remove the `r`
+t = '\${x}' => ! at character 7: `${x}` directly after a backslash or inside an escape sequence
+t = '\x4${x}' => ! at character 9: `${x}` directly after a backslash or inside an escape sequence
+t = '\N{${x}}' => ! at character 9: `${x}` directly after a backslash or inside an escape sequence
 t = f'{"${x}"}' => ! at character 9: `${x}` inside an expression of an f-string; assign it to a variable first
 t = f'{${x}}' => ! at character 8: `${x}` inside an expression of an f-string; assign it to a variable first
 t = f'{y:${x}}' => ! at character 10: `${x}` inside the format of an f-string field; assign it to a variable first
 t = f'{y:{"${x}"}}' => ! at character 12: `${x}` inside an expression of an f-string; assign it to a variable first
-t = fr'${x}' => ! at character 8: `${x}` in a raw string literal, which has no escapes; leave the `r` out
-t = '${x}⏎print() => ! at character 5: the string literal that starts here is not closed (line 1, character 5)
-t = '''${x} => ! at character 5: the string literal that starts here is not closed
-t = f'{y ${x} => ! at character 10: `${x}` inside an expression of an f-string; assign it to a variable first ! at character 6: the string literal that starts here is not closed
-s = r'\'; t = '${x}' => ! at character 16: `${x}` outside of a string literal; write it in quotes, as in "${name}" ! at character 20: the string literal that starts here is not closed
-a⏎b = ${deep.k} + '${x}'⏎c = r'${x}' => ! at character 7: `${deep.k}` outside of a string literal; write it in quotes, as in "${name}" (line 2, character 5) ! at character 32: `${x}` in a raw string literal, which has no escapes; leave the `r` out (line 3, character 7)
+t = fr'${x}' => ! at character 8: `${x}` in a raw string literal, which has no escapes; remove the `r`
+t = '${x}⏎print() => ! at character 5: unclosed string literal (line 1, character 5)
+t = '''${x} => ! at character 5: unclosed string literal
+t = f'{y ${x} => ! at character 10: `${x}` inside an expression of an f-string; assign it to a variable first ! at character 6: unclosed string literal
+s = r'\'; t = '${x}' => ! at character 16: `${x}` outside of a string literal; write it in quotes, as in "${name}" ! at character 20: unclosed string literal
+a⏎b = ${deep.k} + '${x}'⏎c = r'${x}' => ! at character 7: `${deep.k}` outside of a string literal; write it in quotes, as in "${name}" (line 2, character 5) ! at character 32: `${x}` in a raw string literal, which has no escapes; remove the `r` (line 3, character 7)
 "#);
 }
 

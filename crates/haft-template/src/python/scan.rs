@@ -1,18 +1,18 @@
 //! Finds the string literals of a Python body, and the `${name}` in them.
 //!
-//! Only what decides where literals start and end is read. Where Python 3.11 and 3.12 disagree (quotes inside
-//! the fields of f-strings) the newer reading is taken: the older one refuses such a text as a whole.
+//! The scanner reads only what decides where literals start and end. Where Python 3.11 and 3.12 differ (quotes inside
+//! the fields of f-strings) it follows 3.12; 3.11 rejects such a text as a whole.
 
 use super::super::error::SyntaxError;
 use super::super::reference::{Reference, Scope, Source};
-use super::super::variables::{is_capital, may_be_secret};
+use super::super::variables::{is_upper_case, may_be_secret};
 use super::escape::Literal;
 use super::template::Slot;
 use haft_core::problem::excerpt;
 
-/// How deep the fields of f-strings may nest.
+/// The maximum nesting of f-string fields.
 const MAX_DEPTH: usize = 16;
-/// The longest text between the braces that is looked at.
+/// The maximum length of a name between the braces.
 const MAX_NAME: usize = 256;
 
 const PREFIXES: [&str; 11] = ["r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt"];
@@ -22,24 +22,24 @@ pub(super) fn slots(body: &str, scope: &Scope) -> Result<Vec<Slot>, Vec<SyntaxEr
     if !body.contains("${") {
         return Ok(Vec::new());
     }
-    let mut scanner = Scanner { body, at: 0, scope, fields: 0, slots: Vec::new(), faults: Vec::new() };
+    let mut scanner = Scanner { body, at: 0, scope, fields: 0, slots: Vec::new(), errors: Vec::new() };
     let read = scanner.code();
-    let Scanner { slots, mut faults, .. } = scanner;
-    if let Err(fault) = read
+    let Scanner { slots, mut errors, .. } = scanner;
+    if let Err(error) = read
         && (mentions_argument(body, scope) || !slots.is_empty())
     {
-        faults.push(fault);
+        errors.push(error);
     }
-    if faults.is_empty() { Ok(slots) } else { Err(faults) }
+    if errors.is_empty() { Ok(slots) } else { Err(errors) }
 }
 
-/// A body that Python itself will refuse matters only where a value could have gone into it.
+/// Returns whether a body refers to an argument. Syntax errors of other bodies are left to Python.
 fn mentions_argument(body: &str, scope: &Scope) -> bool {
     body.match_indices("${")
-        .any(|(at, _)| named(body, at).is_some_and(|(name, _)| scope.argument(name).is_some()))
+        .any(|(at, _)| name_at(body, at).is_some_and(|(name, _)| scope.argument(name).is_some()))
 }
 
-/// A literal that is being read.
+/// The literal at the current position.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "the letters of a prefix are independent")]
 struct Quote {
@@ -55,16 +55,16 @@ struct Scanner<'a> {
     body: &'a str,
     at: usize,
     scope: &'a Scope,
-    /// How many fields of f-strings are open.
+    /// The number of open f-string fields.
     fields: usize,
     slots: Vec<Slot>,
-    faults: Vec<SyntaxError>,
+    errors: Vec<SyntaxError>,
 }
 
-type Scan = Result<(), SyntaxError>;
+type ScanResult = Result<(), SyntaxError>;
 
 impl Scanner<'_> {
-    fn code(&mut self) -> Scan {
+    fn code(&mut self) -> ScanResult {
         while let Some(byte) = self.byte(0) {
             match byte {
                 b'$' => self.outside("outside of a string literal; write it in quotes, as in \"${name}\""),
@@ -75,7 +75,7 @@ impl Scanner<'_> {
     }
 
     /// Reads a comment, a literal, a name, or one other byte.
-    fn token(&mut self, byte: u8) -> Scan {
+    fn token(&mut self, byte: u8) -> ScanResult {
         match byte {
             b'#' => {
                 let rest = self.rest();
@@ -96,7 +96,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn literal(&mut self, prefix: &str) -> Scan {
+    fn literal(&mut self, prefix: &str) -> ScanResult {
         let start = self.at;
         let mark = self.byte(0).unwrap_or(b'"');
         let triple = self.byte(1) == Some(mark) && self.byte(2) == Some(mark);
@@ -123,7 +123,7 @@ impl Scanner<'_> {
                 _ => self.at += 1,
             }
         }
-        Err(self.error(start, "the string literal that starts here is not closed".to_owned()))
+        Err(self.error(start, "unclosed string literal".to_owned()))
     }
 
     fn closes(&self, quote: Quote) -> bool {
@@ -145,12 +145,14 @@ impl Scanner<'_> {
         };
         for ahead in 1..extent {
             if let Some((reference, _)) = self.slot(start + ahead, quote) {
-                let what =
-                    format!("`${{{}}}` directly behind a backslash or inside an escape", reference.written());
-                self.fault(start + ahead, what);
+                let message = format!(
+                    "`${{{}}}` directly after a backslash or inside an escape sequence",
+                    reference.display_name()
+                );
+                self.reject(start + ahead, message);
             }
         }
-        // A slot or the end of the literal may come before the escape is complete.
+        // A slot or the end of the literal may precede the end of the escape.
         let whole = matches!(self.byte(1), Some(b'N')) && extent > 2;
         let step = if whole { extent } else { 1 + self.rest().chars().nth(1).map_or(0, char::len_utf8) };
         self.at += step;
@@ -161,13 +163,13 @@ impl Scanner<'_> {
             self.at += 1;
             return;
         };
-        let written = reference.written();
+        let written = reference.display_name();
         if self.fields > 0 {
             let why = "inside an expression of an f-string; assign it to a variable first";
-            self.fault(self.at, format!("`${{{written}}}` {why}"));
+            self.reject(self.at, format!("`${{{written}}}` {why}"));
         } else if quote.raw {
-            let why = "in a raw string literal, which has no escapes; leave the `r` out";
-            self.fault(self.at, format!("`${{{written}}}` {why}"));
+            let why = "in a raw string literal, which has no escapes; remove the `r`";
+            self.reject(self.at, format!("`${{{written}}}` {why}"));
         } else {
             let literal = if quote.bytes { Literal::Bytes } else { Literal::Text };
             self.slots.push(Slot { start: self.at, end, literal, reference });
@@ -176,9 +178,11 @@ impl Scanner<'_> {
     }
 
     /// Reads a field of an f-string, from its `{` to its `}`.
-    fn field(&mut self, quote: Quote) -> Scan {
+    fn field(&mut self, quote: Quote) -> ScanResult {
         if self.fields >= MAX_DEPTH {
-            return Err(self.error(self.at, format!("fields nested deeper than {MAX_DEPTH} levels")));
+            return Err(
+                self.error(self.at, format!("nesting limit of f-string fields ({MAX_DEPTH}) exceeded"))
+            );
         }
         self.fields += 1;
         self.at += 1;
@@ -202,11 +206,11 @@ impl Scanner<'_> {
                 _ => self.token(byte)?,
             }
         }
-        Err(self.error(quote.start, "the string literal that starts here is not closed".to_owned()))
+        Err(self.error(quote.start, "unclosed string literal".to_owned()))
     }
 
-    /// Reads what stands behind the `:` of a field.
-    fn format(&mut self, quote: Quote) -> Scan {
+    /// Reads the format after the `:` of a field.
+    fn format(&mut self, quote: Quote) -> ScanResult {
         while let Some(byte) = self.byte(0) {
             match byte {
                 b'}' => {
@@ -220,7 +224,7 @@ impl Scanner<'_> {
                 _ => self.at += 1,
             }
         }
-        Err(self.error(quote.start, "the string literal that starts here is not closed".to_owned()))
+        Err(self.error(quote.start, "unclosed string literal".to_owned()))
     }
 
     fn close_field(&mut self) {
@@ -228,24 +232,24 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
-    /// Refuses an argument where no literal is.
+    /// Rejects an argument outside of a literal.
     fn outside(&mut self, why: &str) {
-        if let Some((name, end)) = named(self.body, self.at)
+        if let Some((name, end)) = name_at(self.body, self.at)
             && self.scope.argument(name).is_some()
         {
-            self.fault(self.at, format!("`${{{}}}` {why}", excerpt(name, 40)));
+            self.reject(self.at, format!("`${{{}}}` {why}", excerpt(name, 40)));
             self.at = end;
         } else {
             self.at += 1;
         }
     }
 
-    /// Returns what `${…}` at a place names, and where it ends.
+    /// Returns the reference of the `${…}` at an offset, and its end.
     fn slot(&self, at: usize, quote: Quote) -> Option<(Reference, usize)> {
-        let (name, end) = named(self.body, at)?;
+        let (name, end) = name_at(self.body, at)?;
         let secret = || {
             let own = quote.raw || quote.format || self.fields > 0;
-            (!own && is_capital(name) && may_be_secret(name))
+            (!own && is_upper_case(name) && may_be_secret(name))
                 .then(|| Reference::new(Source::Secret, name, ""))
         };
         self.scope.argument(name).or_else(secret).map(|reference| (reference, end))
@@ -259,9 +263,9 @@ impl Scanner<'_> {
         self.body.get(self.at..).unwrap_or_default()
     }
 
-    fn fault(&mut self, at: usize, message: String) {
+    fn reject(&mut self, at: usize, message: String) {
         let error = self.error(at, message);
-        self.faults.push(error);
+        self.errors.push(error);
     }
 
     fn error(&self, at: usize, message: String) -> SyntaxError {
@@ -269,8 +273,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns the name in `${name}` at a place, and where it ends.
-fn named(body: &str, at: usize) -> Option<(&str, usize)> {
+/// Returns the name of the `${name}` at an offset, and its end.
+fn name_at(body: &str, at: usize) -> Option<(&str, usize)> {
     let inner = body.get(at..)?.strip_prefix("${")?;
     let end = inner.find(['}', '{', '"', '\'', '\\', '\n'])?;
     let name = inner.get(..end).filter(|_| end <= MAX_NAME && inner.as_bytes().get(end) == Some(&b'}'))?;

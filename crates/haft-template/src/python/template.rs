@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::super::error::{RenderError, SyntaxError};
-use super::super::reference::{Found, Reference, Scope, Values};
+use super::super::reference::{Reference, Resolved, Scope, Values};
 use super::escape::{Literal, escape};
 use super::scan;
 
-/// A Python body whose string literals take values.
+/// A Python body with values in its string literals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PythonTemplate {
     body: String,
     slots: Vec<Slot>,
 }
 
-/// A place for a value: `body[start..end]` is the `${name}` that it replaces.
+/// A slot for a value: `body[start..end]` is the `${name}` that it replaces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Slot {
     pub(super) start: usize,
@@ -26,13 +26,13 @@ pub(super) struct Slot {
 }
 
 impl PythonTemplate {
-    /// Compiles a body; names every `${name}` that cannot be filled in safely.
+    /// Compiles a body, and reports every `${name}` that cannot be replaced safely.
     pub fn compile(body: &str, scope: &Scope) -> Result<Self, Vec<SyntaxError>> {
         let slots = scan::slots(body, scope)?;
         Ok(Self { body: body.to_owned(), slots })
     }
 
-    /// Tells whether the body has no values: it runs as it is written.
+    /// Returns whether the body has no slots.
     pub fn is_plain(&self) -> bool {
         self.slots.is_empty()
     }
@@ -42,7 +42,7 @@ impl PythonTemplate {
         self.slots.iter().filter_map(|slot| slot.reference.secret())
     }
 
-    /// Fills it in.
+    /// Renders it.
     pub fn render(&self, values: &Values<'_>) -> Result<Cow<'_, str>, RenderError> {
         if self.is_plain() {
             return Ok(Cow::Borrowed(&self.body));
@@ -51,10 +51,10 @@ impl PythonTemplate {
         let mut at = 0;
         for slot in &self.slots {
             out.push_str(self.body.get(at..slot.start).unwrap_or_default());
-            match slot.reference.find(values)? {
-                Found::Missing => {}
-                Found::Secret(secret) => escape(secret.expose(), slot.literal, &mut out),
-                Found::Value(value) => match value.as_ref() {
+            match slot.reference.resolve(values)? {
+                Resolved::Missing => {}
+                Resolved::Secret(secret) => escape(secret.expose(), slot.literal, &mut out),
+                Resolved::Value(value) => match value.as_ref() {
                     Value::Null => {}
                     Value::String(text) => escape(text, slot.literal, &mut out),
                     other => escape(&other.to_string(), slot.literal, &mut out),

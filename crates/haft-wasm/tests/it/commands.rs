@@ -68,7 +68,7 @@ async fn a_status_that_is_not_zero_fails_with_the_last_lines_of_stderr() {
     let error = tool.prepare().unwrap().run(&call, &serde_json::Map::new()).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::ExecutionFailed);
     insta::assert_snapshot!(error.message, @"
-    it exited with status 3: first
+    exited with status 3: first
     bad �[31mcity
     ");
     insta::assert_json_snapshot!(error.details, @r#"
@@ -77,7 +77,7 @@ async fn a_status_that_is_not_zero_fails_with_the_last_lines_of_stderr() {
       "stderr": "first\nbad �[31mcity"
     }
     "#);
-    insta::assert_json_snapshot!(call.take_left().unwrap().process, @r#"
+    insta::assert_json_snapshot!(call.take_artifacts().unwrap().process, @r#"
     {
       "exit_code": 3,
       "stderr": "first\nbad \u001b[31mcity\n"

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft_core::outcome::ErrorCode;
 use haft_wasm::{WasmExecutor, WasmSettings};
@@ -68,27 +68,27 @@ fn no_path_leads_out_of_the_bundle() {
         shown.push(Tool::of_file(file, &executor).problems().join("; "));
     }
     insta::assert_snapshot!(shown.join("\n"), @"
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: has to be a path beneath the bundle's folder, such as `tool.wasm`, without `..` (unreadable_file)
-    `implementation.file`: leads through a symbolic link, or through a file; put the file itself into the bundle's folder (unreadable_file)
-    `implementation.file`: leads through a symbolic link, or through a file; put the file itself into the bundle's folder (unreadable_file)
-    `implementation.file`: leads through a symbolic link, or through a file; put the file itself into the bundle's folder (unreadable_file)
-    `implementation.file`: is not there; put it into the bundle's folder (unreadable_file)
-    `implementation.file`: is not there; put it into the bundle's folder (unreadable_file)
-    `implementation.file`: is not a regular file (unreadable_file)
-    `implementation.file`: leads through a symbolic link, or through a file; put the file itself into the bundle's folder (unreadable_file)
-    `implementation.file`: has more than the 100000 bytes that a module may have (unreadable_file)
-    `implementation.file`: is not there; put it into the bundle's folder (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: must be a relative path in the bundle folder, without `..`, such as `tool.wasm` (unreadable_file)
+    `implementation.file`: leads through a symbolic link or a file; copy the file into the bundle folder (unreadable_file)
+    `implementation.file`: leads through a symbolic link or a file; copy the file into the bundle folder (unreadable_file)
+    `implementation.file`: leads through a symbolic link or a file; copy the file into the bundle folder (unreadable_file)
+    `implementation.file`: file not found in the bundle folder (unreadable_file)
+    `implementation.file`: file not found in the bundle folder (unreadable_file)
+    `implementation.file`: not a regular file (unreadable_file)
+    `implementation.file`: leads through a symbolic link or a file; copy the file into the bundle folder (unreadable_file)
+    `implementation.file`: module size limit (100000 bytes) exceeded (unreadable_file)
+    `implementation.file`: file not found in the bundle folder (unreadable_file)
     ");
 }
 
 #[tokio::test]
-async fn a_change_of_the_file_is_noticed() {
+async fn a_changed_file_is_reloaded() {
     let home = tempfile::tempdir().unwrap();
     let executor = executor(home.path());
     let file = home.path().join("skills/bundle/tool.wasm");
@@ -96,13 +96,20 @@ async fn a_change_of_the_file_is_noticed() {
     let prepared = Tool::of_file("tool.wasm", &executor).prepare().unwrap();
     assert_eq!(run(&*prepared, json!({})).await, Ok(json!(1)));
     let step = async |bytes: &[u8]| {
+        let read = async || run(&*prepared, json!({})).await.map_err(|error| (error.code, error.message));
+        let before = read().await;
         fs::write(&file, bytes).unwrap();
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        run(&*prepared, json!({})).await.map_err(|error| (error.code, error.message))
+        let start = Instant::now();
+        loop {
+            let now = read().await;
+            if now != before || start.elapsed() > Duration::from_secs(20) {
+                return now;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     };
     assert_eq!(step(&printing(2)).await, Ok(json!(2)));
-    let message =
-        "the tool is not ready: `implementation.file`: is not WebAssembly: it does not begin with `\\0asm`";
+    let message = "the tool is not ready: `implementation.file`: not a WebAssembly binary: it does not start with `\\0asm`";
     assert_eq!(step(b"half").await, Err((ErrorCode::NotReady, message.to_owned())));
     assert_eq!(step(&printing(3)).await, Ok(json!(3)));
 }
@@ -110,5 +117,5 @@ async fn a_change_of_the_file_is_noticed() {
 #[test]
 fn a_definition_without_a_folder_says_so() {
     let executor = WasmExecutor::new(settings());
-    insta::assert_snapshot!(Tool::of_file("tool.wasm", &executor).problems().join("; "), @"`implementation.file`: names a file, but this definition has no folder; give the module as `base64` (unreadable_file)");
+    insta::assert_snapshot!(Tool::of_file("tool.wasm", &executor).problems().join("; "), @"`implementation.file`: the definition has no bundle folder; set `base64` instead (unreadable_file)");
 }

@@ -41,9 +41,9 @@ async fn a_function_is_found_by_its_name() {
 #[test]
 fn a_function_that_is_not_there_is_refused_with_those_that_are() {
     let problems = |tool: Tool| tool.problems().join("\n");
-    insta::assert_snapshot!(problems(Tool::of(&several()).function("sub")), @"`implementation.function`: the component exports no function `sub`; it exports `add`, `test:logic/one@1.0.0#not`, `test:logic/one@1.0.0#only`, `test:logic/two@1.0.0#not` (unknown_function)");
-    insta::assert_snapshot!(problems(Tool::of(&several()).function("not")), @"`implementation.function`: more than one exported function is named `not`; give one of `test:logic/one@1.0.0#not`, `test:logic/two@1.0.0#not` (unknown_function)");
-    insta::assert_snapshot!(problems(Tool::of(&several())), @"`implementation.function`: the component exports no function `run`; name one of `add`, `test:logic/one@1.0.0#not`, `test:logic/one@1.0.0#only`, `test:logic/two@1.0.0#not` (unknown_function)");
+    insta::assert_snapshot!(problems(Tool::of(&several()).function("sub")), @"`implementation.function`: function `sub` not found; the component exports `add`, `test:logic/one@1.0.0#not`, `test:logic/one@1.0.0#only`, `test:logic/two@1.0.0#not` (unknown_function)");
+    insta::assert_snapshot!(problems(Tool::of(&several()).function("not")), @"`implementation.function`: ambiguous function `not`; use one of `test:logic/one@1.0.0#not`, `test:logic/two@1.0.0#not` (unknown_function)");
+    insta::assert_snapshot!(problems(Tool::of(&several())), @"`implementation.function`: the component has no function `run`; set `function` to one of `add`, `test:logic/one@1.0.0#not`, `test:logic/one@1.0.0#only`, `test:logic/two@1.0.0#not` (unknown_function)");
     insta::assert_snapshot!(problems(Tool::of("(component)")), @"`implementation.function`: the component exports no function (unknown_function)");
 }
 
@@ -52,8 +52,8 @@ fn the_schema_and_the_function_have_to_agree() {
     let tool = |names: &[&str]| Tool::of(&several()).function("add").args(names).problems().join("\n");
     assert_eq!(tool(&["a", "b"]), "");
     insta::assert_snapshot!(tool(&["a", "c"]), @"
-    `input_schema.properties.c`: the function `add` has no such argument; it takes `a`, `b` (unknown_argument)
-    `input_schema.properties`: the function `add` needs `b: s32`; declare it (missing_argument)
+    `input_schema.properties.c`: function `add` has no such argument; it takes `a`, `b` (unknown_argument)
+    `input_schema.properties`: function `add` requires `b: s32`; declare it (missing_argument)
     ");
 }
 
@@ -153,7 +153,7 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     ] {
         let error = taking(TYPES, ty).fail(json!({"x": [value]})).await;
         assert_eq!(error.code, ErrorCode::InvalidArguments);
-        shown.push(error.message.strip_prefix("an argument does not fit the function: ").unwrap().to_owned());
+        shown.push(error.message.strip_prefix("invalid argument: ").unwrap().to_owned());
     }
     insta::assert_snapshot!(shown.join("\n"), @r#"
     `x[0]`: expected an integer from 0 to 255 (`u8`), found 256
@@ -171,13 +171,13 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     `x[0]`: expected an array, found the string "abc"
     `x[0]`: expected an array of 2, found 1 items
     `x[0][1]`: expected a string, found 2
-    `x[0].x-pos`: is missing; expected `s32`
-    `x[0]`: has no field `colour`; its fields are `x-pos`, `label`
+    `x[0].x-pos`: missing; expected `s32`
+    `x[0]`: unknown field `colour`; expected one of `x-pos`, `label`
     `x[0].label`: expected a string, found 2
-    `x[0]`: has no case `square`; its cases are `circle`, `empty`
+    `x[0]`: unknown case `square`; expected one of `circle`, `empty`
     `x[0].circle`: needs a value; expected `record {x-pos: s32, label: option<string>}`
     `x[0].circle.x-pos`: expected an integer from -2147483648 to 2147483647 (`s32`), found the string "a"
-    `x[0].empty`: takes no value; give the name alone
+    `x[0].empty`: takes no value; use the name alone
     `x[0]`: expected the name of a case, or an object of one case, found an object
     `x[0]`: expected one of `big`, `small`, found `huge`
     `x[0][1]`: expected one of `read`, `write`, found `run`
@@ -185,10 +185,10 @@ async fn an_argument_that_does_not_fit_is_named_with_its_path() {
     `x[0]`: expected `null` or `{"some": …}`, found 1
     `x[0]`: expected `{"ok": …}` or `{"err": …}`, found 1
     `x[0].ok`: expected an integer from 0 to 255 (`u8`), found the string "x"
-    `x[0].err`: takes no value; give the name alone
+    `x[0].err`: takes no value; use the name alone
     "#);
     let error = taking(TYPES, "u8").fail(json!({})).await;
-    insta::assert_snapshot!(error.message, @"an argument does not fit the function: `x`: is missing; expected `list<u8>`");
+    insta::assert_snapshot!(error.message, @"invalid argument: `x`: missing; expected `list<u8>`");
 }
 
 #[test]
@@ -199,5 +199,5 @@ fn types_without_json_are_refused_when_the_tool_is_saved() {
       (core module $m (func (export "f") (param i32)))
       (core instance $i (instantiate $m))
       (func (export "f") (param "it" (own $r)) (canon lift (core func $i "f"))))"#;
-    insta::assert_snapshot!(Tool::of(wat).problems().join("\n"), @"`implementation.function`: the argument `it` of `f` has a part of type `resource`, which JSON cannot express (unsupported_type)");
+    insta::assert_snapshot!(Tool::of(wat).problems().join("\n"), @"`implementation.function`: the argument `it` of `f` contains the type `resource`, which JSON cannot represent (unsupported_type)");
 }

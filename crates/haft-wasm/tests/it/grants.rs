@@ -50,9 +50,9 @@ async fn a_guest_sees_the_variables_that_its_definition_names() {
     let value = tool.run(json!({"city": "Köln"})).await.unwrap();
     assert_eq!(value, json!("KEY=stored API_KEY\nMODE=fast\nPLACE=in Köln"));
     let nul = tool.fail(json!({"city": "a\u{0}b"})).await;
-    insta::assert_snapshot!(nul.message, @"`PLACE` contains a NUL character, which no variable can hold");
+    insta::assert_snapshot!(nul.message, @"variable `PLACE` contains a NUL character");
     let long = tool.fail(json!({"city": "x".repeat(200_000)})).await;
-    insta::assert_snapshot!(long.message, @"`PLACE` is longer than the 128 KiB that a variable can hold");
+    insta::assert_snapshot!(long.message, @"variable `PLACE` exceeds the limit of 128 KiB");
 }
 
 /// Opens a path in the first folder, and prints what it holds, or the number of the error; with `written` that is
@@ -180,7 +180,7 @@ async fn a_guest_writes_only_where_it_may() {
 async fn what_there_is_not_is_told() {
     let (_home, executor) = world();
     let gone = opened(&executor, "gone", FileAccess::Read, &file("file", false)).await;
-    assert!(gone.starts_with("the sandbox `gone` cannot be opened"), "{gone}");
+    assert!(gone.starts_with("failed to open the folder `gone`"), "{gone}");
     let tool = ask(Tool::of(&file("file", false)).on(&executor), |wasm| {
         wasm.files = BTreeMap::from([
             ("nowhere".to_owned(), FileAccess::Read),
@@ -188,17 +188,17 @@ async fn what_there_is_not_is_told() {
         ]);
     });
     insta::assert_snapshot!(tool.problems().join("\n"), @r"
-    `implementation.files.data`: the sandbox is read-only; write `read` (read_only_root)
-    `implementation.files.nowhere`: no sandbox is called so in `files.sandboxes` of the configuration; there are `work`, `data`, `made`, `gone` (unknown_root)
+    `implementation.files.data`: the folder is read-only; use `read` (read_only_root)
+    `implementation.files.nowhere`: not configured in `files.sandboxes`; configured: `work`, `data`, `made`, `gone` (unknown_root)
     ");
     let mut tool = Tool::of(CONNECTING);
     tool.spec.network = true;
-    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: there is no network for `wasm` tools in this program; remove it (unsupported)");
+    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: network access is unavailable for `wasm` tools in this program; remove it (unsupported)");
     let network = WasmNetwork { allows: Arc::new(|_| true), names: true };
     let executor = WasmExecutor::new(WasmSettings { network: Some(network), ..settings() });
     let mut tool = Tool::of("(module (func (export \"_start\")))").on(&executor);
     tool.spec.network = true;
-    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: a core module has no sockets; build a component (`wasm32-wasip2`), or remove it (unsupported)");
+    insta::assert_snapshot!(tool.problems().join("\n"), @"`network`: core modules have no sockets; build a component (`wasm32-wasip2`), or remove it (unsupported)");
 }
 
 /// A component that connects to a port of this machine; it returns 255, or the number of the error.

@@ -1,4 +1,4 @@
-//! What was not as a test expected, in words.
+//! The report of a mock whose expectations were not met.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -6,67 +6,69 @@ use std::fmt::Write as _;
 use haft_core::problem::excerpt;
 use serde_json::Value;
 
-use super::expected::{Arguments, Call, Expected, Script, Times};
+use super::script::{ArgsMatcher, ExpectedCall, ReceivedCall, Script, Times};
 
-/// The most characters of a value that are shown.
+/// The number of characters of a value that are shown.
 const MAX_CHARACTERS: usize = 200;
-/// The most calls, and the most differences between two values, that are shown.
+/// The number of calls, and of differences between two values, that are shown.
 const MAX_LINES: usize = 10;
 
-/// Says which expectations were not met, and which calls came that nobody expected.
-pub(super) fn of(script: &Script) -> Option<String> {
-    let unmet: Vec<&Expected> =
+/// Lists the unmet expectations and the unexpected calls; `None` if there are none.
+pub(super) fn failure_report(script: &Script) -> Option<String> {
+    let unmet: Vec<&ExpectedCall> =
         script.expected.iter().filter(|expected| !expected.times.is_met(expected.count)).collect();
-    let unexpected: Vec<&Call> = script.calls.iter().filter(|call| !call.is_expected).collect();
+    let unexpected: Vec<&ReceivedCall> = script.calls.iter().filter(|call| !call.is_expected).collect();
     if unmet.is_empty() && unexpected.is_empty() {
         return None;
     }
-    let mut text = "MockTools: the calls were not as expected\n".to_owned();
+    let mut text = "MockTools: the calls do not match the expectations\n".to_owned();
     if !unmet.is_empty() {
-        text.push_str("\nnot met:\n");
+        text.push_str("\nunmet expectations:\n");
         for expected in unmet {
-            line(&mut text, 1, &format!("{}: {}", title(expected), counted(expected)));
+            let (times, count) = (expected_times(expected), expected.count);
+            line(&mut text, 1, &format!("{}: expected {times}, got {count}", title(expected)));
             line(&mut text, 2, &calls_of(script, &expected.tool));
         }
     }
     if !unexpected.is_empty() {
-        text.push_str("\nnot expected:\n");
+        text.push_str("\nunexpected calls:\n");
         for call in unexpected.iter().take(MAX_LINES) {
             line(&mut text, 1, &format!("`{}` with {}", call.tool, short(&call.args)));
-            text.push_str(&indented(&self::unexpected(script, call), 2));
+            text.push_str(&indented(&explain_unexpected(script, call), 2));
         }
         more(&mut text, 1, unexpected.len());
     }
     Some(text)
 }
 
-/// Says why a call fits none of the expectations.
-pub(super) fn unexpected(script: &Script, call: &Call) -> String {
+/// Explains why a call matches none of the expectations.
+pub(super) fn explain_unexpected(script: &Script, call: &ReceivedCall) -> String {
     let mut text = String::new();
-    if let Some(refusal) = &call.refusal {
-        line(&mut text, 0, &format!("it was refused: {}", excerpt(refusal, MAX_CHARACTERS)));
+    if let Some(rejection) = &call.rejection {
+        line(&mut text, 0, &format!("rejected: {}", excerpt(rejection, MAX_CHARACTERS)));
         return text;
     }
-    let of_tool: Vec<&Expected> = script
+    let of_tool: Vec<&ExpectedCall> = script
         .expected
         .iter()
-        .filter(|expected| expected.tool == call.tool && !expected.is_refused)
+        .filter(|expected| expected.tool == call.tool && !expected.is_rejected)
         .collect();
     if of_tool.is_empty() {
-        line(&mut text, 0, &format!("nothing is expected of `{}`", call.tool));
+        line(&mut text, 0, &format!("no expectation for `{}`", call.tool));
         return text;
     }
-    if let Some(full) = of_tool.iter().find(|expected| expected.fits(&call.args)) {
-        line(&mut text, 0, &format!("one too many for {}: expected {}", title(full), wanted(full)));
+    if let Some(exhausted) = of_tool.iter().find(|expected| expected.matches(&call.args)) {
+        let times = expected_times(exhausted);
+        line(&mut text, 0, &format!("too many calls of {}: expected {times}", title(exhausted)));
         return text;
     }
     let exact = of_tool.iter().filter_map(|expected| match &expected.arguments {
-        Arguments::Equal(args) => Some((expected, Comparison::of(args, &call.args))),
-        Arguments::Any | Arguments::Like(_) => None,
+        ArgsMatcher::Equal(args) => Some((expected, Comparison::new(args, &call.args))),
+        ArgsMatcher::Any | ArgsMatcher::Predicate(_) => None,
     });
-    match exact.min_by_key(|(_, found)| (Reverse(found.agreements), found.differences.len())) {
+    match exact.min_by_key(|(_, compared)| (Reverse(compared.equal_values), compared.differences.len())) {
         Some((expected, Comparison { differences, .. })) => {
-            line(&mut text, 0, &format!("nearest is {}", title(expected)));
+            line(&mut text, 0, &format!("closest expectation: {}", title(expected)));
             for difference in differences.iter().take(MAX_LINES) {
                 line(&mut text, 1, difference);
             }
@@ -74,41 +76,38 @@ pub(super) fn unexpected(script: &Script, call: &Call) -> String {
         }
         None => {
             for expected in of_tool.iter().take(MAX_LINES) {
-                line(&mut text, 0, &format!("does not fit {}", title(expected)));
+                line(&mut text, 0, &format!("does not match {}", title(expected)));
             }
         }
     }
     text
 }
 
-fn title(expected: &Expected) -> String {
+fn title(expected: &ExpectedCall) -> String {
     let args = match &expected.arguments {
-        Arguments::Any => "whatever arguments".to_owned(),
-        Arguments::Equal(args) => short(args),
-        Arguments::Like(_) => "arguments that its function says yes to".to_owned(),
+        ArgsMatcher::Any => "any arguments".to_owned(),
+        ArgsMatcher::Equal(args) => short(args),
+        ArgsMatcher::Predicate(_) => "arguments that match its predicate".to_owned(),
     };
-    let refused = if expected.is_refused { ", refused" } else { "" };
-    format!("`{}` with {args}{refused} ({}:{})", expected.tool, expected.place.file(), expected.place.line())
+    let rejected = if expected.is_rejected { ", rejected" } else { "" };
+    let (file, line) = (expected.location.file(), expected.location.line());
+    format!("`{}` with {args}{rejected} ({file}:{line})", expected.tool)
 }
 
-fn counted(expected: &Expected) -> String {
-    format!("expected {}, got {}", wanted(expected), expected.count)
-}
-
-fn wanted(expected: &Expected) -> String {
+fn expected_times(expected: &ExpectedCall) -> String {
     match expected.times {
-        Times::OnceOrMore => "1 call or more".to_owned(),
-        Times::Exactly(0) => "no call".to_owned(),
+        Times::AtLeastOnce => "at least 1 call".to_owned(),
+        Times::Exactly(0) => "no calls".to_owned(),
         Times::Exactly(1) => "1 call".to_owned(),
-        Times::Exactly(exactly) => format!("{exactly} calls"),
+        Times::Exactly(count) => format!("{count} calls"),
         Times::Any => "any number of calls".to_owned(),
     }
 }
 
 fn calls_of(script: &Script, tool: &str) -> String {
-    let calls: Vec<&Call> = script.calls.iter().filter(|call| call.tool == tool).collect();
+    let calls: Vec<&ReceivedCall> = script.calls.iter().filter(|call| call.tool == tool).collect();
     if calls.is_empty() {
-        return format!("`{tool}` was not called at all");
+        return format!("`{tool}` was not called");
     }
     let mut text = format!("calls of `{tool}`:\n");
     for call in calls.iter().take(MAX_LINES) {
@@ -118,15 +117,15 @@ fn calls_of(script: &Script, tool: &str) -> String {
     text
 }
 
-/// Where two values differ, by path, and in how many places they do not.
+/// The differences between two values, and the number of equal leaf values.
 #[derive(Default)]
 struct Comparison {
     differences: Vec<String>,
-    agreements: usize,
+    equal_values: usize,
 }
 
 impl Comparison {
-    fn of(expected: &Value, got: &Value) -> Self {
+    fn new(expected: &Value, got: &Value) -> Self {
         let mut comparison = Self::default();
         comparison.compare("", Some(expected), Some(got));
         comparison
@@ -146,11 +145,11 @@ impl Comparison {
                     self.compare(&format!("{path}[{index}]"), expected.get(index), got.get(index));
                 }
             }
-            (expected, got) if expected == got => self.agreements += 1,
+            (expected, got) if expected == got => self.equal_values += 1,
             (expected, got) => {
-                let say = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), short);
-                let place = if path.is_empty() { "the arguments" } else { path };
-                self.differences.push(format!("{place}: expected {}, got {}", say(expected), say(got)));
+                let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), short);
+                let path = if path.is_empty() { "the arguments" } else { path };
+                self.differences.push(format!("{path}: expected {}, got {}", show(expected), show(got)));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The tools that come with haft, in the set of a program.
+//! The built-in tools in the set of a program.
 
 use haft::{ErrorCode, Tools};
 use haft_testkit::upstream::Upstream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::write;
 
-const WITHOUT_FOLDER: [&str; 8] = [
+const WITHOUT_SANDBOX: [&str; 8] = [
     "bash",
     "datetime_utils",
     "exec",
@@ -25,7 +25,7 @@ async fn check(tools: &Tools, name: &str, args: Value, expected: Value) {
 }
 
 #[tokio::test]
-async fn they_run() {
+async fn built_in_tools_run() {
     let folder = tempfile::tempdir().unwrap();
     let page = "<html><head><title>Page</title></head><body><h1>Hello</h1></body></html>";
     let router = Router::new().route("/", get(move || async move { Html(page) }));
@@ -55,15 +55,15 @@ async fn they_run() {
     assert_eq!(tools.execute("datetime_utils", time).await.unwrap()["iso"], "2026-03-28T13:00:00+01:00");
     let fetched = tools.execute("web_fetch", json!({"url": upstream.url("/")})).await.unwrap();
     assert_eq!((&fetched["title"], &fetched["content"]), (&json!("Page"), &json!("# Hello")));
-    let answered = tools.execute("http_request", json!({"url": upstream.url("/")})).await.unwrap();
-    assert_eq!((&answered["status"], &answered["body"]), (&json!(200), &json!(page)));
+    let response = tools.execute("http_request", json!({"url": upstream.url("/")})).await.unwrap();
+    assert_eq!((&response["status"], &response["body"]), (&json!(200), &json!(page)));
 }
 
 #[tokio::test]
-async fn what_they_may_not_is_told() {
+async fn built_in_tools_respect_the_limits_of_the_set() {
     let folder = tempfile::tempdir().unwrap();
     let builder = Tools::builder().sandbox(folder.path()).built_ins();
-    let tools = builder.refuse_elevated().build().unwrap();
+    let tools = builder.deny_elevated().build().unwrap();
     for (name, args, code) in [
         ("read_file", json!({"path": "../../etc/passwd"}), ErrorCode::PathEscapes),
         ("read_file", json!({}), ErrorCode::InvalidArguments),
@@ -78,17 +78,17 @@ async fn what_they_may_not_is_told() {
 }
 
 #[test]
-fn without_a_folder_there_are_no_file_tools() {
+fn without_a_sandbox_there_are_no_file_tools() {
     let tools = Tools::builder().built_ins().build().unwrap();
-    assert_eq!(tools.names(), WITHOUT_FOLDER);
+    assert_eq!(tools.names(), WITHOUT_SANDBOX);
     assert_eq!(Tools::new().names(), [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn a_tool_of_the_program_wins() {
+async fn a_tool_of_the_program_overrides_a_built_in_tool() {
     let own = haft::ToolDef::new("web_search", |_: Value| async { "mine" });
     let tools = Tools::builder().tool(own).built_ins().build().unwrap();
-    assert_eq!(tools.names(), WITHOUT_FOLDER);
+    assert_eq!(tools.names(), WITHOUT_SANDBOX);
     check(&tools, "web_search", json!({}), json!("mine")).await;
 
     let again = haft::ToolDef::new("web_fetch", |_: Value| async { "mine" });
@@ -99,26 +99,26 @@ async fn a_tool_of_the_program_wins() {
 }
 
 #[tokio::test]
-async fn a_definition_may_run_their_functions_and_not_take_their_names() {
+async fn a_definition_can_use_a_built_in_function_but_not_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let tools = Tools::builder().built_ins().build().unwrap();
-    let of = |name: &str| {
+    let definition = |name: &str| {
         format!(
             "name: {name}\ndescription: Picks\nparams: [{{name: data, type: object, required: true}}, {{name: query, type: string}}]\n\
              implementation: {{type: builtin, function: json_transform}}\n"
         )
     };
-    write(folder.path(), "pick.yaml", &of("pick"));
-    write(folder.path(), "exec.yaml", &of("exec"));
+    write(folder.path(), "pick.yaml", &definition("pick"));
+    write(folder.path(), "exec.yaml", &definition("exec"));
     let report = tools.load_directory(folder.path()).unwrap();
     assert_eq!(report.loaded, ["pick"]);
-    let refused = report.refused[0].to_string();
-    assert!(refused.ends_with("the name `exec` is taken by a built-in tool; choose another"), "{refused}");
+    let error = report.failed[0].to_string();
+    assert!(error.ends_with("the name `exec` is taken by a built-in tool; choose another"), "{error}");
     check(&tools, "pick", json!({"data": {"a": 1}, "query": "$.a"}), json!(1)).await;
 }
 
 #[tokio::test]
-async fn a_filter_holds_for_them() {
+async fn a_filter_applies_to_built_in_tools() {
     let tools = Tools::builder().built_ins().build().unwrap();
     let view = tools.filter(["json_transform"]).unwrap();
     assert_eq!(view.names(), ["json_transform"]);

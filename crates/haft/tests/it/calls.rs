@@ -1,4 +1,4 @@
-//! Calls that are said step by step.
+//! Calls with options.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,40 +9,40 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 #[tokio::test]
-async fn a_call_tells_its_id_its_time_and_its_events() {
+async fn a_response_has_the_id_and_events_are_reported() {
     let tools = Tools::new();
     let def = ToolDef::with_context("work", |context: Context, args: Value| async move {
         context.progress(0.5, "half");
         json!({"id": context.id.to_string(), "args": args})
     });
     tools.register(def).unwrap();
-    let (told, events) = std::sync::mpsc::channel();
-    let call = tools.call("work").args(json!({"a": 1})).on_event(move |event| drop(told.send(event)));
-    let reply = call.reply().await.unwrap();
-    assert_eq!(reply.outcome, Ok(json!({"id": reply.id.to_string(), "args": {"a": 1}})));
+    let (sender, events) = std::sync::mpsc::channel();
+    let call = tools.call("work").args(json!({"a": 1})).on_event(move |event| drop(sender.send(event)));
+    let response = call.response().await.unwrap();
+    assert_eq!(response.outcome, Ok(json!({"id": response.id.to_string(), "args": {"a": 1}})));
     assert_eq!(events.iter().collect::<Vec<_>>(), [CallEvent::Progress(0.5, "half".into())]);
     let error = tools.call("work").args("x").send().await.unwrap_err();
     assert_eq!(error.code, ErrorCode::InvalidArguments);
 }
 
-struct Flag(Arc<AtomicBool>);
+struct SetOnDrop(Arc<AtomicBool>);
 
-impl Drop for Flag {
+impl Drop for SetOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-/// A tool that never ends, which tells when it began, and whether it was dropped.
+/// Returns a tool that never ends, a receiver that reports its start, and whether it was dropped.
 fn endless() -> (ToolDef, UnboundedReceiver<()>, Arc<AtomicBool>) {
     let dropped = Arc::new(AtomicBool::new(false));
     let (began, started) = tokio::sync::mpsc::unbounded_channel();
-    let told = Arc::clone(&dropped);
+    let flag = Arc::clone(&dropped);
     let def = ToolDef::new("endless", move |_: Value| {
-        let flag = Flag(Arc::clone(&told));
+        let guard = SetOnDrop(Arc::clone(&flag));
         let _ = began.send(());
         async move {
-            let _flag = flag;
+            let _guard = guard;
             std::future::pending::<()>().await;
         }
     });
@@ -50,11 +50,11 @@ fn endless() -> (ToolDef, UnboundedReceiver<()>, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_ends() {
+async fn a_call_that_exceeds_its_timeout_ends() {
     let (def, _, dropped) = endless();
     let tools = Tools::builder().tool(def).build().unwrap();
     let error = tools.call("endless").timeout(Duration::from_millis(20)).send().await.unwrap_err();
-    assert_eq!(error.to_string(), "timeout: `endless` took longer than 20ms");
+    assert_eq!(error.to_string(), "timeout: `endless` timed out after 20ms");
     assert!(dropped.load(Ordering::SeqCst));
 }
 
@@ -71,10 +71,10 @@ async fn dropping_the_future_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn more_calls_than_allowed_are_refused() {
+async fn calls_over_the_limit_are_rejected() {
     let (def, mut started, _) = endless();
     let tools = Tools::builder().max_running_calls(1).tool(def).build().unwrap();
-    // A view counts with the set that it is of.
+    // A view shares the limit of its set.
     let view = tools.layer(haft::middleware::Logging::new());
     let running = tokio::spawn({
         let tools = tools.clone();

@@ -1,4 +1,4 @@
-//! Definitions that a program loads: every kind of tool that needs no server.
+//! Definitions that a program loads, of every kind that needs no server.
 
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ implementation:
 "#;
 
 async fn slack() -> Upstream {
-    let answer =
+    let response =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{\"ok\":true}";
-    Upstream::bytes(answer).await.unwrap()
+    Upstream::bytes(response).await.unwrap()
 }
 
 fn at(upstream: &Upstream) -> String {
@@ -54,14 +54,14 @@ async fn the_slack_example_sends_with_its_secret() {
 }
 
 #[tokio::test]
-async fn what_is_not_named_is_neither_reached_nor_read() {
+async fn hosts_and_variables_must_be_allowed() {
     let upstream = slack().await;
     let args = json!({"channel": "general", "message": "hi"});
     let tools = Tools::builder().secret("SLACK_BOT_TOKEN", "xoxb-1").build().unwrap();
     tools.load_text(FileForm::Yaml, &at(&upstream)).unwrap();
     assert_eq!(tools.execute("send_slack", &args).await.unwrap_err().code, ErrorCode::EgressRefused);
 
-    // `PATH` is in every environment, and is read only where the program says so.
+    // `PATH` is always set, but is read only if the program allows it.
     let text = at(&upstream).replace("SLACK_BOT_TOKEN", "PATH");
     let build = || Tools::builder().private_hosts([upstream.address.to_string()]);
     let tools = build().build().unwrap();
@@ -85,7 +85,7 @@ impl SecretSource for Vault {
 }
 
 #[tokio::test]
-async fn a_source_of_secrets_is_asked_and_its_secrets_stay_hidden() {
+async fn secrets_of_a_source_are_redacted() {
     let tools = Tools::builder().secret_source(std::sync::Arc::new(Vault)).build().unwrap();
     let def =
         haft::ToolDef::with_context("tell", |context: haft::Context, _: serde_json::Value| async move {
@@ -113,7 +113,7 @@ async fn processes_need_no_home_folder() {
              ---\necho $((a + 1))\n",
         )
         .unwrap();
-    assert_eq!(tools.faults(), []);
+    assert_eq!(tools.not_ready(), []);
     assert_eq!(tools.execute("shout", json!({"text": "it's"})).await.unwrap(), "IT'S");
     assert_eq!(tools.execute("add", json!({"a": 41})).await.unwrap(), 42);
 }

@@ -1,4 +1,4 @@
-//! Registering functions and calling them: the examples of the document, in Rust.
+//! Registering functions and calling them.
 
 use haft::{ErrorCode, Failure, ToolDef, Tools};
 use schemars::JsonSchema;
@@ -8,19 +8,16 @@ use serde_json::{Value, json};
 use crate::support::greet;
 
 #[tokio::test]
-async fn a_function_is_called_with_checked_arguments() {
+async fn a_function_is_called_with_validated_arguments() {
     let tools = Tools::new();
     tools.register(greet()).unwrap();
     assert_eq!(tools.execute("greet", json!({"name": "Ada"})).await.unwrap(), "Hello, Ada!");
     let error = tools.execute("greet", json!({"name": 7})).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "invalid_arguments: the arguments do not fit the schema: /name: 7 is not of type \"string\""
-    );
+    assert_eq!(error.to_string(), "invalid_arguments: invalid arguments: /name: expected a string, got 7");
 }
 
 #[tokio::test]
-async fn a_function_that_fails_reads_as_a_failed_call() {
+async fn the_model_reads_the_error_of_a_function() {
     #[derive(Deserialize, JsonSchema)]
     struct Read {
         path: String,
@@ -117,28 +114,28 @@ async fn arguments_are_anything_that_is_an_object() {
         json!({"b": 2})
     );
     assert_eq!(tools.execute("echo", ()).await.unwrap(), json!({}));
-    for (args, found) in [(json!("x"), "a text"), (json!([1]), "a list"), (json!(true), "a boolean")] {
+    for (args, kind) in [(json!("x"), "a string"), (json!([1]), "an array"), (json!(true), "a boolean")] {
         let error = tools.execute("echo", args).await.unwrap_err();
         let expected = format!(
-            "invalid_arguments: the arguments have to be an object, such as `{{\"name\": \"value\"}}`; found {found}"
+            "invalid_arguments: arguments must be a JSON object such as `{{\"name\": \"value\"}}`, got {kind}"
         );
         assert_eq!(error.to_string(), expected);
     }
 }
 
 #[tokio::test]
-async fn a_value_that_is_not_what_the_program_expects_is_told_by_its_path() {
+async fn a_value_of_an_unexpected_type_is_reported_by_its_path() {
     let tools = Tools::new();
     tools.register(ToolDef::new("hit", |_: Value| async { json!([{"title": 7}]) })).unwrap();
     let error = tools.execute_as::<Vec<Hit>>("hit", ()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid_output: the value is not what the program expects: `[0].title`: invalid type: integer `7`, expected a string"
+        "invalid_output: the value does not match the expected type: `[0].title`: invalid type: integer `7`, expected a string"
     );
 }
 
 #[tokio::test]
-async fn what_does_not_deserialise_names_the_field_and_what_it_takes() {
+async fn a_deserialization_error_names_the_field() {
     #[derive(Deserialize, JsonSchema)]
     struct Typed {
         #[schemars(with = "String")]
@@ -150,7 +147,7 @@ async fn what_does_not_deserialise_names_the_field_and_what_it_takes() {
     let error = tools.execute("ping", json!({"address": "x"})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "invalid_arguments: the arguments do not fit the function: `address`: invalid IP address syntax"
+        "invalid_arguments: invalid arguments: `address`: invalid IP address syntax"
     );
 }
 
@@ -174,7 +171,7 @@ async fn a_panic_is_an_outcome_and_the_next_call_runs() {
 }
 
 #[tokio::test]
-async fn an_error_marked_retryable_is_tried_again() {
+async fn a_retryable_error_is_retried() {
     let tools = Tools::new();
     let tries = std::sync::atomic::AtomicU32::new(0);
     let def = ToolDef::new("flaky", move |_: Value| {
@@ -186,20 +183,20 @@ async fn an_error_marked_retryable_is_tried_again() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_told_with_the_nearest() {
+async fn an_unknown_tool_suggests_a_similar_name() {
     let tools = Tools::new();
     tools.register(greet()).unwrap();
     for (name, expected) in [
-        ("gret", "Tool call failed: there is no tool `gret`; did you mean `greet`?"),
-        ("weather", "Tool call failed: there is no tool `weather`"),
-        ("../etc", "Tool call failed: there is no tool `../etc`"),
+        ("gret", "Tool call failed: tool `gret` not found; did you mean `greet`?"),
+        ("weather", "Tool call failed: tool `weather` not found"),
+        ("../etc", "Tool call failed: tool `../etc` not found"),
     ] {
         assert_eq!(tools.execute(name, ()).await.unwrap_err().model_text(), expected);
     }
 }
 
 #[tokio::test]
-async fn a_number_of_single_precision_is_as_short_as_it_was_written() {
+async fn an_f32_keeps_its_short_form() {
     #[derive(Serialize)]
     struct Measured {
         narrow: f32,
@@ -220,7 +217,7 @@ async fn a_number_of_single_precision_is_as_short_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn the_model_reads_the_name_that_it_knows() {
+async fn errors_for_the_model_name_the_tool() {
     let text = |name: &str, more: &str| {
         format!(
             "name: {name}\ndescription: d\nparams: []\nimplementation: {{type: builtin, function: f}}\n{more}"
@@ -235,12 +232,12 @@ async fn the_model_reads_the_name_that_it_knows() {
     ] {
         tools.load_text(haft::FileForm::Yaml, &text(name, more)).unwrap();
     }
-    let told = async |name: &str| tools.execute(name, ()).await.unwrap_err().model_text();
-    assert_eq!(told("gone").await, "Tool call failed: `gone` is not ready");
+    let model_text = async |name: &str| tools.execute(name, ()).await.unwrap_err().model_text();
+    assert_eq!(model_text("gone").await, "Tool call failed: `gone` is not ready");
     tools.register_function(ToolDef::new("f", |_: Value| async {})).unwrap();
-    assert_eq!(told("off").await, "Tool call failed: `off` is disabled");
-    assert_eq!(told("denied").await, "Tool call failed: the policy of `denied` is `deny`");
+    assert_eq!(model_text("off").await, "Tool call failed: `off` is disabled");
+    assert_eq!(model_text("denied").await, "Tool call failed: calls of `denied` are denied by its policy");
     tools.execute("rare", ()).await.unwrap();
-    let rare = told("rare").await;
+    let rare = model_text("rare").await;
     assert!(rare.starts_with("Tool call failed: `rare` takes 1 call in 1h; try again in "), "{rare}");
 }

@@ -11,7 +11,7 @@ fn all() -> Tools {
 }
 
 #[tokio::test]
-async fn a_filtered_set_runs_what_it_lists_and_nothing_else() {
+async fn a_filter_limits_listing_and_calls() {
     let all = all();
     let researcher = all.filter(["read_file", "web_search"]).unwrap();
     assert_eq!(researcher.names(), ["read_file", "web_search"]);
@@ -23,14 +23,14 @@ async fn a_filtered_set_runs_what_it_lists_and_nothing_else() {
         assert_eq!(all.execute(form, ()).await.unwrap(), "write_file", "{form}");
         let error = researcher.execute(form, ()).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::NotFound);
-        assert!(error.message.starts_with(&format!("there is no tool `{form}`")), "{error}");
+        assert!(error.message.starts_with(&format!("tool `{form}` not found")), "{error}");
     }
     assert!(!researcher.is_ready("write_file") && !researcher.remove("write_file"));
     assert!(all.is_ready("write_file"));
 }
 
 #[tokio::test]
-async fn names_made_for_models_are_filtered_too() {
+async fn a_filter_applies_to_model_names() {
     let all = named(&["天気", "wetter"]);
     let of_model = all.schema(Format::OpenAi)[1]["function"]["name"].as_str().unwrap().to_owned();
     assert_ne!(of_model, "天気");
@@ -41,12 +41,11 @@ async fn names_made_for_models_are_filtered_too() {
 }
 
 #[test]
-fn unknown_names_are_listed_with_the_nearest() {
+fn unknown_names_suggest_similar_ones() {
     let error = all().filter(["read_file", "read_flie", "x", "websearch"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no tool of this set is called `read_flie` (did you mean `read_file`?), `x`, `websearch` (did you mean \
-         `web_search`?)"
+        "tool not found: `read_flie` (did you mean `read_file`?), `x`, `websearch` (did you mean `web_search`?)"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Layers, and calls within calls, as a program meets them.
+//! Middleware layers and nested calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{of_function, write};
 
-/// A tool that calls itself until it may not; it returns how many of it ran.
+/// Returns a tool that calls itself until the depth limit; its value is the number of nested calls.
 fn endless(tools: &Tools, name: &'static str) -> ToolDef {
     let tools = tools.clone();
     ToolDef::new(name, move |_: Value| {
@@ -26,7 +26,7 @@ fn endless(tools: &Tools, name: &'static str) -> ToolDef {
 }
 
 #[tokio::test]
-async fn a_tool_that_calls_itself_without_end_is_stopped() {
+async fn endless_recursion_stops_at_the_depth_limit() {
     let second = Duration::from_secs(1);
     let bare = Tools::new();
     let layered = Tools::builder()
@@ -42,13 +42,13 @@ async fn a_tool_that_calls_itself_without_end_is_stopped() {
     for tools in [&bare, &layered] {
         tools.register(endless(tools, "again")).unwrap();
         for _ in 0..2 {
-            assert_eq!(tools.execute("again", ()).await.unwrap(), 16, "and it ends where it began");
+            assert_eq!(tools.execute("again", ()).await.unwrap(), 16, "the depth is released after the call");
         }
     }
 }
 
 #[tokio::test]
-async fn the_error_of_too_many_calls_names_the_limit() {
+async fn the_depth_error_names_the_limit() {
     let tools = Tools::new();
     let within = tools.clone();
     let ping = move |to: &'static str| {
@@ -62,11 +62,11 @@ async fn the_error_of_too_many_calls_names_the_limit() {
     tools.register(ToolDef::new("pong", ping("ping"))).unwrap();
     let error = tools.execute("ping", ()).await.unwrap_err();
     assert!(!error.retryable);
-    insta::assert_snapshot!(error, @"too_deep: `ping` was not run: 16 calls stand within one another already, which is the most; a tool that calls itself, directly or by way of others, has to come to an end");
+    insta::assert_snapshot!(error, @"too_deep: call depth limit (16) exceeded: `ping` was not run; check whether the tools call each other in a loop");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_function_that_blocks_is_as_deep_as_its_call() {
+async fn a_blocking_function_counts_towards_the_depth() {
     let tools = Tools::new();
     let within = tools.clone();
     tools
@@ -78,14 +78,14 @@ async fn a_function_that_blocks_is_as_deep_as_its_call() {
 }
 
 #[tokio::test]
-async fn calls_side_by_side_are_not_within_one_another() {
+async fn concurrent_calls_are_not_nested() {
     let tools = Tools::new();
     tools
         .register(ToolDef::new("wait", |_: Value| async {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }))
         .unwrap();
-    // All on one thread, each begun while the others wait.
+    // All on one thread, each started while the others wait.
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..100 {
         let tools = tools.clone();
@@ -95,7 +95,7 @@ async fn calls_side_by_side_are_not_within_one_another() {
 }
 
 #[tokio::test]
-async fn what_was_registered_anew_is_not_answered_of_the_cache() {
+async fn registering_again_invalidates_the_cache() {
     let tools = Tools::builder().layer(Cache::new(Duration::from_mins(1))).build().unwrap();
     let says = |tools: &Tools, word: &'static str| {
         tools.register_function(ToolDef::new("word", move |_: Value| async move { word })).unwrap();
@@ -118,7 +118,7 @@ async fn what_was_registered_anew_is_not_answered_of_the_cache() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_changed_is_not_answered_of_the_cache() {
+async fn a_changed_file_invalidates_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let tools = Tools::builder().layer(Cache::new(Duration::from_mins(1))).build().unwrap();
     for word in ["old", "new"] {
@@ -132,14 +132,14 @@ async fn a_file_that_was_changed_is_not_answered_of_the_cache() {
 }
 
 #[tokio::test]
-async fn a_function_knows_which_attempt_it_is() {
-    // (further attempts of the definition, of the layer, all that the function sees)
+async fn a_function_sees_the_attempt_number() {
+    // (retries of the definition, retries of the layer, attempts that the function sees)
     for (own, layer, expected) in [(0, 0, 1), (2, 0, 3), (0, 2, 3), (1, 1, 4)] {
         let tools = Tools::builder().layer(Retry::new(layer)).build().unwrap();
         let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let told = Arc::clone(&seen);
+        let recorded = Arc::clone(&seen);
         let busy = ToolDef::with_context("busy", move |context: Context, _: Value| {
-            told.lock().unwrap().push(context.attempt);
+            recorded.lock().unwrap().push(context.attempt);
             async { Err::<(), _>(Failure::new("busy").retryable()) }
         });
         tools.register(busy.retry(own, Duration::from_millis(10))).unwrap();
@@ -150,17 +150,17 @@ async fn a_function_knows_which_attempt_it_is() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_was_cut_off_counts() {
+async fn an_attempt_that_timed_out_counts() {
     let tools = Tools::builder()
         .layer(Timeout::new(Duration::from_secs(1)).unwrap())
         .layer(Retry::new(1).only_if(|_: &Call, error: &CallError| error.code == ErrorCode::Timeout))
         .build()
         .unwrap();
     let last = Arc::new(AtomicU32::new(0));
-    let told = Arc::clone(&last);
+    let recorded = Arc::clone(&last);
     tools
         .register(ToolDef::with_context("slow", move |context: Context, _: Value| {
-            told.store(context.attempt, Ordering::SeqCst);
+            recorded.store(context.attempt, Ordering::SeqCst);
             async move {
                 if context.attempt == 0 {
                     tokio::time::sleep(Duration::from_secs(5)).await;

@@ -12,18 +12,18 @@ fn tools() -> Tools {
     tools
 }
 
-/// Returns what was refused, with paths relative to the folder.
-fn refused(report: &LoadReport, folder: &Path) -> Vec<String> {
+/// Returns the errors, with paths relative to the folder.
+fn errors(report: &LoadReport, folder: &Path) -> Vec<String> {
     let folder = format!("{}", folder.canonicalize().unwrap().display());
     report
-        .refused
+        .failed
         .iter()
         .map(|error| error.to_string().replace(&format!("{folder}/"), "").replace(&folder, ""))
         .collect()
 }
 
 #[tokio::test]
-async fn everything_good_is_loaded_and_everything_else_is_told() {
+async fn valid_files_load_and_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write(at, "good.yaml", &of_function("good", "work"));
@@ -53,7 +53,7 @@ async fn everything_good_is_loaded_and_everything_else_is_told() {
     let tools = tools();
     let report = tools.load_directory(at).unwrap();
     assert_eq!(report.loaded, ["scripted", "also_good", "good", "named", "waits"]);
-    insta::assert_snapshot!(refused(&report, at).join("\n"));
+    insta::assert_snapshot!(errors(&report, at).join("\n"));
     assert_eq!(report.not_ready.len(), 1);
     assert!(!report.is_clean());
     assert_eq!(tools.names(), ["also_good", "good", "named", "scripted", "waits"]);
@@ -66,7 +66,7 @@ async fn everything_good_is_loaded_and_everything_else_is_told() {
 }
 
 #[tokio::test]
-async fn a_loop_of_links_ends() {
+async fn a_loop_of_links_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write(at, "sub/good.yaml", &of_function("good", "work"));
@@ -82,23 +82,23 @@ async fn a_loop_of_links_ends() {
     let tools = tools();
     let report = tools.load_directory(at).unwrap();
     assert_eq!(report.loaded, ["mounted", "good"]);
-    // By whatever path it is named, it is the same file.
+    // Different paths of one file load the same tool.
     for (path, name) in [("same.yaml", "good"), ("sub/good.yaml", "good"), ("mounted.yaml", "mounted")] {
         assert_eq!(tools.load_file(at.join(path)).unwrap().name, name, "{path}");
     }
-    let mut told = refused(&report, at);
-    told.sort();
-    insta::assert_snapshot!(told.join("\n"));
+    let mut errors = errors(&report, at);
+    errors.sort();
+    insta::assert_snapshot!(errors.join("\n"));
 }
 
 #[test]
-fn folders_that_are_too_deep_are_told() {
+fn folders_that_are_too_deep_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let deep = "d/".repeat(20);
     write(folder.path(), &format!("{deep}x.yaml"), &of_function("x", "work"));
     let report = tools().load_directory(folder.path()).unwrap();
     assert_eq!(report.loaded, Vec::<String>::new());
-    assert!(report.refused[0].to_string().ends_with("it is more than 16 folders deep; move it up"));
+    assert!(report.failed[0].to_string().ends_with("it is more than 16 folders deep; move it up"));
 }
 
 #[tokio::test]
@@ -111,16 +111,16 @@ async fn loading_again_brings_the_set_up_to_date() {
     let tools = tools();
     let report = tools.load_directory(at).unwrap();
     assert_eq!(report.loaded, ["one", "two"]);
-    assert_eq!(report.refused.len(), 1);
+    assert_eq!(report.failed.len(), 1);
 
-    // Nothing changed: nothing is read again, and what is wrong is told again.
+    // Nothing changed: no file is read again, and errors are reported again.
     let report = tools.load_directory(at).unwrap();
-    assert_eq!((report.loaded.len(), report.refused.len()), (0, 1));
+    assert_eq!((report.loaded.len(), report.failed.len()), (0, 1));
 
     std::fs::remove_file(at.join("a.yaml")).unwrap();
     write(at, "b.yaml", &of_function("three", "work"));
     let report = tools.load_directory(at).unwrap();
-    assert_eq!((report.loaded, report.refused), (vec!["three".to_owned(), "one".to_owned()], vec![]));
+    assert_eq!((report.loaded, report.failed), (vec!["three".to_owned(), "one".to_owned()], vec![]));
     assert_eq!(tools.names(), ["one", "three"]);
 
     write(at, "b.yaml", "name: three\n");
@@ -128,11 +128,11 @@ async fn loading_again_brings_the_set_up_to_date() {
     assert_eq!(tools.names(), ["one", "three"]);
     let error = tools.execute("three", ()).await.unwrap_err();
     assert_eq!((error.code, tools.is_ready("three")), (ErrorCode::NotReady, false));
-    assert_eq!(tools.faults().len(), 1);
+    assert_eq!(tools.not_ready().len(), 1);
     write(at, "b.yaml", &of_function("three", "work"));
     tools.load_directory(at).unwrap();
     assert_eq!(tools.execute("three", ()).await.unwrap(), "done");
-    assert_eq!(tools.faults(), []);
+    assert_eq!(tools.not_ready(), []);
 }
 
 #[test]
@@ -146,38 +146,37 @@ fn one_file_is_loaded_by_its_name() {
     tools.register(greet()).unwrap();
     assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
     assert_eq!(tools.load_file(at.join("a.yaml")).unwrap().name, "one");
-    let told = |file: &str| tools.load_file(at.join(file)).unwrap_err().problems[0].to_string();
+    let error = |file: &str| tools.load_file(at.join(file)).unwrap_err().problems[0].to_string();
+    assert_eq!(error("x.txt"), "unknown file type; expected `.skill`, `.yaml`, `.yml` or `.json`");
+    assert_eq!(error("none.yaml"), "cannot read the file: No such file or directory (os error 2)");
     assert_eq!(
-        told("x.txt"),
-        "its name says no form; definitions end in `.skill`, `.yaml`, `.yml` or `.json`"
-    );
-    assert_eq!(told("none.yaml"), "it cannot be read: No such file or directory (os error 2)");
-    assert_eq!(
-        told("greet.yaml"),
-        "`name`: the name `greet` is taken by a function of the program; choose another"
+        error("greet.yaml"),
+        "`name`: the name `greet` is already used by a function of the program; choose another"
     );
     let error = tools.load_directory(at.join("none")).unwrap_err();
-    assert!(error.to_string().ends_with("none: it cannot be opened: No such file or directory (os error 2)"));
+    assert!(
+        error.to_string().ends_with("none: cannot open the folder: No such file or directory (os error 2)")
+    );
     let error = tools.load_directory(at.join("a.yaml")).unwrap_err();
     assert!(error.to_string().ends_with("it is not a folder; load it as a file"));
 }
 
 #[test]
-fn one_definition_is_told_of_as_a_folder_is() {
+fn a_single_definition_is_reported_like_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let text = of_function("say", "missing") + "colour: red\n";
     write(folder.path(), "say.yaml", &text);
-    let tell = |loaded: haft::Loaded| {
+    let describe = |loaded: haft::Loaded| {
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-        let not_ready = loaded.not_ready.map(|fault| fault.reason).unwrap_or_default();
+        let not_ready = loaded.not_ready.map(|not_ready| not_ready.reason).unwrap_or_default();
         format!("{}: {}; {not_ready}", loaded.name, warnings.join("; "))
     };
-    let of_file = tell(Tools::new().load_file(folder.path().join("say.yaml")).unwrap());
-    insta::assert_snapshot!(of_file, @"say: line 5, column 1: `colour`: is not a known key and is ignored; line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
-    let of_text = tell(Tools::new().load_text(haft::FileForm::Yaml, &text).unwrap());
+    let of_file = describe(Tools::new().load_file(folder.path().join("say.yaml")).unwrap());
+    insta::assert_snapshot!(of_file, @"say: line 5, column 1: `colour`: unknown field, ignored; line 4, column 33: `implementation.function`: function `missing` is not registered in this program");
+    let of_text = describe(Tools::new().load_text(haft::FileForm::Yaml, &text).unwrap());
     assert_eq!(of_text, of_file);
     let report = Tools::new().load_directory(folder.path()).unwrap();
     let path = folder.path().canonicalize().unwrap().join("say.yaml").display().to_string();
-    insta::assert_snapshot!(report.not_ready[0].to_string().replace(&path, "FILE"), @"`say` is not ready: FILE: line 4, column 33: `implementation.function`: no function `missing` is registered in this program");
-    insta::assert_snapshot!(report.warnings[0].to_string().replace(&path, "FILE"), @"FILE: line 5, column 1: `colour`: is not a known key and is ignored");
+    insta::assert_snapshot!(report.not_ready[0].to_string().replace(&path, "FILE"), @"`say` is not ready: FILE: line 4, column 33: `implementation.function`: function `missing` is not registered in this program");
+    insta::assert_snapshot!(report.warnings[0].to_string().replace(&path, "FILE"), @"FILE: line 5, column 1: `colour`: unknown field, ignored");
 }

@@ -1,4 +1,4 @@
-//! What `#[tool]` writes passes the strictest lints and does not care about names that stand around it.
+//! The code that `#[tool]` generates passes strict lints and is not affected by names in scope.
 #![deny(warnings, missing_docs, clippy::pedantic, clippy::nursery, elided_lifetimes_in_paths)]
 #![allow(
     non_camel_case_types,
@@ -11,7 +11,7 @@
 
 use haft::Tools;
 
-/// Names that the written code could trip over.
+/// Names that could shadow those in the generated code.
 mod shadows {
     pub(super) struct Option;
     pub(super) struct Result;
@@ -27,7 +27,7 @@ mod shadows {
 }
 
 mod tools {
-    #![expect(unused_imports, reason = "they are here to be in the way")]
+    #![expect(unused_imports, reason = "they shadow the standard names")]
 
     use super::shadows::{Box, Into, Option, Result, String, Vec, core, haft, schemars, serde, std};
 
@@ -54,16 +54,16 @@ mod tools {
 
     /// Is old.
     #[::haft::tool]
-    #[deprecated = "it is here to be called all the same"]
+    #[deprecated = "a deprecated function is a tool, too"]
     pub(super) fn old() {}
 
-    /// Nobody uses it.
+    /// Is not used.
     #[::haft::tool]
     fn unused() {}
 }
 
 #[test]
-fn all_of_them_are_tools() {
+fn all_functions_are_tools() {
     let set = Tools::new();
     for def in [tools::everything::tool(), tools::returned::tool(), tools::old::tool()] {
         assert!(set.register(def).is_ok());

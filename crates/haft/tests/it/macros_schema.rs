@@ -1,9 +1,9 @@
-//! The schemas that `#[tool]` writes.
+//! The schemas that `#[tool]` generates.
 #![expect(
     clippy::unused_async,
     clippy::too_many_arguments,
     clippy::too_many_lines,
-    reason = "the functions are here for their schemas, which are long"
+    reason = "only the schemas of the functions matter"
 )]
 
 use haft::{Args, Context, tool};
@@ -20,7 +20,7 @@ enum Order {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema matters")]
 struct Filter {
     /// The host alone
     site: Option<String>,
@@ -29,7 +29,7 @@ struct Filter {
 
 /// Finds pages.
 #[tool]
-#[expect(unused_variables, reason = "only its schema is looked at")]
+#[expect(unused_variables, reason = "only its schema matters")]
 async fn web_search(
     context: &Context,
     /// What to look
@@ -53,7 +53,7 @@ fn schema(def: &haft::ToolDef) -> &Value {
 }
 
 #[test]
-fn a_signature_is_a_schema() {
+fn schema_of_a_signature() {
     insta::assert_json_snapshot!(schema(&web_search::tool()), @r##"
     {
       "type": "object",
@@ -149,7 +149,7 @@ fn a_signature_is_a_schema() {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema matters")]
 struct Search {
     /// What to look for
     query: String,
@@ -157,7 +157,7 @@ struct Search {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its schema is looked at")]
+#[expect(dead_code, reason = "only its schema matters")]
 enum Action {
     Create { name: String },
     Delete { id: u64 },
@@ -176,7 +176,7 @@ fn with_enum(_args: Args<Action>) {}
 fn with_nothing() {}
 
 #[test]
-fn a_type_for_all_arguments_is_the_schema() {
+fn schema_of_one_type_for_all_arguments() {
     insta::assert_json_snapshot!(schema(&with_struct::tool()), @r#"
     {
       "type": "object",

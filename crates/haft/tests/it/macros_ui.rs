@@ -1,12 +1,11 @@
-//! What the compiler says of functions that cannot be tools.
+//! Compiler errors of functions that cannot be tools.
 
-/// Two files, as each is a program of its own to compile: what the attribute says, and what the compiler says of the
-/// code that the attribute writes.
+/// Compiles two files: one with errors of the attribute, one with compiler errors in the generated code.
 #[test]
 #[cfg_attr(
     any(feature = "server", feature = "wasm"),
-    ignore = "what the compiler lists depends on the features: `make test` runs it without them"
+    ignore = "the compiler output depends on the features; `make test` runs this test without them"
 )]
-fn errors_point_at_the_place_and_say_what_to_do() {
+fn compiler_errors() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

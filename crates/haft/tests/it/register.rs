@@ -1,4 +1,4 @@
-//! What is refused when a tool is registered.
+//! Errors of registering tools and building sets.
 
 use haft::{BuildError, Format, Param, Params, ToolDef, Tools};
 use schemars::JsonSchema;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::support::{Greet, greet, named, of_function};
 
 #[test]
-fn a_name_is_given_once() {
+fn a_name_can_be_used_once() {
     let tools = Tools::new();
     tools.register(greet()).unwrap();
-    let expected = "register the tool `greet`: a tool of this name is there already; remove it first, or choose another \
+    let expected = "cannot register tool `greet`: a tool with this name already exists; remove it first or choose another \
                     name";
     assert_eq!(tools.register(greet()).unwrap_err().to_string(), expected);
     assert_eq!(tools.register_function(greet()).unwrap_err().to_string(), expected);
@@ -24,17 +24,17 @@ fn a_name_is_given_once() {
 }
 
 #[test]
-fn a_name_that_is_none_is_told() {
+fn an_invalid_name_is_rejected() {
     let tools = Tools::new();
     let error = tools.register(ToolDef::new("a b", |_: Value| async {}).description("x").pure()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "register the tool `a b`: tool name `a b` contains ' '; allowed are letters, digits, `-` and `_`"
+        "cannot register tool `a b`: tool name `a b` contains ' '; allowed: letters, digits, `-` and `_`"
     );
 }
 
 #[tokio::test]
-async fn a_schema_that_disagrees_with_the_type_is_refused_by_the_field() {
+async fn a_schema_that_does_not_match_the_type_is_rejected() {
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema matters")]
     struct Nested {
@@ -49,9 +49,9 @@ async fn a_schema_that_disagrees_with_the_type_is_refused_by_the_field() {
     }
     let check = |params: Params, expected: &str| {
         let def = ToolDef::new("complex_tool", |_: Args| async {}).params(params);
-        let told =
-            Tools::new().register(def).map_err(|error| error.reason.to_string()).err().unwrap_or_default();
-        assert_eq!(told, expected);
+        let message =
+            Tools::new().register(def).map_err(|error| error.kind.to_string()).err().unwrap_or_default();
+        assert_eq!(message, expected);
     };
     let data = |id: Param| Param::object(Params::new().with("id", id)).required();
     let action = || Param::string().required().one_of(["create", "update", "delete"]);
@@ -59,15 +59,15 @@ async fn a_schema_that_disagrees_with_the_type_is_refused_by_the_field() {
     check(Params::new().with("action", action()).with("data", data(id())), "");
     check(
         Params::new().with("action", Param::integer().required()).with("data", data(id())),
-        "`input_schema.action`: the schema says `integer`, but the function takes `string`",
+        "`input_schema.action`: the schema allows `integer`, but the function takes `string`",
     );
-    let needs =
-        "the function needs it; say that it is required, or give it a default, or make the field an `Option`";
+    let missing = "the function requires this field; make it required in the schema, give it a default, or make the \
+                   field an `Option`";
     check(
         Params::new().with("action", Param::string()).with("data", data(Param::string())),
-        &format!("`input_schema.action`: {needs}; `input_schema.data.id`: {needs}"),
+        &format!("`input_schema.action`: {missing}; `input_schema.data.id`: {missing}"),
     );
-    check(Params::new().with("data", data(id())), &format!("`input_schema.action`: {needs}"));
+    check(Params::new().with("data", data(id())), &format!("`input_schema.action`: {missing}"));
 }
 
 #[tokio::test]
@@ -81,13 +81,13 @@ async fn a_default_of_the_schema_reaches_the_function() {
 }
 
 #[tokio::test]
-async fn a_function_that_goes_and_comes_takes_its_definitions_along() {
+async fn definitions_become_ready_with_their_function() {
     let tools = Tools::new();
     tools.load_text(haft::FileForm::Yaml, &of_function("first", "work")).unwrap();
-    let fault = tools.faults().remove(0).to_string();
+    let not_ready = tools.not_ready().remove(0).to_string();
     assert_eq!(
-        fault,
-        "`first` is not ready: `implementation.function`: no function `work` is registered in this program"
+        not_ready,
+        "`first` is not ready: `implementation.function`: function `work` is not registered in this program"
     );
     assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
 
@@ -101,7 +101,7 @@ async fn a_function_that_goes_and_comes_takes_its_definitions_along() {
     assert_eq!(tools.execute("first", ()).await.unwrap_err().code, haft::ErrorCode::NotReady);
 
     tools.register(ToolDef::new("work", |_: Value| async { 2 })).unwrap();
-    assert_eq!(tools.faults(), []);
+    assert_eq!(tools.not_ready(), []);
     for name in ["first", "second", "work"] {
         assert_eq!(tools.execute(name, ()).await.unwrap(), 2, "{name}");
     }
@@ -117,24 +117,20 @@ async fn a_definition_may_have_the_name_of_its_function() {
 }
 
 #[test]
-fn a_set_that_lets_nothing_through_is_refused() {
-    let told = |error: BuildError| error.to_string();
-    let build = |builder: haft::Builder| builder.build().map(|_| ()).map_err(told).unwrap_err();
-    assert_eq!(build(Tools::builder().max_running_calls(0)), "`max_running_calls` has to be at least 1");
-    assert_eq!(build(Tools::builder().max_value_bytes(0)), "`max_value_bytes` has to be at least 1");
+fn invalid_settings_are_rejected() {
+    let build = |builder: haft::Builder| builder.build().map(|_| ()).unwrap_err().to_string();
+    assert_eq!(build(Tools::builder().max_running_calls(0)), "`max_running_calls` must be at least 1");
+    assert_eq!(build(Tools::builder().max_value_bytes(0)), "`max_value_bytes` must be at least 1");
     assert_eq!(
         build(Tools::builder().sandbox("/nowhere/at/all")),
-        "use `/nowhere/at/all` as the sandbox `workspace`: No such file or directory (os error 2)"
+        "cannot use `/nowhere/at/all` as sandbox `workspace`: No such file or directory (os error 2)"
     );
-    assert_eq!(
-        build(Tools::builder().read_only("x")),
-        "`x` should be read-only, but no sandbox has that name"
-    );
+    assert_eq!(build(Tools::builder().read_only("x")), "read-only sandbox `x` does not exist");
     assert!(build(Tools::builder().private_hosts(["http://x/"])).contains("private_hosts"));
 }
 
 #[tokio::test]
-async fn limits_hold() {
+async fn limits_apply() {
     let tools = Tools::builder()
         .max_value_bytes(10)
         .tool(ToolDef::new("long", |_: Value| async { "x".repeat(100) }))
@@ -145,8 +141,12 @@ async fn limits_hold() {
 
     let tools = named(&["a"]);
     assert_eq!(format!("{tools:?}"), r#"Tools { names: ["a"], .. }"#);
-    let tools = Tools::builder().refuse_elevated().tool(greet().elevated()).build().unwrap();
-    assert_eq!(tools.schema(Format::OpenAi), Vec::<Value>::new(), "no model is offered what it cannot call");
+    let tools = Tools::builder().deny_elevated().tool(greet().elevated()).build().unwrap();
+    assert_eq!(
+        tools.schema(Format::OpenAi),
+        Vec::<Value>::new(),
+        "tools that cannot be called are not listed"
+    );
     let error = tools.execute("greet", json!({"name": "x"})).await.unwrap_err();
     assert_eq!(error.code, haft::ErrorCode::ApprovalRequired);
 }
@@ -159,7 +159,7 @@ enum Change {
 }
 
 #[tokio::test]
-async fn a_call_that_obeys_the_strict_schema_of_an_enum_runs() {
+async fn arguments_of_a_strict_enum_schema_are_accepted() {
     let change = ToolDef::new("change", |change: Change| async move {
         match change {
             Change::Add { text, note } => format!("+{text}{}", note.unwrap_or_default()),
@@ -181,7 +181,7 @@ async fn a_call_that_obeys_the_strict_schema_of_an_enum_runs() {
 }
 
 #[tokio::test]
-async fn what_is_wrapped_around_arguments_is_taken() {
+async fn newtypes_options_and_units_are_accepted() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Query {
         q: String,

@@ -17,7 +17,7 @@ fn write_to(name: &str, root: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_path_leads_out_of_the_sandbox() {
+async fn paths_cannot_escape_the_sandbox() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "data/file.txt", "inside");
     std::os::unix::fs::symlink("/etc", folder.path().join("link")).unwrap();
@@ -45,29 +45,29 @@ async fn several_sandboxes_and_one_of_them_read_only() {
     tools.load_text(FileForm::Yaml, &write_to("lost", "nowhere")).unwrap();
     tools.execute("save", json!({"path": "a/b.txt", "content": "x"})).await.unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("outputs/a/b.txt")).unwrap(), "x");
-    let faults: Vec<String> = tools.faults().iter().map(ToString::to_string).collect();
+    let not_ready: Vec<String> = tools.not_ready().iter().map(ToString::to_string).collect();
     assert_eq!(
-        faults,
+        not_ready,
         [
-            "`lost` is not ready: `implementation.root`: no sandbox is called `nowhere`; there are `workspace`, \
+            "`lost` is not ready: `implementation.root`: unknown sandbox `nowhere`; available: `workspace`, \
              `outputs`, `readonly`",
-            "`spoil` is not ready: `implementation.root`: the sandbox `readonly` is read-only",
+            "`spoil` is not ready: `implementation.root`: sandbox `readonly` is read-only",
         ]
     );
 }
 
 #[tokio::test]
-async fn without_a_sandbox_file_tools_say_what_is_missing() {
+async fn without_a_sandbox_file_tools_are_not_ready() {
     let tools = Tools::new();
     tools.load_text(FileForm::Yaml, READ).unwrap();
     assert_eq!(
-        tools.faults().remove(0).reason,
-        "`implementation.type`: file tools need a folder; build the set with `Tools::builder().sandbox(path)`"
+        tools.not_ready().remove(0).reason,
+        "`implementation.type`: file tools need a sandbox folder; set it with `Tools::builder().sandbox(path)`"
     );
 }
 
 #[tokio::test]
-async fn a_function_knows_the_workspace() {
+async fn a_function_sees_the_workspace() {
     let folder = tempfile::tempdir().unwrap();
     let tools = Tools::builder()
         .sandbox(folder.path())

@@ -1,4 +1,4 @@
-//! A server with the program's own functions, as a real one over HTTP.
+//! A server with functions of the program, called over HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::{greet, of_function};
 
-struct Running {
+struct RunningServer {
     url: String,
     token: String,
     client: reqwest::Client,
@@ -20,9 +20,9 @@ struct Running {
     task: JoinHandle<std::io::Result<()>>,
 }
 
-impl Running {
+impl RunningServer {
     async fn start(server: Server) -> Self {
-        // Another test may have been first.
+        // Another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let app: Arc<App> = server.open().await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,9 +70,9 @@ fn lookup() -> ToolDef {
 #[tokio::test]
 async fn functions_of_the_program_are_served() {
     let home = tempfile::tempdir().unwrap();
-    let running = Running::start(server(home.path()).tool(greet())).await;
-    let answer = running.call("greet", json!({"name": "Ada"})).await;
-    assert_eq!(answer["value"], "Hello, Ada!", "{answer}");
+    let running = RunningServer::start(server(home.path()).tool(greet())).await;
+    let response = running.call("greet", json!({"name": "Ada"})).await;
+    assert_eq!(response["value"], "Hello, Ada!", "{response}");
     running.stop().await;
     let twice = server(home.path()).tool(greet()).function(greet()).open().await;
     assert!(twice.is_err());
@@ -81,22 +81,22 @@ async fn functions_of_the_program_are_served() {
 #[tokio::test]
 async fn a_stored_tool_waits_for_its_function_and_comes_back_unchanged() {
     let home = tempfile::tempdir().unwrap();
-    let running = Running::start(server(home.path()).function(lookup())).await;
-    let made = running.send("POST", "/tools", &of_function("find", "lookup")).await;
-    assert_eq!(made["data"]["ready"], true, "{made}");
+    let running = RunningServer::start(server(home.path()).function(lookup())).await;
+    let created = running.send("POST", "/tools", &of_function("find", "lookup")).await;
+    assert_eq!(created["data"]["ready"], true, "{created}");
     assert_eq!(running.call("find", json!({})).await["value"], "found");
     let before = running.send("GET", "/tools/find", "").await;
     running.stop().await;
 
-    let running = Running::start(server(home.path())).await;
+    let running = RunningServer::start(server(home.path())).await;
     let without = running.send("GET", "/tools/find", "").await;
     assert_eq!(without["data"]["ready"], false, "{without}");
     assert_eq!(without["data"]["modified_at"], before["data"]["modified_at"]);
-    let refused = running.call("find", json!({})).await;
-    assert!(refused.to_string().contains("not_ready"), "{refused}");
+    let response = running.call("find", json!({})).await;
+    assert!(response.to_string().contains("not_ready"), "{response}");
     running.stop().await;
 
-    let running = Running::start(server(home.path()).function(lookup())).await;
+    let running = RunningServer::start(server(home.path()).function(lookup())).await;
     let mut after = running.send("GET", "/tools/find", "").await;
     assert_eq!(running.call("find", json!({})).await["value"], "found");
     after["data"]["usage"] = before["data"]["usage"].clone();

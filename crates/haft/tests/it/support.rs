@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers shared by the tests.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Greet {
-    /// Whom to greet
+    /// The person to greet
     pub(crate) name: String,
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn greet() -> ToolDef {
         .description("Greets someone by name.")
 }
 
-/// A set with tools of these names, each of which returns its name.
+/// Returns a set with tools of these names, each of which returns its name.
 pub(crate) fn named(names: &[&'static str]) -> Tools {
     let tools = Tools::new();
     for &name in names {
@@ -27,14 +27,14 @@ pub(crate) fn named(names: &[&'static str]) -> Tools {
     tools
 }
 
-/// Writes a file, and the folders above it.
+/// Writes a file and creates its parent folders.
 pub(crate) fn write(folder: &Path, file: &str, text: &str) {
     let path = folder.join(file);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// A definition that runs a function of the program.
+/// Returns a definition that runs a function of the program.
 pub(crate) fn of_function(name: &str, function: &str) -> String {
     format!(
         "name: {name}\ndescription: Says something\nparams: []\nimplementation: {{type: builtin, function: {function}}}\n"

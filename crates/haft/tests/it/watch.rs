@@ -1,4 +1,4 @@
-//! Following a folder.
+//! Watching a folder.
 
 use std::time::{Duration, Instant};
 
@@ -7,33 +7,42 @@ use serde_json::Value;
 
 use crate::support::{of_function, write};
 
-/// Waits until something holds; fails after a time in which it must.
-async fn until(what: &str, holds: impl Fn() -> bool) {
+/// Polls until the condition is true; panics after 30 seconds.
+async fn until(description: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < Duration::from_secs(30), "{what}");
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(30), "timed out: {description}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
+/// Returns whether a thread of this process watches a folder; no other test starts one.
+fn has_watch_thread() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let mut names =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.any(|name| name.trim() == "haft-watch")
+}
+
 #[tokio::test]
-async fn changes_are_followed_until_the_guard_is_dropped() {
+async fn changes_are_loaded_until_the_guard_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write(at, "one.yaml", &of_function("one", "work"));
     let tools = Tools::new();
     tools.register_function(haft::ToolDef::new("work", |_: Value| async { "done" })).unwrap();
-    let watch = tools.watch(at).unwrap();
-    assert_eq!(watch.report().loaded, ["one"]);
+    let guard = tools.watch(at).unwrap();
+    assert!(has_watch_thread());
+    assert_eq!(guard.report().loaded, ["one"]);
 
     write(at, "sub/two.yaml", &of_function("two", "work"));
     until("a new file in a new folder", || tools.is_ready("two")).await;
     write(at, "one.yaml", "name: one\n");
     until("a broken file", || !tools.is_ready("one")).await;
-    let fault = tools.faults().remove(0);
-    assert_eq!((fault.name.as_str(), fault.reason.contains("one.yaml")), ("one", true));
+    let not_ready = tools.not_ready().remove(0);
+    assert_eq!((not_ready.name.as_str(), not_ready.reason.contains("one.yaml")), ("one", true));
     write(at, "one.yaml", &of_function("one", "work"));
-    until("a mended file", || tools.is_ready("one")).await;
+    until("a repaired file", || tools.is_ready("one")).await;
     std::fs::remove_file(at.join("one.yaml")).unwrap();
     until("a removed file", || tools.names() == ["two"]).await;
 
@@ -42,9 +51,8 @@ async fn changes_are_followed_until_the_guard_is_dropped() {
     write(at, "three.yaml", &of_function("three", "work"));
     until("a folder that is back", || tools.names() == ["three"]).await;
 
-    drop(watch);
-    // The thread has ended when the next change can only be seen by a load.
+    drop(guard);
+    until("the end of the thread", || !has_watch_thread()).await;
     write(at, "four.yaml", &of_function("four", "work"));
-    tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(tools.names(), ["three"]);
 }

@@ -1,4 +1,4 @@
-//! What `#[tool]` itself refuses.
+//! Errors of the attribute `#[tool]`.
 #![allow(unused_variables, reason = "only the errors matter")]
 
 use haft::{Args, Context, tool};
@@ -6,15 +6,15 @@ use haft::{Args, Context, tool};
 #[tool]
 fn undescribed() {}
 
-/// Has an option that is none.
+/// Has an unknown option.
 #[tool(cached)]
 fn option() {}
 
-/// Takes too long.
+/// Has an invalid timeout.
 #[tool(timeout = "soon")]
 fn timeout() {}
 
-/// Has a name that is none.
+/// Has an invalid name.
 #[tool(name = "a b")]
 fn named() {}
 
@@ -26,58 +26,58 @@ fn generic<T>(value: T) {}
 #[tool]
 fn lifetime<'a>(text: &'a str) {}
 
-/// Takes many types.
+/// Takes `impl Trait`.
 #[tool]
 fn many(value: impl Into<String>) {}
 
-/// Takes something apart.
+/// Destructures a parameter.
 #[tool]
 fn pattern((left, right): (u8, u8)) {}
 
-/// Changes its argument.
+/// Takes a mutable reference.
 #[tool]
 fn change(text: &mut String) {}
 
-/// Keeps its argument for ever.
+/// Takes a static reference.
 #[tool]
 fn forever(text: Option<&'static str>) {}
 
-/// Is not safe.
+/// Is unsafe.
 #[tool]
 unsafe fn not_safe() {}
 
-/// Is for C.
+/// Is extern.
 #[tool]
 extern "C" fn for_c() {}
 
-/// Is known when the program is compiled.
+/// Is const.
 #[tool]
 const fn constant() {}
 
-/// Has an option of an argument that is none.
+/// Has an unknown option of an argument.
 #[tool]
 fn argument(#[arg(min = 1)] number: u8) {}
 
-/// Has a default that is out of its range.
+/// Has a default outside its range.
 #[tool]
 fn range(#[arg(range = 1..=50, default = 100)] limit: u8) {}
 
-/// Has more than all arguments.
+/// Has a further argument besides all arguments.
 #[tool]
 fn more(context: &Context, all: Args<String>, more: u8) {}
 
-/// Is a future by hand.
+/// Returns a future.
 #[tool]
 fn future() -> impl Future<Output = u8> {
     async { 1 }
 }
 
-/// Is no function.
+/// Is not a function.
 #[tool]
 struct NoFunction;
 
 fn main() {
-    // What was refused is there all the same, so that no error follows of it.
+    // The rejected function and its type exist, so that their uses cause no further errors.
     undescribed();
     let _ = undescribed::tool();
 }

@@ -1,4 +1,4 @@
-//! What the compiler says of types that do not fit.
+//! Compiler errors of unsuitable types.
 #![allow(unused_variables, reason = "only the errors matter")]
 
 use std::rc::Rc;
@@ -10,31 +10,31 @@ struct Opaque;
 #[derive(serde::Deserialize)]
 struct WithoutSchema;
 
-/// Takes what cannot be read.
+/// Takes a type without `Deserialize`.
 #[tool]
 fn not_read(value: Opaque) {}
 
-/// Takes what has no schema.
+/// Takes a type without a schema.
 #[tool]
 fn no_schema(value: WithoutSchema) {}
 
-/// Takes what cannot be all arguments.
+/// Takes all arguments as a type without `Deserialize`.
 #[tool]
 fn not_all(args: Args<Opaque>) {}
 
-/// Returns what cannot be written.
+/// Returns a type without `Serialize`.
 #[tool]
 async fn not_written() -> Opaque {
     Opaque
 }
 
-/// Fails with what cannot be told.
+/// Fails with a type without `Display`.
 #[tool]
 fn not_told() -> Result<u8, Opaque> {
     Err(Opaque)
 }
 
-/// Cannot move between threads.
+/// Is not `Send`.
 #[tool]
 async fn one_thread() -> u8 {
     let value = Rc::new(1);

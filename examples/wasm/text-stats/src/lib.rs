@@ -1,4 +1,4 @@
-//! A haft tool in WebAssembly: counts the words of a text.
+//! A haft tool in WebAssembly that counts the words of a text.
 
 use std::collections::HashMap;
 

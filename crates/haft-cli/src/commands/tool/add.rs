@@ -1,4 +1,4 @@
-//! `haft tool add`: makes a tool from a file, from stdin, or from flags.
+//! `haft tool add`: creates a tool from a file, stdin or options.
 
 use std::path::PathBuf;
 
@@ -12,49 +12,46 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Make a tool from a file, from stdin, or from flags
-///
-/// With flags it makes an HTTP tool:
-/// `haft tool add --name cat-fact --description "A fact about cats" --url https://catfact.ninja/fact`
+/// Create a tool from a file, stdin or options
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The definition: `.json`, `.yaml` or `.skill`; `-` is stdin
+    /// Definition (`.json`, `.yaml` or `.skill`); `-` for stdin
     #[arg(required_unless_present = "name", conflicts_with_all = ["name", "url"])]
     file: Option<PathBuf>,
-    /// The form of the text, where neither its name nor its look tells
+    /// Format of the definition [default: detected from name and content]
     #[arg(long, requires = "file")]
     form: Option<Form>,
-    /// The bundle; it is made where it is missing
+    /// Bundle; created if it does not exist
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<String>,
-    /// The name of the tool
-    #[arg(long, requires = "url", help_heading = "Definition by flags")]
+    /// Name of the tool
+    #[arg(long, requires = "url", help_heading = "HTTP tool by options")]
     name: Option<String>,
-    /// What it does, for the model and for people
-    #[arg(long, value_name = "TEXT", requires = "name", help_heading = "Definition by flags")]
+    /// What the tool does, for models and users
+    #[arg(long, value_name = "TEXT", requires = "name", help_heading = "HTTP tool by options")]
     description: Option<String>,
-    /// Where the request goes; `${name}` stands for an argument or a secret
-    #[arg(long, requires = "name", help_heading = "Definition by flags")]
+    /// URL of the request; `${name}` is replaced by an argument or a secret
+    #[arg(long, requires = "name", help_heading = "HTTP tool by options")]
     url: Option<String>,
-    /// The method of the request
-    #[arg(long, default_value = "GET", help_heading = "Definition by flags")]
+    /// HTTP method
+    #[arg(long, default_value = "GET", help_heading = "HTTP tool by options")]
     method: String,
-    /// A header of the request
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Definition by flags")]
+    /// Header of the request (repeatable)
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "HTTP tool by options")]
     headers: Vec<String>,
-    /// The body of the request
-    #[arg(long, value_name = "TEXT", help_heading = "Definition by flags")]
+    /// Body of the request; sent as JSON if it is valid JSON
+    #[arg(long, value_name = "TEXT", help_heading = "HTTP tool by options")]
     body: Option<String>,
-    /// An argument; `?` makes it optional, the type is `string` where none is given
+    /// Argument; `?` makes it optional, the default type is `string` (repeatable)
     #[arg(
         short = 'p',
         long = "param",
         value_name = "NAME[?][:TYPE[:DESCRIPTION]]",
-        help_heading = "Definition by flags"
+        help_heading = "HTTP tool by options"
     )]
     parameters: Vec<String>,
-    /// A tag
-    #[arg(long = "tag", value_name = "TAG", help_heading = "Definition by flags")]
+    /// Tag (repeatable)
+    #[arg(long = "tag", value_name = "TAG", help_heading = "HTTP tool by options")]
     tags: Vec<String>,
 }
 
@@ -65,25 +62,25 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
             let (form, text) = definition::read(file, arguments.form)?;
             form.body(text)
         }
-        None => Body::Json(by_flags(&arguments)?),
+        None => Body::Json(http_definition(&arguments)?),
     };
     let request = Request::new(Method::POST, "/api/tools")
         .query_some("bundle", arguments.bundle.as_deref())
         .with_body(body);
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     for warning in view::list(&data, "warnings") {
         context.output.warn(&view::problem(warning));
     }
     context.output.data(&data, |output| {
         let path = view::text(&data, "path");
-        let place = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-        output.note(&format!("added `{}`{place}", view::qualified(&data)));
+        let location = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
+        output.note(&format!("added `{}`{location}", view::qualified(&data)));
         Ok(())
     })
 }
 
-/// Makes the definition of an HTTP tool.
-fn by_flags(arguments: &Arguments) -> Result<Value, CliError> {
+/// Builds the definition of an HTTP tool from the options.
+fn http_definition(arguments: &Arguments) -> Result<Value, CliError> {
     let mut implementation = Map::new();
     implementation.insert("type".to_owned(), json!("http"));
     implementation.insert("method".to_owned(), json!(arguments.method.to_uppercase()));
@@ -93,7 +90,6 @@ fn by_flags(arguments: &Arguments) -> Result<Value, CliError> {
         implementation.insert("headers".to_owned(), Value::Object(headers?));
     }
     if let Some(body) = &arguments.body {
-        // What is JSON is sent as JSON; anything else is a text.
         let body = serde_json::from_str(body).unwrap_or_else(|_| json!(body));
         implementation.insert("body".to_owned(), body);
     }
@@ -109,7 +105,7 @@ fn by_flags(arguments: &Arguments) -> Result<Value, CliError> {
 fn header(text: &str) -> Result<(String, Value), CliError> {
     let (name, value) = text
         .split_once(':')
-        .ok_or_else(|| CliError::Usage(format!("write a header as `NAME: VALUE`, not `{text}`")))?;
+        .ok_or_else(|| CliError::usage(format!("invalid header `{text}`: expected `NAME: VALUE`")))?;
     Ok((name.trim().to_owned(), json!(value.trim())))
 }
 
@@ -123,8 +119,8 @@ fn input_schema(parameters: &[String]) -> Result<Value, CliError> {
         let kind = parts.next().unwrap_or("string");
         if !types.contains(&kind) {
             let types = types.join(", ");
-            return Err(CliError::Usage(format!(
-                "`{kind}` in `--param {text}` is no type; the types are {types}"
+            return Err(CliError::usage(format!(
+                "invalid `--param {text}`: unknown type `{kind}`; expected one of {types}"
             )));
         }
         let mut property = Map::from_iter([("type".to_owned(), json!(kind))]);
@@ -166,7 +162,7 @@ mod tests {
         );
         assert_eq!(
             input_schema(&["x:int".to_owned()]).unwrap_err().to_string(),
-            "`int` in `--param x:int` is no type; the types are string, integer, number, boolean, array, object"
+            "invalid `--param x:int`: unknown type `int`; expected one of string, integer, number, boolean, array, object"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Arguments of a call as a person types them, made values by the schema of the tool.
+//! Arguments of a call on the command line, converted by the schema of the tool.
 
 use std::path::Path;
 
@@ -11,38 +11,38 @@ use crate::error::CliError;
 use crate::input;
 use crate::view;
 
-/// Reads the name of a mode.
-pub(crate) fn read_mode(text: &str) -> Result<Mode, &'static str> {
-    Mode::parse(text).ok_or("the modes are `debug` and `production`")
+/// Parses a mode.
+pub(crate) fn parse_mode(text: &str) -> Result<Mode, &'static str> {
+    Mode::parse(text).ok_or("expected `debug` or `production`")
 }
 
 /// The arguments of a call.
 #[derive(Debug, Args)]
 pub(crate) struct CallArguments {
-    /// An argument as `KEY=VALUE`, read by the type that the schema says; `KEY:=JSON` takes JSON
+    /// Argument, converted to the type in the schema; `KEY:=JSON` for JSON (repeatable)
     #[arg(short = 'a', long = "arg", value_name = "KEY=VALUE")]
-    single: Vec<String>,
-    /// All arguments as a JSON object, from a file as `@FILE`, or from stdin as `-`
+    pairs: Vec<String>,
+    /// All arguments as a JSON object; `@FILE` reads a file, `-` stdin
     #[arg(long = "args", value_name = "JSON|@FILE|-")]
-    whole: Option<String>,
+    object: Option<String>,
 }
 
 impl CallArguments {
-    /// Returns the arguments; the schema is asked for only where it is needed.
+    /// Returns the arguments; loads the schema only if it is needed.
     pub(crate) async fn read(&self, tool: &str, client: &Client) -> Result<Value, CliError> {
-        let mut arguments = self.whole()?;
-        if self.single.iter().any(|pair| !is_json(pair)) {
+        let mut arguments = self.object()?;
+        if self.pairs.iter().any(|pair| !is_json(pair)) {
             let data = client.data(Request::get(format!("/api/tools/{}", segment(tool)))).await?;
             let schema = data.get("input_schema").cloned().unwrap_or_default();
-            self.enter(&schema, &mut arguments)?;
+            self.add_pairs(&schema, &mut arguments)?;
         } else {
-            self.enter(&Value::Null, &mut arguments)?;
+            self.add_pairs(&Value::Null, &mut arguments)?;
         }
         Ok(Value::Object(arguments))
     }
 
-    fn whole(&self) -> Result<Map<String, Value>, CliError> {
-        let text = match self.whole.as_deref() {
+    fn object(&self) -> Result<Map<String, Value>, CliError> {
+        let text = match self.object.as_deref() {
             None => return Ok(Map::new()),
             Some("-") => input::read_text(Path::new("-"))?,
             Some(text) => match text.strip_prefix('@') {
@@ -51,17 +51,17 @@ impl CallArguments {
             },
         };
         serde_json::from_str(&text)
-            .map_err(|error| CliError::Usage(format!("`--args` must be a JSON object: {error}")))
+            .map_err(|error| CliError::usage(format!("invalid `--args`: not a JSON object: {error}")))
     }
 
-    fn enter(&self, schema: &Value, arguments: &mut Map<String, Value>) -> Result<(), CliError> {
-        for pair in &self.single {
+    fn add_pairs(&self, schema: &Value, arguments: &mut Map<String, Value>) -> Result<(), CliError> {
+        for pair in &self.pairs {
             let Some((key, text)) = pair.split_once('=') else {
-                return Err(CliError::Usage(format!("write `-a KEY=VALUE`, not `-a {pair}`")));
+                return Err(CliError::usage(format!("invalid `-a {pair}`: expected `-a KEY=VALUE`")));
             };
             let (key, value) = match key.strip_suffix(':') {
-                Some(key) => (key, parse(key, text)?),
-                None => (key, typed(schema, key, text)?),
+                Some(key) => (key, parse_json(key, text)?),
+                None => (key, convert(schema, key, text)?),
             };
             arguments.insert(key.to_owned(), value);
         }
@@ -73,25 +73,23 @@ fn is_json(pair: &str) -> bool {
     pair.split_once('=').is_some_and(|(key, _)| key.ends_with(':'))
 }
 
-fn parse(key: &str, text: &str) -> Result<Value, CliError> {
-    serde_json::from_str(text).map_err(|error| CliError::Usage(format!("`{key}` must be JSON: {error}")))
+fn parse_json(key: &str, text: &str) -> Result<Value, CliError> {
+    serde_json::from_str(text)
+        .map_err(|error| CliError::usage(format!("argument `{key}`: not valid JSON: {error}")))
 }
 
-/// Reads a value by the type that the schema says; where it says none, JSON if it parses, else a text.
-fn typed(schema: &Value, key: &str, text: &str) -> Result<Value, CliError> {
+/// Converts a value to the type in the schema; without a type, to JSON if it parses, otherwise to a string.
+fn convert(schema: &Value, key: &str, text: &str) -> Result<Value, CliError> {
     let property = schema.get("properties").and_then(|properties| properties.get(key));
     let types = property.map(type_names).unwrap_or_default();
-    let takes = |name: &str| types.iter().any(|other| other == name);
+    let allows = |name: &str| types.iter().any(|other| other == name);
     if types == ["string"] {
         return Ok(Value::from(text));
     }
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if types.is_empty() || types.iter().any(|name| fits(&value, name)) => Ok(value),
-        _ if types.is_empty() || takes("string") => Ok(Value::from(text)),
-        _ => Err(CliError::Usage(format!(
-            "`{key}` must be of type {}, and `{text}` is not",
-            types.join(" or ")
-        ))),
+        Ok(value) if types.is_empty() || types.iter().any(|name| has_type(&value, name)) => Ok(value),
+        _ if types.is_empty() || allows("string") => Ok(Value::from(text)),
+        _ => Err(CliError::usage(format!("argument `{key}`: expected {}, got `{text}`", types.join(" or ")))),
     }
 }
 
@@ -103,12 +101,12 @@ fn type_names(property: &Value) -> Vec<String> {
     }
 }
 
-fn fits(value: &Value, name: &str) -> bool {
+fn has_type(value: &Value, name: &str) -> bool {
     match value {
         Value::Null => name == "null",
         Value::Bool(_) => name == "boolean",
         Value::Number(number) => name == "number" || (name == "integer" && !number.is_f64()),
-        Value::String(_) => false, // A text is taken as it was typed, with its quotes.
+        Value::String(_) => false, // A string is used as typed, including quotes.
         Value::Array(_) => name == "array",
         Value::Object(_) => name == "object",
     }
@@ -121,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_by_the_schema() {
+    fn values_are_converted_by_the_schema() {
         let schema = json!({"properties": {
             "city": {"type": "string"}, "days": {"type": "integer"}, "ratio": {"type": "number"},
             "metric": {"type": "boolean"}, "tags": {"type": "array"}, "maybe": {"type": ["integer", "null"]},
@@ -145,36 +143,36 @@ mod tests {
             ("undeclared=x y", json!({"undeclared": "x y"})),
             ("city:=12", json!({"city": 12})),
         ] {
-            let arguments = CallArguments { single: vec![pair.to_owned()], whole: None };
+            let arguments = CallArguments { pairs: vec![pair.to_owned()], object: None };
             let mut map = Map::new();
-            arguments.enter(&schema, &mut map).unwrap();
+            arguments.add_pairs(&schema, &mut map).unwrap();
             assert_eq!(Value::Object(map), expected, "{pair}");
         }
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_values_are_named() {
         let schema = json!({"properties": {"days": {"type": "integer"}, "metric": {"type": "boolean"}}});
         for (pair, expected) in [
-            ("days=soon", "`days` must be of type integer, and `soon` is not"),
-            ("days=1.5", "`days` must be of type integer, and `1.5` is not"),
-            ("metric=yes", "`metric` must be of type boolean, and `yes` is not"),
-            ("days", "write `-a KEY=VALUE`, not `-a days`"),
-            ("days:={", "`days` must be JSON: EOF while parsing an object at line 1 column 1"),
+            ("days=soon", "argument `days`: expected integer, got `soon`"),
+            ("days=1.5", "argument `days`: expected integer, got `1.5`"),
+            ("metric=yes", "argument `metric`: expected boolean, got `yes`"),
+            ("days", "invalid `-a days`: expected `-a KEY=VALUE`"),
+            ("days:={", "argument `days`: not valid JSON: EOF while parsing an object at line 1 column 1"),
         ] {
-            let arguments = CallArguments { single: vec![pair.to_owned()], whole: None };
-            let error = arguments.enter(&schema, &mut Map::new()).unwrap_err();
+            let arguments = CallArguments { pairs: vec![pair.to_owned()], object: None };
+            let error = arguments.add_pairs(&schema, &mut Map::new()).unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
     }
 
     #[test]
-    fn all_arguments_are_one_object() {
-        let read = |text: &str| CallArguments { single: Vec::new(), whole: Some(text.to_owned()) }.whole();
+    fn args_must_be_one_object() {
+        let read = |text: &str| CallArguments { pairs: Vec::new(), object: Some(text.to_owned()) }.object();
         assert_eq!(read(r#"{"a": 1}"#).unwrap().len(), 1);
         for bad in ["[1]", "{", "7", ""] {
             assert!(
-                read(bad).unwrap_err().to_string().starts_with("`--args` must be a JSON object: "),
+                read(bad).unwrap_err().to_string().starts_with("invalid `--args`: not a JSON object: "),
                 "{bad}"
             );
         }

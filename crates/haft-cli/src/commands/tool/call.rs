@@ -4,7 +4,7 @@ use clap::Args;
 use haft_core::runnable::Mode;
 use serde_json::{Value, json};
 
-use super::arguments::{CallArguments, read_mode};
+use super::arguments::{CallArguments, parse_mode};
 use crate::client::{Request, segment};
 use crate::context::Context;
 use crate::error::CliError;
@@ -13,17 +13,17 @@ use crate::view;
 /// Call a tool
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
     #[command(flatten)]
     values: CallArguments,
-    /// `debug` runs the newest revision, `production` the published one
-    #[arg(long, value_parser = read_mode)]
+    /// Mode: `debug` runs the newest revision, `production` the published one
+    #[arg(long, value_parser = parse_mode)]
     mode: Option<Mode>,
-    /// Do not wait: print the id of the call, for `haft call show`
+    /// Do not wait; print the id of the call for `haft call show`
     #[arg(long = "async")]
-    detached: bool,
-    /// A key under which the same call never runs twice
+    background: bool,
+    /// Idempotency key: a call with the same key runs only once
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }
@@ -31,24 +31,27 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    if arguments.detached && client.engine().is_some() {
+    if arguments.background && client.engine().is_some() {
         client.close().await;
-        let text = "`--async` needs a running server, because the call would end with this command";
-        return Err(CliError::Usage(text.to_owned()));
+        return Err(CliError::Usage {
+            message: "`--async` needs a running server: without one, the call would end with this command"
+                .to_owned(),
+            hint: Some("start the server with `haft serve`".to_owned()),
+        });
     }
-    let answer = match arguments.values.read(&arguments.tool, &client).await {
+    let response = match arguments.values.read(&arguments.tool, &client).await {
         Ok(args) => client.send(request(&arguments, &args)).await,
         Err(error) => Err(error),
     };
     client.close().await;
-    print(&answer?, context)
+    print(&response?, context)
 }
 
 fn request(arguments: &Arguments, args: &Value) -> Request {
     let mut request =
         Request::post(format!("/api/tools/{}/invoke", segment(&arguments.tool)), json!({"args": args}))
             .query_some("mode", arguments.mode.map(Mode::as_str));
-    if arguments.detached {
+    if arguments.background {
         request = request.query("async", "true");
     }
     match &arguments.idempotency_key {
@@ -58,9 +61,8 @@ fn request(arguments: &Arguments, args: &Value) -> Request {
 }
 
 /// Prints the value; a failed call is an error with its own exit code.
-fn print(answer: &Value, context: &Context) -> Result<(), CliError> {
-    // A detached call answers in the envelope, a finished one with the outcome itself.
-    let outcome = answer.get("data").unwrap_or(answer);
+fn print(response: &Value, context: &Context) -> Result<(), CliError> {
+    let outcome = response.get("data").unwrap_or(response);
     if let Some(warning) = outcome.get("warning") {
         context.output.warn(&view::readable(warning));
     }

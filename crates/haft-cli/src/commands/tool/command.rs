@@ -6,43 +6,62 @@ use super::{add, call, diff, edit, list, restore, revisions, rm, show, switch, t
 use crate::context::Context;
 use crate::error::CliError;
 
-/// List, make, change and call tools
-///
-/// A tool is named by its `name`, by `bundle:name`, with or without `@version`, or by its id.
+/// Manage and call tools
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List tools
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", after_help = examples!("haft tool list", "haft tool list -q weather"))]
     List(list::Arguments),
-    /// Show one tool
+    /// Show a tool
+    #[command(after_help = examples!("haft tool show weather", "haft tool show weather --source"))]
     Show(show::Arguments),
-    /// Make a tool from a file, from stdin, or from flags
+    /// Create a tool from a file, stdin or options
+    #[command(after_help = examples!(
+        "haft tool add weather.yaml",
+        "haft tool add --name cat-fact --description \"A fact about cats\" --url https://catfact.ninja/fact"
+    ))]
     Add(add::Arguments),
-    /// Change the definition of a tool in your editor
+    /// Edit the definition of a tool in $VISUAL, $EDITOR or vi
+    #[command(after_help = examples!("haft tool edit weather", "haft tool edit weather --from weather.yaml"))]
     Edit(edit::Arguments),
-    /// Remove a tool; its definition is kept in `tool-history`
+    /// Delete a tool; a backup is kept in `tool-history`
+    #[command(after_help = examples!("haft tool rm weather"))]
     Rm(rm::Arguments),
     /// Call a tool
+    #[command(after_help = examples!(
+        "haft tool call weather -a city=Paris -a days=3",
+        "haft tool call weather --args @arguments.json"
+    ))]
     Call(call::Arguments),
-    /// Run a tool as the live tester does
+    /// Run the newest revision of a tool, without approval
+    #[command(after_help = examples!("haft tool test weather -a city=Paris"))]
     Test(test::Arguments),
-    /// Check a tool, or a file before it is added
+    /// Check a tool, or a file before adding it
+    #[command(after_help = examples!("haft tool validate weather", "haft tool validate weather.yaml"))]
     Validate(validate::Arguments),
-    /// Make the newest revision the one that production runs
+    /// Publish the newest revision: production mode runs it
+    #[command(after_help = examples!("haft tool publish weather"))]
     Publish(switch::Arguments),
-    /// Let a tool run on, with a warning to its callers
+    /// Deprecate a tool: it still runs, with a warning
+    #[command(after_help = examples!("haft tool deprecate weather"))]
     Deprecate(switch::Arguments),
-    /// List every state that a definition has had, newest first
+    /// List the revisions of a tool, newest first
+    #[command(after_help = examples!("haft tool revisions weather"))]
     Revisions(revisions::Arguments),
-    /// Show what differs between two revisions
+    /// Compare two revisions
+    #[command(after_help = examples!("haft tool diff weather", "haft tool diff weather --from 1 --to 3"))]
     Diff(diff::Arguments),
-    /// Make an earlier revision the newest one
+    /// Restore an earlier revision as the newest one
+    #[command(after_help = examples!("haft tool restore weather 1"))]
     Restore(restore::Arguments),
-    /// Give a tool a new version label
+    /// Set the version label of a tool
+    #[command(after_help = examples!("haft tool version weather 1.2.0"))]
     Version(version::Arguments),
-    /// Let a tool run
+    /// Enable a tool
+    #[command(after_help = examples!("haft tool enable weather"))]
     Enable(switch::Arguments),
-    /// Keep a tool from running
+    /// Disable a tool
+    #[command(after_help = examples!("haft tool disable weather"))]
     Disable(switch::Arguments),
 }
 
@@ -58,14 +77,16 @@ impl Command {
             Self::Call(arguments) => call::run(arguments, context).await,
             Self::Test(arguments) => test::run(arguments, context).await,
             Self::Validate(arguments) => validate::run(arguments, context).await,
-            Self::Publish(arguments) => switch::run(arguments, switch::Step::Publish, context).await,
-            Self::Deprecate(arguments) => switch::run(arguments, switch::Step::Deprecate, context).await,
+            Self::Publish(arguments) => switch::run(arguments, switch::StatusChange::Publish, context).await,
+            Self::Deprecate(arguments) => {
+                switch::run(arguments, switch::StatusChange::Deprecate, context).await
+            }
             Self::Revisions(arguments) => revisions::run(arguments, context).await,
             Self::Diff(arguments) => diff::run(arguments, context).await,
             Self::Restore(arguments) => restore::run(arguments, context).await,
             Self::Version(arguments) => version::run(arguments, context).await,
-            Self::Enable(arguments) => switch::run(arguments, switch::Step::Enable, context).await,
-            Self::Disable(arguments) => switch::run(arguments, switch::Step::Disable, context).await,
+            Self::Enable(arguments) => switch::run(arguments, switch::StatusChange::Enable, context).await,
+            Self::Disable(arguments) => switch::run(arguments, switch::StatusChange::Disable, context).await,
         }
     }
 }

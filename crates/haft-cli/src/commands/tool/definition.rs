@@ -1,4 +1,4 @@
-//! The text of a definition on its way to the server.
+//! Reads the text of a definition and detects its format.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::client::Body;
 use crate::error::CliError;
 use crate::input;
 
-/// The form in which a definition is written.
+/// The format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
     /// JSON
@@ -20,8 +20,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the form that a file's name says.
-    pub(crate) fn of_path(path: &Path) -> Option<Self> {
+    /// Detects the format from a file name.
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "json" => Some(Self::Json),
             "yaml" | "yml" => Some(Self::Yaml),
@@ -30,8 +30,8 @@ impl Form {
         }
     }
 
-    /// Returns the form that a text looks like.
-    pub(crate) fn of_text(text: &str) -> Self {
+    /// Detects the format from a text.
+    pub(crate) fn from_text(text: &str) -> Self {
         let start = text.trim_start_matches('\u{feff}').trim_start();
         match start.as_bytes() {
             [b'{', ..] => Self::Json,
@@ -42,12 +42,12 @@ impl Form {
         }
     }
 
-    /// Reads the name that the server gives the form.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
+    /// Parses the name of a format.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         <Self as ValueEnum>::from_str(name, false).ok()
     }
 
-    /// Returns the name of the form, which is also the ending of its files.
+    /// Returns the name of the format, which is also its file extension.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -70,7 +70,7 @@ impl Form {
 /// Reads a definition from a file or stdin.
 pub(crate) fn read(path: &Path, form: Option<Form>) -> Result<(Form, String), CliError> {
     let text = input::read_text(path)?;
-    let form = form.or_else(|| Form::of_path(path)).unwrap_or_else(|| Form::of_text(&text));
+    let form = form.or_else(|| Form::from_path(path)).unwrap_or_else(|| Form::from_text(&text));
     Ok((form, text))
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_is_known_by_name_or_by_look() {
+    fn the_format_is_detected_from_name_or_text() {
         for (name, form) in [
             ("a.json", Some(Form::Json)),
             ("a.yml", Some(Form::Yaml)),
@@ -87,7 +87,7 @@ mod tests {
             ("-", None),
             ("a.txt", None),
         ] {
-            assert_eq!(Form::of_path(Path::new(name)), form, "{name}");
+            assert_eq!(Form::from_path(Path::new(name)), form, "{name}");
         }
         for (text, form) in [
             ("\u{feff} {\"name\": 1}", Form::Json),
@@ -96,7 +96,7 @@ mod tests {
             ("name: a", Form::Yaml),
             ("", Form::Yaml),
         ] {
-            assert_eq!(Form::of_text(text), form, "{text:?}");
+            assert_eq!(Form::from_text(text), form, "{text:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `haft tool diff`: shows what differs between two revisions.
+//! `haft tool diff`: compares two revisions.
 
 use clap::Args;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::view;
 
-/// Show what differs between two revisions
+/// Compare two revisions
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// The older revision; without it, what production runs, else the one before the newest
+    /// Older revision [default: the published one, otherwise the previous one]
     #[arg(long, value_name = "REVISION")]
     from: Option<u32>,
-    /// The newer revision; without it, the newest
+    /// Newer revision [default: the newest one]
     #[arg(long, value_name = "REVISION")]
     to: Option<u32>,
 }
@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let request = Request::get(format!("/api/tools/{}/diff", segment(&arguments.tool)))
         .query_some("from", number(arguments.from).as_deref())
         .query_some("to", number(arguments.to).as_deref());
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| show(output, &data))
 }
 
@@ -36,7 +36,7 @@ fn show(output: &Output, data: &Value) -> Result<(), CliError> {
     let (from, to) = (view::text(data, "from"), view::text(data, "to"));
     let changes = view::list(data, "changes");
     if changes.is_empty() {
-        output.note(&format!("revisions {from} and {to} are equal"));
+        output.note(&format!("revisions {from} and {to} are identical"));
         return Ok(());
     }
     output.line(&format!("revision {from} to {to}"))?;
@@ -48,7 +48,7 @@ fn show(output: &Output, data: &Value) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Prints one side of a change, each line with its sign; nothing for what was not there.
+/// Prints one side of a change, each line with its sign; nothing for a missing value.
 fn side(output: &Output, sign: char, value: Option<&Value>) -> Result<(), CliError> {
     let text = value.filter(|value| !value.is_null()).map(view::readable).unwrap_or_default();
     text.lines().try_for_each(|line| output.line(&format!("  {sign} {line}")))

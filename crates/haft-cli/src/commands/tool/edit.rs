@@ -1,4 +1,4 @@
-//! `haft tool edit`: changes the definition of a tool in an editor, and never loses what was typed.
+//! `haft tool edit`: edits the definition of a tool, and keeps the text if it cannot be stored.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,14 +15,12 @@ use crate::error::{ApiError, CliError};
 use crate::input;
 use crate::view;
 
-/// Change the definition of a tool in your editor
-///
-/// The editor is `$VISUAL`, else `$EDITOR`, else `vi`.
+/// Edit the definition of a tool in $VISUAL, $EDITOR or vi
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// Take the text from this file instead of an editor
+    /// Read the text from this file instead of opening an editor
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
@@ -30,19 +28,19 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    let answer = edit(&arguments, context, &client).await;
+    let edited = edit(&arguments, context, &client).await;
     client.close().await;
-    let Some(data) = answer? else {
-        context.output.note("nothing changed");
+    let Some(data) = edited? else {
+        context.output.note("no changes");
         return Ok(());
     };
     context.output.data(&data, |output| {
-        output.note(&format!("changed `{}`", view::qualified(&data)));
+        output.note(&format!("updated `{}`", view::qualified(&data)));
         Ok(())
     })
 }
 
-/// The text of a definition as the server has it.
+/// The stored text of a definition.
 struct Source {
     text: String,
     form: Form,
@@ -53,7 +51,7 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
     let source = fetch(tool, client).await?;
     if let Some(file) = &arguments.from {
         let text = input::read_text(file)?;
-        let form = Form::of_path(Path::new(file)).unwrap_or_else(|| Form::of_text(&text));
+        let form = Form::from_path(Path::new(file)).unwrap_or_else(|| Form::from_text(&text));
         return store(tool, form, text, client).await.map(Some);
     }
     let mut draft = Draft::new(&source)?;
@@ -61,24 +59,23 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
         let edited = draft.open(context).and_then(|()| draft.read());
         let text = match edited {
             Ok(text) => text,
-            Err(error) if draft.is_untouched(&source) => return Err(error),
+            Err(error) if draft.is_unchanged(&source) => return Err(error),
             Err(error) => return Err(draft.keep(error, tool)),
         };
         if text == source.text {
             return Ok(None);
         }
         if text.trim().is_empty() {
-            let error =
-                CliError::Usage("the text is empty; to remove the tool, use `haft tool rm`".to_owned());
+            let error = CliError::usage("the text is empty; delete the tool with `haft tool rm`");
             return Err(draft.keep(error, tool));
         }
-        let stored = match unchanged(tool, &source, client).await {
+        let stored = match check_unchanged(tool, &source, client).await {
             Ok(()) => store(tool, source.form, text, client).await,
             Err(error) => Err(error),
         };
         match stored {
             Ok(data) => return Ok(Some(data)),
-            Err(error) if can_ask() && again(&error, context)? => {}
+            Err(error) if is_interactive() && ask_again(&error, context)? => {}
             Err(error) => return Err(draft.keep(error, tool)),
         }
     }
@@ -87,12 +84,12 @@ async fn edit(arguments: &Arguments, context: &Context, client: &Client) -> Resu
 async fn fetch(tool: &str, client: &Client) -> Result<Source, CliError> {
     let data = client.data(Request::get(format!("/api/tools/{}/source", segment(tool)))).await?;
     let text = view::text(&data, "text");
-    let form = Form::of_name(&view::text(&data, "form")).unwrap_or_else(|| Form::of_text(&text));
+    let form = Form::from_name(&view::text(&data, "form")).unwrap_or_else(|| Form::from_text(&text));
     Ok(Source { text, form })
 }
 
-/// Refuses to write over a change that someone else made meanwhile.
-async fn unchanged(tool: &str, source: &Source, client: &Client) -> Result<(), CliError> {
+/// Rejects the edit if the definition was changed in the meantime.
+async fn check_unchanged(tool: &str, source: &Source, client: &Client) -> Result<(), CliError> {
     if fetch(tool, client).await?.text == source.text {
         return Ok(());
     }
@@ -110,19 +107,19 @@ async fn store(tool: &str, form: Form, text: String, client: &Client) -> Result<
     client.data(request.with_body(form.body(text))).await
 }
 
-fn can_ask() -> bool {
+fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Shows the error and asks whether to edit again.
-fn again(error: &CliError, context: &Context) -> Result<bool, CliError> {
+/// Prints the error and asks whether to edit again.
+fn ask_again(error: &CliError, context: &Context) -> Result<bool, CliError> {
     context.output.error(error);
     let mut stderr = std::io::stderr().lock();
     let mut line = String::new();
     write!(stderr, "Edit again? [Y/n] ")
         .and_then(|()| stderr.flush())
         .and_then(|()| std::io::stdin().read_line(&mut line))
-        .map_err(CliError::io("ask"))?;
+        .map_err(CliError::io("read from the terminal"))?;
     Ok(!line.is_empty() && !line.trim().to_lowercase().starts_with('n'))
 }
 
@@ -144,11 +141,11 @@ impl Draft {
         Ok(Self { path: file.path().to_owned(), file: Some(file) })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the person's own editor, not a tool; nothing confines it")]
+    #[expect(clippy::disallowed_methods, reason = "the user's own editor, which runs without a sandbox")]
     fn open(&self, context: &Context) -> Result<(), CliError> {
-        let named = ["VISUAL", "EDITOR"].iter().find_map(|name| context.environment.get(name));
-        let editor = named.unwrap_or("vi").to_owned();
-        // The variable may hold flags, so that a shell has to read it; the path is passed, never spliced.
+        let configured = ["VISUAL", "EDITOR"].iter().find_map(|name| context.environment.get(name));
+        let editor = configured.unwrap_or("vi").to_owned();
+        // The variable may contain options, so a shell evaluates it; the path is passed as an argument.
         let status = Command::new("sh")
             .args(["-c", &format!("{editor} \"$1\""), "sh"])
             .arg(&self.path)
@@ -158,20 +155,19 @@ impl Draft {
     }
 
     fn read(&self) -> Result<String, CliError> {
-        // By name: editors replace the file.
+        // Read by path: editors may replace the file.
         input::read_text(Path::new(&self.path))
     }
 
-    fn is_untouched(&self, source: &Source) -> bool {
+    fn is_unchanged(&self, source: &Source) -> bool {
         std::fs::read(&self.path).is_ok_and(|content| content == source.text.as_bytes())
     }
 
-    /// Keeps the file and says where it is.
+    /// Keeps the file and adds its path to the error.
     fn keep(&mut self, error: CliError, tool: &str) -> CliError {
         if let Some(file) = self.file.take() {
-            // The handle is dropped; the file stays.
             let _ = file.into_temp_path().keep();
         }
-        CliError::Kept { error: Box::new(error), path: self.path.clone(), tool: tool.to_owned() }
+        CliError::EditNotStored { error: Box::new(error), path: self.path.clone(), tool: tool.to_owned() }
     }
 }

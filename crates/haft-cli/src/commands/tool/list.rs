@@ -8,38 +8,38 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// The largest page that the server gives.
-const PAGE: usize = 500;
+/// The largest page of the API.
+const MAX_PAGE_SIZE: usize = 500;
 
 /// List tools
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only tools that a search finds, best first
+    /// Search text; lists the best matches first
     #[arg(short = 'q', long = "search", value_name = "TEXT", conflicts_with_all = ["bundle", "kind", "status", "tag"])]
     query: Option<String>,
     /// Only tools of this bundle
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<String>,
-    /// Only tools of this implementation, such as `http`
+    /// Only tools with this implementation type, e.g. `http`
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Only tools in this status
+    /// Only tools with this status
     #[arg(long, value_parser = ["draft", "published", "deprecated", "disabled"])]
     status: Option<String>,
     /// Only tools with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Leave out what is switched off
+    /// Only enabled tools
     #[arg(long)]
     enabled: bool,
-    /// How many at most; 0 is all
+    /// Maximum number of tools; 0 for all
     #[arg(long, value_name = "N", default_value = "100")]
     limit: usize,
 }
 
 impl Arguments {
     fn request(&self, page_size: usize) -> Request {
-        // A search ranks; a list filters and sorts by name.
+        // A search ranks its results; a list is filtered and sorted by name.
         Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
             .query("page_size", &page_size.to_string())
             .query("include_disabled", if self.enabled { "false" } else { "true" })
@@ -54,9 +54,9 @@ impl Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
-    let answer = collect(&arguments, &client).await;
+    let tools = collect(&arguments, &client).await;
     client.close().await;
-    let data = answer?;
+    let data = tools?;
     context.output.data(&data, |output| {
         let tools = view::list(&data, "tools");
         output.table(
@@ -71,15 +71,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     })
 }
 
-/// Reads pages until there are enough, as one answer.
+/// Reads pages until the limit is reached.
 async fn collect(arguments: &Arguments, client: &Client) -> Result<Value, CliError> {
-    let wanted = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
-    let mut data = client.data(arguments.request(wanted.min(PAGE))).await?;
+    let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
+    let mut data = client.data(arguments.request(limit.min(MAX_PAGE_SIZE))).await?;
     loop {
         let have = view::list(&data, "tools").len();
         let next = data.get("next_page_token").and_then(Value::as_str).map(str::to_owned);
-        let Some(token) = next.filter(|_| have < wanted) else { return Ok(data) };
-        let request = arguments.request((wanted - have).min(PAGE)).query("page_token", &token);
+        let Some(token) = next.filter(|_| have < limit) else { return Ok(data) };
+        let request = arguments.request((limit - have).min(MAX_PAGE_SIZE)).query("page_token", &token);
         let mut page = client.data(request).await?;
         let (Some(all), Some(Value::Array(more))) =
             (data.get_mut("tools").and_then(Value::as_array_mut), page.get_mut("tools").map(Value::take))
@@ -103,7 +103,7 @@ fn row(tool: &Value) -> Vec<String> {
     vec![
         view::qualified(tool),
         view::text(tool, "implementation_type"),
-        if view::is(tool, "enabled") { status } else { "off".to_owned() },
+        if view::is(tool, "enabled") { status } else { "disabled".to_owned() },
         ready,
         view::text(tool, "usage.call_count"),
         view::first_line(&view::text(tool, "description"), 60),

@@ -1,4 +1,4 @@
-//! `haft tool`: lists, makes, changes and calls tools.
+//! `haft tool`: manages and calls tools.
 
 mod add;
 mod arguments;
@@ -17,5 +17,5 @@ mod test;
 mod validate;
 mod version;
 
-pub(crate) use arguments::read_mode;
+pub(crate) use arguments::parse_mode;
 pub(crate) use command::Command;

@@ -1,4 +1,4 @@
-//! `haft tool restore`: makes an earlier revision the newest one.
+//! `haft tool restore`: restores an earlier revision as the newest one.
 
 use clap::Args;
 use serde_json::json;
@@ -8,12 +8,12 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Make an earlier revision the newest one
+/// Restore an earlier revision as the newest one
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// The revision, as `haft tool revisions` numbers it
+    /// Revision, from `haft tool revisions`
     revision: u32,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let Arguments { tool, revision } = arguments;
     let path = format!("/api/tools/{}/revisions/{revision}/restore", segment(&tool));
-    let data = context.ask(Request::post(path, json!({}))).await?;
+    let data = context.request(Request::post(path, json!({}))).await?;
     context.output.data(&data, |output| {
         let now = view::text(&data, "revision");
         output

@@ -1,4 +1,4 @@
-//! `haft tool revisions`: lists every state that a definition has had.
+//! `haft tool revisions`: lists the revisions of a tool.
 
 use clap::Args;
 use serde_json::Value;
@@ -8,20 +8,20 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// List every state that a definition has had, newest first
+/// List the revisions of a tool, newest first
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
 }
 
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}/revisions", segment(&arguments.tool));
-    let data = context.ask(Request::get(path)).await?;
+    let data = context.request(Request::get(path)).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "revisions").iter().map(row).collect();
-        output.table(&["REVISION", "VERSION", "MADE", "PUBLISHED", "HASH", "DESCRIPTION"], rows)
+        output.table(&["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"], rows)
     })
 }
 

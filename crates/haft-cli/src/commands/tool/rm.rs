@@ -1,4 +1,4 @@
-//! `haft tool rm`: removes a tool.
+//! `haft tool rm`: deletes a tool.
 
 use clap::Args;
 
@@ -7,12 +7,12 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Remove a tool; its definition is kept in `tool-history`
+/// Delete a tool; a backup is kept in `tool-history`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// Keep no copy of the definition
+    /// Keep no backup of the definition
     #[arg(long)]
     no_backup: bool,
 }
@@ -23,12 +23,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     if arguments.no_backup {
         request = request.query("keep_backup", "false");
     }
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         let backup = view::text(&data, "backup_path");
-        let kept =
-            if backup.is_empty() { String::new() } else { format!("; its definition is in `{backup}`") };
-        output.note(&format!("removed `{}`{kept}", arguments.tool));
+        let location = if backup.is_empty() { String::new() } else { format!("; backup: `{backup}`") };
+        output.note(&format!("deleted `{}`{location}", arguments.tool));
         Ok(())
     })
 }

@@ -1,4 +1,4 @@
-//! `haft tool show`: shows one tool.
+//! `haft tool show`: shows a tool.
 
 use clap::Args;
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::view;
 
-/// Show one tool
+/// Show a tool
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// Print the text of its definition
+    /// Print the text of the definition
     #[arg(long)]
     source: bool,
 }
@@ -23,15 +23,15 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}", segment(&arguments.tool));
     if arguments.source {
-        let data = context.ask(Request::get(format!("{path}/source"))).await?;
+        let data = context.request(Request::get(format!("{path}/source"))).await?;
         return context.output.data(&data, |output| output.line(&view::text(&data, "text")));
     }
-    let data = context.ask(Request::get(path)).await?;
+    let data = context.request(Request::get(path)).await?;
     context.output.data(&data, |output| show(output, &data))
 }
 
 fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
-    let switch = |key, on, off| if view::is(tool, key) { on } else { off };
+    let state = |key, on, off| if view::is(tool, key) { on } else { off };
     let mut lines = vec![
         format!("tool         {}", view::qualified(tool)),
         format!("id           {}", view::text(tool, "id")),
@@ -39,8 +39,8 @@ fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
         format!(
             "state        {}, {}, {}",
             view::text(tool, "status"),
-            switch("enabled", "enabled", "switched off"),
-            switch("ready", "ready", "not ready"),
+            state("enabled", "enabled", "disabled"),
+            state("ready", "ready", "not ready"),
         ),
         format!("type         {}", view::text(tool, "implementation_type")),
         format!("policy       {}", view::text(tool, "policy")),

@@ -1,4 +1,4 @@
-//! `haft tool publish`, `deprecate`, `enable` and `disable`: steps in the life of a tool.
+//! `haft tool publish`, `deprecate`, `enable` and `disable`: changes of the status of a tool.
 
 use clap::Args;
 use http::Method;
@@ -9,37 +9,41 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Which tool
+/// The tool
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
 }
 
-/// A step in the life of a tool.
+/// A change of the status of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step {
-    /// Production runs the newest revision.
+pub(crate) enum StatusChange {
+    /// Production mode runs the newest revision.
     Publish,
-    /// Callers are warned.
+    /// Callers get a warning.
     Deprecate,
-    /// It runs.
+    /// The tool can run.
     Enable,
-    /// It does not run.
+    /// The tool cannot run.
     Disable,
 }
 
 /// Runs the command.
-pub(crate) async fn run(arguments: Arguments, step: Step, context: &Context) -> Result<(), CliError> {
+pub(crate) async fn run(
+    arguments: Arguments,
+    change: StatusChange,
+    context: &Context,
+) -> Result<(), CliError> {
     let path = format!("/api/tools/{}", segment(&arguments.tool));
     let enable = |on: bool| Request::new(Method::PATCH, &path).with_body(Body::Json(json!({"enabled": on})));
-    let (request, done) = match step {
-        Step::Publish => (Request::post(format!("{path}/publish"), json!({})), "published"),
-        Step::Deprecate => (Request::post(format!("{path}/deprecate"), json!({})), "deprecated"),
-        Step::Enable => (enable(true), "enabled"),
-        Step::Disable => (enable(false), "disabled"),
+    let (request, done) = match change {
+        StatusChange::Publish => (Request::post(format!("{path}/publish"), json!({})), "published"),
+        StatusChange::Deprecate => (Request::post(format!("{path}/deprecate"), json!({})), "deprecated"),
+        StatusChange::Enable => (enable(true), "enabled"),
+        StatusChange::Disable => (enable(false), "disabled"),
     };
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| {
         output.note(&format!("{done} `{}`", view::qualified(&data)));
         Ok(())

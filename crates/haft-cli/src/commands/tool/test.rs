@@ -1,4 +1,4 @@
-//! `haft tool test`: runs a tool as the live tester does.
+//! `haft tool test`: runs the newest revision of a tool, without approval.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Run a tool as the live tester does
+/// Run the newest revision of a tool, without approval
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
     #[command(flatten)]
     values: CallArguments,
@@ -22,23 +22,23 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let path = format!("/api/tools/{}/test", segment(&arguments.tool));
-    let answer = match arguments.values.read(&arguments.tool, &client).await {
+    let response = match arguments.values.read(&arguments.tool, &client).await {
         Ok(args) => client.data(Request::post(path, json!({"parameters": args}))).await,
         Err(error) => Err(error),
     };
     client.close().await;
-    let data = answer?;
-    let success = view::text(&data, "status") == "success";
+    let data = response?;
+    let succeeded = view::text(&data, "status") == "success";
     context.output.data(&data, |output| {
         let time = view::text(&data, "execution_time_ms");
         output.note(&format!("{} after {time} ms", view::text(&data, "status")));
-        if success {
+        if succeeded {
             output.line(&view::readable(data.get("output").unwrap_or(&Value::Null)))
         } else {
             Ok(())
         }
     })?;
-    if success {
+    if succeeded {
         return Ok(());
     }
     Err(CliError::CallFailed { code: view::text(&data, "error_code"), message: view::text(&data, "output") })

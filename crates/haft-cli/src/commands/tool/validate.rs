@@ -1,4 +1,4 @@
-//! `haft tool validate`: checks a tool, or a file before it is added.
+//! `haft tool validate`: checks a tool, or a file before adding it.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::view;
 
-/// Check a tool, or a file before it is added
+/// Check a tool, or a file before adding it
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool, or a file (`-` is stdin)
+    /// Tool or file; `-` for stdin
     target: String,
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let request = if is_file(target) {
         let path = Path::new(target);
         let (form, text) = definition::read(path, None)?;
-        // A file without a name inside is named after itself; the server reads it as it would in its folder.
+        // The file name is the default for the name of the tool, as in the definitions folder.
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let body = json!({"text": text, "format": form.name()});
         Request::post(format!("/api/tools/{}/validate", segment(&stem)), body)
@@ -33,14 +33,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         let body = json!({"check_syntax": true, "check_parameters": true});
         Request::post(format!("/api/tools/{}/validate", segment(target)), body)
     };
-    let data = context.ask(request).await?;
+    let data = context.request(request).await?;
     context.output.data(&data, |output| report(output, target, &data))?;
-    if view::is(&data, "valid") { Ok(()) } else { Err(CliError::NotValid(target.clone())) }
+    if view::is(&data, "valid") { Ok(()) } else { Err(CliError::Invalid(target.clone())) }
 }
 
-/// Names of tools have no dots and no slashes, so that a file cannot be taken for one.
+/// Returns whether the target is a file; names of tools contain no dots and no slashes.
 fn is_file(target: &str) -> bool {
-    target == "-" || target.contains('/') || Form::of_path(Path::new(target)).is_some()
+    target == "-" || target.contains('/') || Form::from_path(Path::new(target)).is_some()
 }
 
 fn report(output: &Output, target: &str, data: &Value) -> Result<(), CliError> {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_tools_are_told_apart() {
+    fn files_are_distinguished_from_tools() {
         for (target, file) in [
             ("weather", false),
             ("web:weather@1.0.0", false),

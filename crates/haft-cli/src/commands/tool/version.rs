@@ -1,4 +1,4 @@
-//! `haft tool version`: gives a tool a new version label.
+//! `haft tool version`: sets the version label of a tool.
 
 use clap::Args;
 use serde_json::json;
@@ -8,12 +8,12 @@ use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
 
-/// Give a tool a new version label
+/// Set the version label of a tool
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tool
+    /// Tool: name, bundle:name, either with @version, or id
     tool: String,
-    /// The label, as in `1.2.0`
+    /// Version label, e.g. `1.2.0`
     #[arg(value_name = "X.Y.Z")]
     version: String,
 }
@@ -21,7 +21,8 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}/version", segment(&arguments.tool));
-    let data = context.ask(Request::post(path, json!({})).query("new_version", &arguments.version)).await?;
+    let data =
+        context.request(Request::post(path, json!({})).query("new_version", &arguments.version)).await?;
     context.output.data(&data, |output| {
         output.note(&format!("`{}` is now `{}`", arguments.tool, view::qualified(&data)));
         Ok(())

@@ -1,5 +1,5 @@
-//! A client that proves who it is by a key of its own (`private_key_jwt`, RFC 7523): each request carries a short-lived
-//! statement that the key signed, and no secret leaves this machine.
+//! Client authentication with a private key (`private_key_jwt`, RFC 7523): each request carries a short-lived signed
+//! assertion, and no secret leaves this machine.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -13,26 +13,26 @@ use serde_json::json;
 
 use super::error::OAuthError;
 
-/// How long a statement is good, in seconds.
-const LIFE: i64 = 120;
+/// The lifetime of an assertion, in seconds.
+const LIFETIME: i64 = 120;
 
-/// What kind of proof it is, for the form.
-pub(super) const KIND: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// The value of `client_assertion_type`.
+pub(super) const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Makes the statement that this is the client, for this authorisation server alone, from now on.
+/// Signs an assertion for one authorization server.
 pub(super) fn assertion(key: &Secret, client: &str, audience: &str, now: i64) -> Result<Secret, OAuthError> {
     let key = Key::read(key.expose()).ok_or_else(|| {
-        let why = "`oauth.private_key` is no key that can sign: it has to be PEM, unencrypted, as PKCS 8 (`BEGIN \
-                   PRIVATE KEY`), of RSA with 2048 bits or more, P-256, P-384 or Ed25519";
-        OAuthError::Configuration(why.to_owned())
+        let message = "invalid `oauth.private_key`: expected an unencrypted PKCS #8 key in PEM format (`BEGIN PRIVATE \
+                       KEY`): RSA with at least 2048 bits, P-256, P-384 or Ed25519";
+        OAuthError::Configuration(message.to_owned())
     })?;
-    let failed = || OAuthError::Configuration("`oauth.private_key` could not sign".to_owned());
-    let mut once = [0; 16];
-    getrandom::fill(&mut once).map_err(|_| failed())?;
+    let failed = || OAuthError::Configuration("failed to sign with `oauth.private_key`".to_owned());
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|_| failed())?;
     let header = json!({"alg": key.algorithm(), "typ": "JWT"});
     let claims = json!({
-        "iss": client, "sub": client, "aud": audience, "jti": URL_SAFE_NO_PAD.encode(once),
-        "iat": now, "exp": now + LIFE,
+        "iss": client, "sub": client, "aud": audience, "jti": URL_SAFE_NO_PAD.encode(nonce),
+        "iat": now, "exp": now + LIFETIME,
     });
     let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
     let signed = format!("{header}.{claims}");
@@ -40,7 +40,7 @@ pub(super) fn assertion(key: &Secret, client: &str, audience: &str, now: i64) ->
     Ok(Secret::new(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
 }
 
-/// A key, by what it signs with.
+/// A signing key.
 enum Key {
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
@@ -52,7 +52,7 @@ impl Key {
     fn read(pem: &str) -> Option<Self> {
         let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
         let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
-        // A secret that was stored on one line may spell its line breaks.
+        // A secret stored on one line may contain `\\n` for its line breaks.
         let body: String = body.replace("\\n", "").split_whitespace().collect();
         let der = STANDARD.decode(body).ok()?;
         let random = SystemRandom::new();
@@ -102,8 +102,8 @@ mod tests {
     }
 
     fn check(key: &Secret, public: &[u8], algorithm: &'static dyn VerificationAlgorithm, name: &str) {
-        let made = assertion(key, "haft", "https://id.example", 1000).unwrap();
-        let (signed, signature) = made.expose().rsplit_once('.').unwrap();
+        let signed_assertion = assertion(key, "haft", "https://id.example", 1000).unwrap();
+        let (signed, signature) = signed_assertion.expose().rsplit_once('.').unwrap();
         let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
         UnparsedPublicKey::new(algorithm, public).verify(signed.as_bytes(), &signature).unwrap();
         let read =
@@ -115,11 +115,11 @@ mod tests {
         let expected = json!({"iss": "haft", "sub": "haft", "aud": "https://id.example", "jti": null, "iat": 1000, "exp": 1120});
         assert_eq!(claims, expected);
         let other = assertion(key, "haft", "https://id.example", 1000).unwrap();
-        assert_ne!(other.expose(), made.expose(), "each is used once");
+        assert_ne!(other.expose(), signed_assertion.expose(), "each is used once");
     }
 
     #[test]
-    fn statements_are_signed_by_the_key() {
+    fn assertions_are_signed_by_the_key() {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der.as_ref(), &random).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_told_without_it() {
+    fn an_invalid_key_is_not_shown() {
         for text in ["", "hunter2", "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----"] {
             let error = assertion(&Secret::new(text.to_owned()), "haft", "x", 0).unwrap_err().to_string();
             assert!(error.contains("`oauth.private_key`") && !error.contains("hunter2"), "{error}");

@@ -1,23 +1,23 @@
-//! What a server says when it wants a login: the header `WWW-Authenticate` (RFC 9110, 6750, 9728).
+//! Parses the header `WWW-Authenticate` of a server that requires a login (RFC 9110, 6750, 9728).
 
-/// The longest header that is looked at.
+/// How many bytes of the header are parsed.
 const MAX_LENGTH: usize = 8 * 1024;
 
-/// What a server wants.
+/// The challenge of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::client) struct Challenge {
-    /// Where it says more about itself.
+    /// The URL of its metadata.
     pub(in crate::client) resource_metadata: Option<String>,
-    /// What a token has to be good for.
+    /// The required scope.
     pub(in crate::client) scope: Option<String>,
-    /// What was wrong with the token that came.
+    /// Why it rejected a token.
     pub(in crate::client) error: Option<String>,
 }
 
 impl Challenge {
-    /// Reads the header. What is no challenge for bearer tokens says nothing.
+    /// Parses the header. Challenges of other schemes than `Bearer` are ignored.
     pub(in crate::client) fn parse(header: &str) -> Self {
-        let mut found = Self::default();
+        let mut challenge = Self::default();
         let mut rest = header.get(..MAX_LENGTH).unwrap_or(header);
         let mut bearer = false;
         while !rest.is_empty() {
@@ -25,40 +25,40 @@ impl Challenge {
             let end = rest.find([' ', '\t', ',', '=']).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
             let Some(value) = after.trim_start().strip_prefix('=').filter(|_| !word.is_empty()) else {
-                // A word alone is the name of a scheme.
+                // A word without a value names a scheme.
                 bearer = word.eq_ignore_ascii_case("bearer");
                 rest = after.trim_start_matches('=');
                 continue;
             };
-            let (value, after) = value_of(value.trim_start());
+            let (value, after) = parse_value(value.trim_start());
             rest = after;
             if bearer {
-                found.take(word, value);
+                challenge.set(word, value);
             }
         }
-        found
+        challenge
     }
 
-    fn take(&mut self, name: &str, value: String) {
-        let place = match name.to_ascii_lowercase().as_str() {
+    fn set(&mut self, name: &str, value: String) {
+        let field = match name.to_ascii_lowercase().as_str() {
             "resource_metadata" => &mut self.resource_metadata,
             "scope" => &mut self.scope,
             "error" => &mut self.error,
             _ => return,
         };
         if !value.trim().is_empty() {
-            place.get_or_insert(value);
+            field.get_or_insert(value);
         }
     }
 
-    /// Tells whether a token came that is good, but not for this.
-    pub(in crate::client) fn wants_more(&self) -> bool {
+    /// Returns whether the token is valid, but lacks a scope.
+    pub(in crate::client) fn is_insufficient_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
-/// Reads a value, quoted or not, and returns what follows it.
-fn value_of(text: &str) -> (String, &str) {
+/// Parses a value, quoted or not, and returns the rest.
+fn parse_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', ',']).unwrap_or(text.len());
         let (value, rest) = text.split_at(end);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn headers() {
+    fn parses_headers() {
         check("", [None; 3]);
         check("Bearer", [None; 3]);
         check("Basic realm=\"x\", scope=\"no\"", [None; 3]);
@@ -108,12 +108,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_is_read(header in "[ -~é]{0,60}") {
+        fn never_panics(header in "[ -~é]{0,60}") {
             Challenge::parse(&header);
         }
 
         #[test]
-        fn a_value_comes_back(scope in "[a-z:/]{1,10}( [a-z:/]{1,10}){0,3}") {
+        fn keeps_values(scope in "[a-z:/]{1,10}( [a-z:/]{1,10}){0,3}") {
             let read = Challenge::parse(&format!("Bearer realm=\"x\", scope=\"{scope}\""));
             prop_assert_eq!(read.scope, Some(scope));
         }

@@ -1,4 +1,4 @@
-//! Who haft is to an authorisation server: a client that was configured, or one that it registers (RFC 7591).
+//! The OAuth client: configured, or registered by haft (RFC 7591).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,49 +10,52 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::error::OAuthError;
-use super::fetch::{Sent, send, shown};
+use super::fetch::{PostRequest, display_url, post};
 use super::metadata::Issuer;
 
-/// How a client proves who it is.
+/// How a client authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Proof {
-    /// By nothing but its name.
+pub(super) enum ClientAuthMethod {
+    /// With its id only.
     None,
-    /// By its secret, in a header.
+    /// With its secret, in a header.
     Basic,
-    /// By its secret, in the body.
+    /// With its secret, in the body.
     Post,
 }
 
-/// A client.
+/// An OAuth client.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) id: String,
     pub(super) secret: Option<Secret>,
-    pub(super) proof: Proof,
+    pub(super) auth_method: ClientAuthMethod,
 }
 
 impl Client {
-    /// A client that someone registered by hand.
+    /// Returns a client that was registered manually.
     pub(super) fn configured(id: &str, secret: Option<&Secret>, issuer: &Issuer) -> Self {
-        let proof = if secret.is_some() { secret_proof(issuer) } else { Proof::None };
-        Self { id: id.to_owned(), secret: secret.cloned(), proof }
+        let auth_method = if secret.is_some() { secret_auth_method(issuer) } else { ClientAuthMethod::None };
+        Self { id: id.to_owned(), secret: secret.cloned(), auth_method }
     }
 
-    /// Adds the proof to a request for tokens; returns the header, where it is one.
-    pub(super) fn prove(&self, form: &mut url::form_urlencoded::Serializer<'_, String>) -> Option<Secret> {
-        match (self.proof, &self.secret) {
-            (Proof::Basic, Some(secret)) => {
+    /// Adds the authentication to a token request; returns the header, if it needs one.
+    pub(super) fn authenticate(
+        &self,
+        form: &mut url::form_urlencoded::Serializer<'_, String>,
+    ) -> Option<Secret> {
+        match (self.auth_method, &self.secret) {
+            (ClientAuthMethod::Basic, Some(secret)) => {
                 // RFC 6749, section 2.3.1: both parts are form-encoded before they are joined.
                 let pair = format!("{}:{}", percent_encode(&self.id), percent_encode(secret.expose()));
                 return Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))));
             }
-            (Proof::Post, Some(secret)) => {
+            (ClientAuthMethod::Post, Some(secret)) => {
                 form.append_pair("client_id", &self.id);
                 form.append_pair("client_secret", secret.expose());
             }
-            (Proof::None, _) | (_, None) => {
+            (ClientAuthMethod::None, _) | (_, None) => {
                 form.append_pair("client_id", &self.id);
             }
         }
@@ -60,26 +63,26 @@ impl Client {
     }
 }
 
-/// Registers a client that gets its answers at an address of this server.
+/// Registers a client with this redirect URL.
 pub(super) async fn register(
     egress: &Egress,
     issuer: &Issuer,
     redirect: &Url,
     scope: Option<&str>,
 ) -> Result<Client, OAuthError> {
-    let Some(place) = &issuer.registration_endpoint else {
+    let Some(endpoint) = &issuer.registration_endpoint else {
         return Err(OAuthError::Configuration(
-            "its authorisation server registers no clients by itself: register one there, with the redirect \
-             address of this server, and configure `oauth.client_id`"
+            "the authorization server does not support client registration: register a client there, with the \
+             redirect URL of this server, and set `oauth.client_id`"
                 .to_owned(),
         ));
     };
-    let method = match wanted_proof(issuer) {
-        Proof::None => "none",
-        Proof::Basic => "client_secret_basic",
-        Proof::Post => "client_secret_post",
+    let method = match preferred_auth_method(issuer) {
+        ClientAuthMethod::None => "none",
+        ClientAuthMethod::Basic => "client_secret_basic",
+        ClientAuthMethod::Post => "client_secret_post",
     };
-    // A redirect that leaves the machine is that of a site (OpenID Connect registration, section 2).
+    // OpenID Connect registration, section 2: `native` is for redirects to this machine.
     let kind = if redirect.scheme() == "https" { "web" } else { "native" };
     let mut body = json!({
         "client_name": "haft",
@@ -92,43 +95,42 @@ pub(super) async fn register(
     if let (Some(scope), Some(body)) = (scope, body.as_object_mut()) {
         body.insert("scope".to_owned(), scope.into());
     }
-    let sent = Sent {
-        url: place,
+    let request = PostRequest {
+        url: endpoint,
         content_type: "application/json",
         body: body.to_string(),
         authorization: None,
         hidden: Vec::new(),
     };
-    let answer = send(egress, sent).await?;
-    let text = |name| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let id = text("client_id").ok_or_else(|| {
-        OAuthError::Metadata(format!("{} registered a client without a `client_id`", shown(place)))
-    })?;
+    let response = post(egress, request).await?;
+    let text = |name| response.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let id = text("client_id")
+        .ok_or_else(|| OAuthError::Metadata(format!("{} returned no `client_id`", display_url(endpoint))))?;
     let secret = text("client_secret").map(|text| Secret::new(text.to_owned()));
-    let proof = match (text("token_endpoint_auth_method"), &secret) {
-        (_, None) | (Some("none"), Some(_)) => Proof::None,
-        (Some("client_secret_post"), Some(_)) => Proof::Post,
-        (Some("client_secret_basic"), Some(_)) => Proof::Basic,
-        (_, Some(_)) => secret_proof(issuer),
+    let auth_method = match (text("token_endpoint_auth_method"), &secret) {
+        (_, None) | (Some("none"), Some(_)) => ClientAuthMethod::None,
+        (Some("client_secret_post"), Some(_)) => ClientAuthMethod::Post,
+        (Some("client_secret_basic"), Some(_)) => ClientAuthMethod::Basic,
+        (_, Some(_)) => secret_auth_method(issuer),
     };
-    Ok(Client { id: id.to_owned(), secret, proof })
+    Ok(Client { id: id.to_owned(), secret, auth_method })
 }
 
-/// What haft would rather do: it can keep a secret.
-fn wanted_proof(issuer: &Issuer) -> Proof {
-    let takes = |name: &str| issuer.auth_methods.iter().flatten().any(|method| method == name);
+/// Returns the preferred method: with a secret, in a header.
+fn preferred_auth_method(issuer: &Issuer) -> ClientAuthMethod {
+    let supports = |name: &str| issuer.auth_methods.iter().flatten().any(|method| method == name);
     match issuer.auth_methods {
-        None => Proof::Basic,
-        Some(_) if takes("client_secret_basic") => Proof::Basic,
-        Some(_) if takes("client_secret_post") => Proof::Post,
-        Some(_) => Proof::None,
+        None => ClientAuthMethod::Basic,
+        Some(_) if supports("client_secret_basic") => ClientAuthMethod::Basic,
+        Some(_) if supports("client_secret_post") => ClientAuthMethod::Post,
+        Some(_) => ClientAuthMethod::None,
     }
 }
 
-/// How a secret is shown; a header is the way that every server has to take.
-fn secret_proof(issuer: &Issuer) -> Proof {
-    match wanted_proof(issuer) {
-        Proof::Post => Proof::Post,
-        Proof::Basic | Proof::None => Proof::Basic,
+/// Returns the method for a secret; every server has to support the header.
+fn secret_auth_method(issuer: &Issuer) -> ClientAuthMethod {
+    match preferred_auth_method(issuer) {
+        ClientAuthMethod::Post => ClientAuthMethod::Post,
+        ClientAuthMethod::Basic | ClientAuthMethod::None => ClientAuthMethod::Basic,
     }
 }

@@ -1,61 +1,59 @@
-//! Why there is no login.
+//! Why a login or a token is unavailable.
 
 use haft_runtime::egress::SendError;
 
-/// Says why there is no login, or no token.
+use crate::client::http::send_error;
+
+/// Why a login or a token is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
-    /// Nobody has logged in, or what they got is worth nothing any more.
-    #[error("it wants a login")]
+    /// There is no login, or it has expired.
+    #[error("login required")]
     NeedsLogin,
-    /// The server, or its authorisation server, says something that cannot be followed.
+    /// The metadata of the server or its authorization server is unusable.
     #[error("{0}")]
     Metadata(String),
-    /// A request came to nothing.
+    /// A request failed.
     #[error("{address}: {why}")]
     Unreachable {
-        /// Where it went.
+        /// The address of the request.
         address: String,
-        /// What went wrong.
+        /// The cause.
         why: String,
     },
-    /// The authorisation server said no.
-    #[error("{address} answered {status}{}{why}", if why.is_empty() { "" } else { ": " })]
+    /// The authorization server rejected a request.
+    #[error("{address} returned HTTP status {status}{}{why}", if why.is_empty() { "" } else { ": " })]
     Refused {
-        /// Who said so.
+        /// The address of the request.
         address: String,
-        /// The status of its answer.
+        /// The status of the response.
         status: u16,
-        /// Its reason.
+        /// The reason, if any.
         why: String,
     },
-    /// The answer to a login fits no login that was begun.
-    #[error("this login is not known: it was used already, took too long, or began elsewhere; begin again")]
+    /// The callback belongs to no pending login.
+    #[error(
+        "unknown login: already used, expired after 10 minutes, or started on another server; log in again"
+    )]
     UnknownState,
-    /// The person, or the authorisation server, did not agree.
-    #[error("the login was refused: {0}")]
+    /// The person or the authorization server denied the login.
+    #[error("login denied: {0}")]
     Denied(String),
-    /// The configuration says something that does not fit.
+    /// The configuration is invalid.
     #[error("{0}")]
     Configuration(String),
-    /// What was got could not be kept, or what was kept could not be read.
-    #[error("the login cannot be kept: {0}")]
+    /// The login could not be read or stored.
+    #[error("failed to access the stored login: {0}")]
     Store(String),
 }
 
 impl OAuthError {
-    /// Tells whether the authorisation server turned the grant down, rather than could not be asked.
-    pub(super) fn is_refusal(&self) -> bool {
+    /// Returns whether the authorization server rejected the grant, as opposed to a request that failed.
+    pub(super) fn is_rejection(&self) -> bool {
         matches!(self, Self::Refused { status: 400 | 401 | 403, .. })
     }
 
-    pub(super) fn unsent(address: &str, error: SendError) -> Self {
-        let why = match error {
-            SendError::Refused(refused) => refused.to_string(),
-            SendError::Connect(why) => format!("no connection: {why}"),
-            SendError::Broken(why) => format!("the connection broke: {why}"),
-            SendError::Redirect(why) => why,
-        };
-        Self::Unreachable { address: address.to_owned(), why }
+    pub(super) fn not_sent(address: &str, error: &SendError) -> Self {
+        Self::Unreachable { address: address.to_owned(), why: send_error(error) }
     }
 }

@@ -1,4 +1,4 @@
-//! A login by a person: the address where they agree, and what comes back from there.
+//! A login by a person: the authorization URL, and the callback.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,46 +16,46 @@ use url::Url;
 use super::auth::Auth;
 use super::client::{Client, register};
 use super::error::OAuthError;
+use super::login_store::{Login, LoginStore};
 use super::metadata::{Discovered, discover};
-use super::stored::{Kept, Login};
-use super::token::{Ask, Grant, ask};
+use super::token::{Grant, TokenRequest, request_tokens};
 
-/// How long a person may take.
-const GOOD_FOR: Duration = Duration::from_mins(10);
-/// The most logins that are under way.
-const MAX_COUNT: usize = 256;
+/// How long a login may take.
+const LOGIN_TIMEOUT: Duration = Duration::from_mins(10);
+/// How many logins can be pending.
+const MAX_PENDING: usize = 256;
 
-/// What comes back from a login.
+/// The callback of a login.
 #[derive(Debug, Clone, Default)]
 pub struct Callback {
-    /// Which login it is.
+    /// Identifies the login.
     pub state: String,
-    /// What is handed in for a token.
+    /// The authorization code.
     pub code: Option<Secret>,
-    /// Who sends it (RFC 9207).
+    /// The issuer (RFC 9207).
     pub iss: Option<String>,
     /// Why there is no code.
     pub error: Option<String>,
 }
 
-/// A login that was ended.
+/// A completed login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginResult {
-    /// Whose server it is.
+    /// The tenant of the server.
     pub tenant: TenantId,
-    /// Which server it is.
+    /// The server.
     pub id: BundleSlug,
-    /// Who began the login.
+    /// The token that began the login.
     pub by: String,
 }
 
-/// A login that somebody is in the middle of.
-pub(in crate::client) struct Start {
+/// A login in progress.
+pub(in crate::client) struct PendingLogin {
     pub(in crate::client) tenant: TenantId,
     pub(in crate::client) id: BundleSlug,
     pub(in crate::client) by: String,
     auth: Arc<Auth>,
-    kept: Kept,
+    store: LoginStore,
     verifier: Secret,
     redirect: Url,
     scope: Option<String>,
@@ -65,64 +65,62 @@ pub(in crate::client) struct Start {
     began: Instant,
 }
 
-/// The logins that are under way, by the digest of their state. Each can be ended once.
+/// The logins in progress, by the digest of their state. Each can be completed once.
 #[derive(Default)]
-pub(in crate::client) struct Pending(Mutex<HashMap<String, Start>>);
+pub(in crate::client) struct PendingLogins(Mutex<HashMap<String, PendingLogin>>);
 
-impl Pending {
-    fn put(&self, state: &str, start: Start) {
+impl PendingLogins {
+    fn insert(&self, state: &str, login: PendingLogin) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, start| start.began.elapsed() < GOOD_FOR);
-        if all.len() >= MAX_COUNT {
-            let oldest = all.iter().min_by_key(|(_, start)| start.began).map(|(key, _)| key.clone());
+        all.retain(|_, login| login.began.elapsed() < LOGIN_TIMEOUT);
+        if all.len() >= MAX_PENDING {
+            let oldest = all.iter().min_by_key(|(_, login)| login.began).map(|(key, _)| key.clone());
             oldest.and_then(|key| all.remove(&key));
         }
-        all.insert(hash::of_bytes(state.as_bytes()), start);
+        all.insert(hash::of_bytes(state.as_bytes()), login);
     }
 
-    pub(in crate::client) fn take(&self, state: &str) -> Result<Start, OAuthError> {
+    pub(in crate::client) fn take(&self, state: &str) -> Result<PendingLogin, OAuthError> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.remove(&hash::of_bytes(state.as_bytes()));
-        found.filter(|start| start.began.elapsed() < GOOD_FOR).ok_or(OAuthError::UnknownState)
+        found.filter(|login| login.began.elapsed() < LOGIN_TIMEOUT).ok_or(OAuthError::UnknownState)
     }
 }
 
-/// Begins a login: finds out who gives tokens, makes sure that haft is known there, and returns the address that a
-/// person has to open.
+/// Begins a login: discovers the authorization server, registers a client if needed, and returns the URL that a person
+/// has to open.
 pub(in crate::client) async fn begin(
-    pending: &Pending,
+    pending: &PendingLogins,
     (tenant, id, by): (TenantId, BundleSlug, String),
     auth: Arc<Auth>,
-    kept: Kept,
+    store: LoginStore,
     redirect: Url,
 ) -> Result<Url, OAuthError> {
     let challenge = auth.challenge();
     let found = discover(&auth.egress, &auth.server, &challenge).await?;
-    let Some(place) = found.issuer.authorization_endpoint.clone() else {
-        let why = "its authorisation server has no address where a person could agree";
-        return Err(OAuthError::Metadata(why.to_owned()));
+    let Some(mut url) = found.issuer.authorization_endpoint.clone() else {
+        let message = "the authorization server has no authorization endpoint";
+        return Err(OAuthError::Metadata(message.to_owned()));
     };
-    if !found.issuer.takes_s256 {
-        let why =
-            "its authorisation server does not take the proof `S256` that whoever ends a login began it";
-        return Err(OAuthError::Metadata(why.to_owned()));
+    if !found.issuer.supports_s256 {
+        let message = "the authorization server does not support PKCE with `S256`";
+        return Err(OAuthError::Metadata(message.to_owned()));
     }
-    let before = kept.read().await?.filter(|login| auth.is_for(login));
-    let scope = scope(&auth, &found, before.as_ref(), challenge.wants_more());
+    let before = store.read().await?.filter(|login| auth.matches(login));
+    let scope = scope(&auth, &found, before.as_ref(), challenge.is_insufficient_scope());
     let known = before.filter(|login| {
         login.registered && login.issuer == found.issuer.name && login.redirect == redirect.as_str()
     });
-    let (client, registered) = match (&auth.configured.client_id, known) {
+    let (client, registered) = match (&auth.config.client_id, known) {
         (Some(client), _) => {
-            let secret = auth.configured.client_secret.as_ref();
+            let secret = auth.config.client_secret.as_ref();
             (Client::configured(client, secret, &found.issuer), false)
         }
         (None, Some(login)) => (login.client, true),
         (None, None) => (register(&auth.egress, &found.issuer, &redirect, scope.as_deref()).await?, true),
     };
     let (state, verifier) = (random()?, Secret::new(random()?));
-    let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
-    let mut url = place;
+    let code_challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
     {
         let mut query = url.query_pairs_mut();
         query
@@ -130,58 +128,70 @@ pub(in crate::client) async fn begin(
             .append_pair("client_id", &client.id)
             .append_pair("redirect_uri", redirect.as_str())
             .append_pair("state", &state)
-            .append_pair("code_challenge", &proof)
+            .append_pair("code_challenge", &code_challenge)
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &found.resource);
         if let Some(scope) = &scope {
             query.append_pair("scope", scope);
             if scope.split(' ').any(|one| one == "offline_access") {
-                // Without it, OpenID Connect gives no such token.
+                // OpenID Connect requires consent for this scope.
                 query.append_pair("prompt", "consent");
             }
         }
     }
     let began = Instant::now();
-    let start =
-        Start { tenant, id, by, auth, kept, verifier, redirect, scope, found, client, registered, began };
-    pending.put(&state, start);
+    let login = PendingLogin {
+        tenant,
+        id,
+        by,
+        auth,
+        store,
+        verifier,
+        redirect,
+        scope,
+        found,
+        client,
+        registered,
+        began,
+    };
+    pending.insert(&state, login);
     Ok(url)
 }
 
-/// What is asked for: what is configured, else what the server says, else what was given before; where the server wants
-/// more than before, that as well.
+/// Returns the scope to request: the configured one, or that of the server, or that of the previous login. After an
+/// insufficient scope, all of them.
 fn scope(auth: &Auth, found: &Discovered, before: Option<&Login>, more: bool) -> Option<String> {
-    let had = before.and_then(|login| login.tokens.as_ref()).and_then(|tokens| tokens.scope.clone());
-    let first = auth.configured.scope().or_else(|| found.scope.clone()).or_else(|| had.clone())?;
-    let mut wanted: Vec<&str> = first.split_whitespace().collect();
+    let previous = before.and_then(|login| login.tokens.as_ref()).and_then(|tokens| tokens.scope.clone());
+    let first = auth.config.scope().or_else(|| found.scope.clone()).or_else(|| previous.clone())?;
+    let mut scopes: Vec<&str> = first.split_whitespace().collect();
     if more {
-        wanted.extend(found.scope.iter().chain(&had).flat_map(|scopes| scopes.split_whitespace()));
+        scopes.extend(found.scope.iter().chain(&previous).flat_map(|scopes| scopes.split_whitespace()));
     }
     if found.issuer.has_offline_access {
-        wanted.push("offline_access");
+        scopes.push("offline_access");
     }
     let mut seen = HashSet::new();
-    wanted.retain(|scope| seen.insert(*scope));
-    Some(wanted.join(" "))
+    scopes.retain(|scope| seen.insert(*scope));
+    Some(scopes.join(" "))
 }
 
-/// Ends a login: hands in the code, and keeps what is given for it.
-pub(in crate::client) async fn finish(start: Start, callback: Callback) -> Result<(), OAuthError> {
-    let Start { auth, kept, verifier, redirect, scope, found, client, registered, .. } = start;
+/// Completes a login: exchanges the code for tokens and stores them.
+pub(in crate::client) async fn finish(login: PendingLogin, callback: Callback) -> Result<(), OAuthError> {
+    let PendingLogin { auth, store, verifier, redirect, scope, found, client, registered, .. } = login;
     check_issuer(&found, callback.iss.as_deref())?;
     if let Some(error) = callback.error {
         return Err(OAuthError::Denied(excerpt(&error, 300)));
     }
-    let code = callback.code.ok_or_else(|| OAuthError::Denied("it came back without a code".to_owned()))?;
-    let asked = Ask {
+    let code = callback.code.ok_or_else(|| OAuthError::Denied("the callback has no code".to_owned()))?;
+    let request = TokenRequest {
         endpoint: &found.issuer.token_endpoint,
         client: &client,
         resource: &found.resource,
         scope: None,
     };
     let grant = Grant::Code { code: code.expose(), verifier: &verifier, redirect: redirect.as_str() };
-    let mut tokens = ask(&auth.egress, asked, grant).await?;
-    // What is not said is what was asked for (RFC 6749, section 5.1).
+    let mut tokens = request_tokens(&auth.egress, request, grant).await?;
+    // Without a scope, the response grants the requested one (RFC 6749, section 5.1).
     tokens.scope = tokens.scope.or(scope);
     let login = Login {
         server: auth.server.to_string(),
@@ -193,31 +203,29 @@ pub(in crate::client) async fn finish(start: Start, callback: Callback) -> Resul
         redirect: redirect.to_string(),
         tokens: Some(tokens),
     };
-    let turn = kept.begin().await?;
-    kept.end(turn, Some(&login)).await
+    let lease = store.begin().await?;
+    store.end(lease, Some(&login)).await
 }
 
-/// An answer of another issuer than the one that was asked is a mix-up, perhaps meant (RFC 9207). Compared letter by
-/// letter.
+/// Rejects the callback of another issuer, which may be a mix-up attack (RFC 9207). Compared byte by byte.
 fn check_issuer(found: &Discovered, named: Option<&str>) -> Result<(), OAuthError> {
     let expected = found.issuer.name.as_deref();
     match (named, expected) {
         (None, _) if found.issuer.names_itself => {
-            Err(OAuthError::Denied("the answer does not name its issuer".to_owned()))
+            Err(OAuthError::Denied("the callback does not name its issuer".to_owned()))
         }
         (Some(named), Some(expected)) if named != expected => Err(OAuthError::Denied(format!(
-            "the answer is that of another issuer: `{}` instead of `{expected}`",
+            "the callback names the issuer `{}`; expected `{expected}`",
             excerpt(named, 200)
         ))),
-        (Some(_), None) => Err(OAuthError::Denied("the answer names an issuer that is not known".to_owned())),
+        (Some(_), None) => Err(OAuthError::Denied("the callback names an unknown issuer".to_owned())),
         _ => Ok(()),
     }
 }
 
-/// 256 bits that nobody can guess.
+/// Returns 256 random bits.
 fn random() -> Result<String, OAuthError> {
     let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| OAuthError::Store(format!("the system has no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| OAuthError::Store(format!("no random numbers: {error}")))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }

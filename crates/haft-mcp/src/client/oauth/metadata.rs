@@ -1,4 +1,4 @@
-//! Finding out who gives tokens for a server: RFC 9728 and RFC 8414, and what was done before there were these.
+//! Discovers the authorization server of an MCP server: RFC 9728, RFC 8414, and the defaults of older servers.
 
 use haft_runtime::egress::Egress;
 use serde::Deserialize;
@@ -8,11 +8,11 @@ use url::Url;
 
 use super::challenge::Challenge;
 use super::error::OAuthError;
-use super::fetch::{document, shown};
+use super::fetch::{display_url, get_document};
 
-/// What a server says of itself (RFC 9728).
+/// The metadata of a server (RFC 9728).
 #[derive(Debug, Deserialize)]
-struct Protected {
+struct ProtectedResourceMetadata {
     resource: String,
     #[serde(default)]
     authorization_servers: Vec<String>,
@@ -20,9 +20,9 @@ struct Protected {
     scopes_supported: Vec<String>,
 }
 
-/// What an authorisation server says of itself (RFC 8414).
+/// The metadata of an authorization server (RFC 8414).
 #[derive(Debug, Deserialize)]
-struct Described {
+struct AuthorizationServerMetadata {
     issuer: String,
     authorization_endpoint: Option<String>,
     token_endpoint: String,
@@ -36,52 +36,52 @@ struct Described {
     authorization_response_iss_parameter_supported: bool,
 }
 
-/// Who gives tokens for a server, and how.
+/// An authorization server.
 #[derive(Debug, Clone)]
 pub(super) struct Issuer {
-    /// Its name; nothing where it says nothing of itself.
+    /// Its issuer identifier; `None` without metadata.
     pub(super) name: Option<String>,
     pub(super) authorization_endpoint: Option<Url>,
     pub(super) token_endpoint: Url,
     pub(super) registration_endpoint: Option<Url>,
     pub(super) auth_methods: Option<Vec<String>>,
-    /// Whether what comes back from a login names it.
+    /// Whether callbacks name the issuer (RFC 9207).
     pub(super) names_itself: bool,
-    /// Whether it takes proof that whoever ends a login began it.
-    pub(super) takes_s256: bool,
-    /// Whether tokens that outlive the person's presence have to be asked for by name.
+    /// Whether it supports PKCE with `S256`.
+    pub(super) supports_s256: bool,
+    /// Whether refresh tokens need the scope `offline_access`.
     pub(super) has_offline_access: bool,
 }
 
-/// Everything that a login needs to know.
+/// The result of the discovery.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The server, as tokens name it (RFC 8707).
+    /// The resource identifier of the server (RFC 8707).
     pub(super) resource: String,
-    /// What to ask for, where nothing else is said.
+    /// The scope to request by default.
     pub(super) scope: Option<String>,
     pub(super) issuer: Issuer,
 }
 
-/// Finds out who gives tokens for a server.
+/// Discovers the authorization server of an MCP server.
 pub(super) async fn discover(
     egress: &Egress,
     server: &Url,
     challenge: &Challenge,
 ) -> Result<Discovered, OAuthError> {
-    let said = resource(egress, server, challenge).await?;
-    let (resource, supported, issuer) = if let Some(said) = said {
-        let named = said.authorization_servers.first().ok_or_else(|| {
-            let place = shown(server);
-            OAuthError::Metadata(format!("the metadata of {place} names no authorisation server"))
+    let metadata = resource(egress, server, challenge).await?;
+    let (resource, supported, issuer) = if let Some(metadata) = metadata {
+        let named = metadata.authorization_servers.first().ok_or_else(|| {
+            let url = display_url(server);
+            OAuthError::Metadata(format!("the metadata of {url} names no authorization server"))
         })?;
         let issuer = issuer(egress, server, named).await?;
         let issuer = issuer.ok_or_else(|| {
-            OAuthError::Metadata(format!("the authorisation server `{named}` says nothing of itself"))
+            OAuthError::Metadata(format!("the authorization server `{named}` has no metadata"))
         })?;
-        (said.resource, said.scopes_supported, issuer)
+        (metadata.resource, metadata.scopes_supported, issuer)
     } else {
-        // A server of the first version of the protocol gives tokens itself.
+        // A server of the oldest protocol version is its own authorization server.
         let origin = server.origin().ascii_serialization();
         let found = issuer(egress, server, &origin).await?;
         let issuer = found.map_or_else(|| fallback(server), Ok)?;
@@ -95,28 +95,29 @@ async fn resource(
     egress: &Egress,
     server: &Url,
     challenge: &Challenge,
-) -> Result<Option<Protected>, OAuthError> {
-    let named = challenge.resource_metadata.as_deref().map(|text| address(server, "resource_metadata", text));
-    let places = match named {
-        Some(place) => vec![place?],
+) -> Result<Option<ProtectedResourceMetadata>, OAuthError> {
+    let named =
+        challenge.resource_metadata.as_deref().map(|text| parse_url(server, "resource_metadata", text));
+    let urls = match named {
+        Some(url) => vec![url?],
         None => well_known(server, "oauth-protected-resource"),
     };
-    for place in places {
-        let Some(said) = document(egress, &place).await? else { continue };
-        let said: Protected = read(&place, said)?;
-        if !covers(&said.resource, server) {
+    for url in urls {
+        let Some(document) = get_document(egress, &url).await? else { continue };
+        let metadata: ProtectedResourceMetadata = parse(&url, document)?;
+        if !covers(&metadata.resource, server) {
             return Err(OAuthError::Metadata(format!(
-                "the metadata at {} is about another server: `{}`",
-                shown(&place),
-                haft_core::problem::excerpt(&said.resource, 200)
+                "the metadata at {} belongs to another server: `{}`",
+                display_url(&url),
+                haft_core::problem::excerpt(&metadata.resource, 200)
             )));
         }
-        return Ok(Some(said));
+        return Ok(Some(metadata));
     }
     Ok(None)
 }
 
-/// Tells whether a resource is the server, or what stands above it at the same origin.
+/// Returns whether a resource is the server or a parent path of the same origin.
 fn covers(resource: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
     let above = resource.path().trim_end_matches('/');
@@ -125,47 +126,48 @@ fn covers(resource: &str, server: &Url) -> bool {
 }
 
 async fn issuer(egress: &Egress, server: &Url, named: &str) -> Result<Option<Issuer>, OAuthError> {
-    let at = address(server, "authorization_servers", named)?;
-    let mut places = well_known(&at, "oauth-authorization-server");
-    places.truncate(1);
-    places.extend(well_known(&at, "openid-configuration").into_iter().take(1));
+    let at = parse_url(server, "authorization_servers", named)?;
+    let mut urls = well_known(&at, "oauth-authorization-server");
+    urls.truncate(1);
+    urls.extend(well_known(&at, "openid-configuration").into_iter().take(1));
     if at.path() != "/" {
         let mut last = at.clone();
         last.set_query(None);
         last.set_path(&format!("{}/.well-known/openid-configuration", at.path().trim_end_matches('/')));
-        places.push(last);
+        urls.push(last);
     }
-    for place in places {
-        let Some(said) = document(egress, &place).await? else { continue };
-        let said: Described = read(&place, said)?;
-        // A slash at the end of a host alone is the same address, and often written.
-        if said.issuer.trim_end_matches('/') != named.trim_end_matches('/') {
+    for url in urls {
+        let Some(document) = get_document(egress, &url).await? else { continue };
+        let metadata: AuthorizationServerMetadata = parse(&url, document)?;
+        // A trailing slash is often added.
+        if metadata.issuer.trim_end_matches('/') != named.trim_end_matches('/') {
             return Err(OAuthError::Metadata(format!(
-                "the metadata at {} is that of another issuer: `{}`",
-                shown(&place),
-                haft_core::problem::excerpt(&said.issuer, 200)
+                "the metadata at {} belongs to another issuer: `{}`",
+                display_url(&url),
+                haft_core::problem::excerpt(&metadata.issuer, 200)
             )));
         }
-        return described(server, said).map(Some);
+        return to_issuer(server, metadata).map(Some);
     }
     Ok(None)
 }
 
-fn described(server: &Url, said: Described) -> Result<Issuer, OAuthError> {
-    let one = |name: &str, text: Option<String>| text.map(|text| address(server, name, &text)).transpose();
+fn to_issuer(server: &Url, metadata: AuthorizationServerMetadata) -> Result<Issuer, OAuthError> {
+    let optional =
+        |name: &str, text: Option<String>| text.map(|text| parse_url(server, name, &text)).transpose();
     Ok(Issuer {
-        authorization_endpoint: one("authorization_endpoint", said.authorization_endpoint)?,
-        token_endpoint: address(server, "token_endpoint", &said.token_endpoint)?,
-        registration_endpoint: one("registration_endpoint", said.registration_endpoint)?,
-        auth_methods: said.token_endpoint_auth_methods_supported,
-        names_itself: said.authorization_response_iss_parameter_supported,
-        takes_s256: said.code_challenge_methods_supported.iter().any(|method| method == "S256"),
-        has_offline_access: said.scopes_supported.iter().any(|scope| scope == "offline_access"),
-        name: Some(said.issuer),
+        authorization_endpoint: optional("authorization_endpoint", metadata.authorization_endpoint)?,
+        token_endpoint: parse_url(server, "token_endpoint", &metadata.token_endpoint)?,
+        registration_endpoint: optional("registration_endpoint", metadata.registration_endpoint)?,
+        auth_methods: metadata.token_endpoint_auth_methods_supported,
+        names_itself: metadata.authorization_response_iss_parameter_supported,
+        supports_s256: metadata.code_challenge_methods_supported.iter().any(|method| method == "S256"),
+        has_offline_access: metadata.scopes_supported.iter().any(|scope| scope == "offline_access"),
+        name: Some(metadata.issuer),
     })
 }
 
-/// The addresses of the first version of the protocol, for a server that says nothing.
+/// The default endpoints of the oldest protocol version, for a server without metadata.
 fn fallback(server: &Url) -> Result<Issuer, OAuthError> {
     let at = |path: &str| {
         let joined = server.join(path).map_err(|error| OAuthError::Metadata(error.to_string()))?;
@@ -178,48 +180,48 @@ fn fallback(server: &Url) -> Result<Issuer, OAuthError> {
         registration_endpoint: Some(at("/register")?),
         auth_methods: None,
         names_itself: false,
-        takes_s256: true,
+        supports_s256: true,
         has_offline_access: false,
     })
 }
 
-/// The places where something is described: below its path, then at the root.
+/// Returns the well-known URLs: with the path of `at`, then at the root.
 fn well_known(at: &Url, name: &str) -> Vec<Url> {
     let path = at.path().trim_end_matches('/');
-    let mut places = Vec::new();
+    let mut urls = Vec::new();
     for path in [path, ""] {
-        let mut place = at.clone();
-        place.set_query(None);
-        place.set_fragment(None);
-        place.set_path(&format!("/.well-known/{name}{path}"));
-        if !places.contains(&place) {
-            places.push(place);
+        let mut url = at.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.set_path(&format!("/.well-known/{name}{path}"));
+        if !urls.contains(&url) {
+            urls.push(url);
         }
     }
-    places
+    urls
 }
 
-/// Reads an address that a stranger names. What is asked for with encryption leads nowhere without.
-fn address(server: &Url, field: &str, text: &str) -> Result<Url, OAuthError> {
-    let wrong = |why: &str| {
+/// Parses an untrusted URL. The metadata of an `https` server may name only `https` URLs.
+fn parse_url(server: &Url, field: &str, text: &str) -> Result<Url, OAuthError> {
+    let invalid = |why: &str| {
         let text = haft_core::problem::excerpt(text, 200);
-        OAuthError::Metadata(format!("`{field}` is `{text}`, {why}"))
+        OAuthError::Metadata(format!("invalid `{field}` `{text}`: {why}"))
     };
-    let url = Url::parse(text).map_err(|_| wrong("which is no address"))?;
+    let url = Url::parse(text).map_err(|_| invalid("not a URL"))?;
     match url.scheme() {
         "https" => Ok(url),
         "http" if server.scheme() == "http" => Ok(url),
-        "http" => Err(wrong("which is not encrypted, while the server is")),
-        _ => Err(wrong("which is not spoken to by HTTP")),
+        "http" => Err(invalid("`https` is required, because the server uses it")),
+        _ => Err(invalid("expected `http` or `https`")),
     }
 }
 
-fn read<T: DeserializeOwned>(place: &Url, document: Value) -> Result<T, OAuthError> {
+fn parse<T: DeserializeOwned>(url: &Url, document: Value) -> Result<T, OAuthError> {
     serde_json::from_value(document)
-        .map_err(|error| OAuthError::Metadata(format!("the metadata at {}: {error}", shown(place))))
+        .map_err(|error| OAuthError::Metadata(format!("invalid metadata at {}: {error}", display_url(url))))
 }
 
-/// The address of a server as tokens name it.
+/// Returns the resource identifier of a server.
 fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_fragment(None);
@@ -254,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn places() {
+    fn well_known_urls() {
         let check = |at: &str, expected: &[&str]| {
-            let places: Vec<_> = well_known(&url(at), "x").iter().map(Url::to_string).collect();
-            assert_eq!(places, expected, "{at}");
+            let urls: Vec<_> = well_known(&url(at), "x").iter().map(Url::to_string).collect();
+            assert_eq!(urls, expected, "{at}");
         };
         check("https://a.test", &["https://a.test/.well-known/x"]);
         check(
@@ -267,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_strangers() {
+    fn untrusted_urls() {
         let check = |server: &str, text: &str, expected: &str| {
-            let read = address(&url(server), "f", text).map(|url| url.to_string());
+            let read = parse_url(&url(server), "f", text).map(|url| url.to_string());
             assert_eq!(read.unwrap_or_else(|error| error.to_string()), expected);
         };
         check("https://a.test", "https://b.test/x", "https://b.test/x");
@@ -277,13 +279,13 @@ mod tests {
         check(
             "https://a.test",
             "http://b.test/",
-            "`f` is `http://b.test/`, which is not encrypted, while the server is",
+            "invalid `f` `http://b.test/`: `https` is required, because the server uses it",
         );
         check(
             "http://a.test",
             "javascript:alert(1)",
-            "`f` is `javascript:alert(1)`, which is not spoken to by HTTP",
+            "invalid `f` `javascript:alert(1)`: expected `http` or `https`",
         );
-        check("http://a.test", "/x", "`f` is `/x`, which is no address");
+        check("http://a.test", "/x", "invalid `f` `/x`: not a URL");
     }
 }

@@ -1,8 +1,7 @@
-//! Logins to servers that want one: OAuth as MCP has it (RFC 9728, 8414, 7591, 7636, 8707, 9207).
+//! OAuth logins to MCP servers (RFC 9728, 8414, 7591, 7636, 8707, 9207).
 //!
-//! What a server says of itself is what a stranger says: it may name addresses that haft must not go to (the egress
-//! guard refuses them), another resource, or another issuer (refused here). Tokens stay within [`Secret`]s and are kept
-//! sealed.
+//! The metadata of a server is untrusted: it may name forbidden addresses (rejected by the egress guard), another
+//! resource, or another issuer (rejected here). Tokens are [`Secret`]s and are stored encrypted.
 //!
 //! [`Secret`]: haft_core::secret::Secret
 
@@ -13,13 +12,13 @@ mod client;
 mod error;
 mod fetch;
 mod login;
+mod login_store;
 mod metadata;
-mod stored;
 mod token;
 
-pub(super) use auth::{Auth, Configured};
+pub(super) use auth::{Auth, OAuthConfig};
 pub(super) use challenge::Challenge;
 pub use error::OAuthError;
 pub use login::{Callback, LoginResult};
-pub(super) use login::{Pending, begin, finish};
-pub(super) use stored::Kept;
+pub(super) use login::{PendingLogins, begin, finish};
+pub(super) use login_store::LoginStore;

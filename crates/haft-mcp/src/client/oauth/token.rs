@@ -1,4 +1,4 @@
-//! Asking for tokens.
+//! Requests tokens.
 
 use haft_core::secret::Secret;
 use haft_core::{Clock as _, Timestamp};
@@ -11,41 +11,41 @@ use url::form_urlencoded::Serializer;
 use super::assertion;
 use super::client::Client;
 use super::error::OAuthError;
-use super::fetch::{Sent, send, shown};
+use super::fetch::{PostRequest, display_url, post};
 
-/// The longest life of a token that is believed.
-const MAX_LIFE: i64 = 365 * 24 * 3600;
+/// The longest lifetime of a token, in seconds.
+const MAX_LIFETIME: i64 = 365 * 24 * 3600;
 
-/// What is handed in for a token.
+/// The grant of a token request.
 pub(super) enum Grant<'a> {
-    /// What a login gave.
+    /// The code of a login.
     Code { code: &'a str, verifier: &'a Secret, redirect: &'a str },
-    /// What an earlier token came with.
+    /// A refresh token.
     Refresh(&'a Secret),
-    /// Nothing but the client itself, with what its key signed, where it has one.
+    /// The client itself, with an assertion signed by its key, if it has one.
     ClientCredentials(Option<Secret>),
 }
 
-/// Where, as whom, and for what a token is asked for.
-pub(super) struct Ask<'a> {
+/// A token request.
+pub(super) struct TokenRequest<'a> {
     pub(super) endpoint: &'a Url,
     pub(super) client: &'a Client,
     pub(super) resource: &'a str,
     pub(super) scope: Option<&'a str>,
 }
 
-/// Tokens that were given.
+/// The tokens of a login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub(super) access: Secret,
     pub(super) refresh: Option<Secret>,
-    /// When the next one is to be asked for, in seconds of Unix time; nothing where nobody said how long it is good.
+    /// When to renew the access token, in seconds of Unix time; `None` where its lifetime is unknown.
     pub(super) renew_at: Option<i64>,
     pub(super) scope: Option<String>,
 }
 
 impl Tokens {
-    pub(super) fn are_good(&self) -> bool {
+    pub(super) fn are_valid(&self) -> bool {
         self.renew_at.is_none_or(|at| now().as_second() < at)
     }
 }
@@ -54,16 +54,20 @@ pub(super) fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// Asks for tokens.
-pub(super) async fn ask(egress: &Egress, ask: Ask<'_>, grant: Grant<'_>) -> Result<Tokens, OAuthError> {
-    let answer = send(egress, request(&ask, &grant)).await?;
-    read(&answer, now().as_second())
-        .map_err(|why| OAuthError::Metadata(format!("{}: {why}", shown(ask.endpoint))))
+/// Requests tokens.
+pub(super) async fn request_tokens(
+    egress: &Egress,
+    request: TokenRequest<'_>,
+    grant: Grant<'_>,
+) -> Result<Tokens, OAuthError> {
+    let response = post(egress, post_request(&request, &grant)).await?;
+    parse(&response, now().as_second())
+        .map_err(|why| OAuthError::Metadata(format!("{}: {why}", display_url(request.endpoint))))
 }
 
-fn request<'a>(ask: &Ask<'a>, grant: &Grant<'_>) -> Sent<'a> {
+fn post_request<'a>(request: &TokenRequest<'a>, grant: &Grant<'_>) -> PostRequest<'a> {
     let mut form = Serializer::new(String::new());
-    let mut hidden: Vec<Secret> = ask.client.secret.iter().cloned().collect();
+    let mut hidden: Vec<Secret> = request.client.secret.iter().cloned().collect();
     match grant {
         Grant::Code { code, verifier, redirect } => {
             form.append_pair("grant_type", "authorization_code")
@@ -79,19 +83,19 @@ fn request<'a>(ask: &Ask<'a>, grant: &Grant<'_>) -> Sent<'a> {
         Grant::ClientCredentials(assertion) => {
             form.append_pair("grant_type", "client_credentials");
             if let Some(assertion) = assertion {
-                form.append_pair("client_assertion_type", assertion::KIND)
+                form.append_pair("client_assertion_type", assertion::ASSERTION_TYPE)
                     .append_pair("client_assertion", assertion.expose());
                 hidden.push(assertion.clone());
             }
         }
     }
-    form.append_pair("resource", ask.resource);
-    if let Some(scope) = ask.scope {
+    form.append_pair("resource", request.resource);
+    if let Some(scope) = request.scope {
         form.append_pair("scope", scope);
     }
-    let authorization = ask.client.prove(&mut form);
-    Sent {
-        url: ask.endpoint,
+    let authorization = request.client.authenticate(&mut form);
+    PostRequest {
+        url: request.endpoint,
         content_type: "application/x-www-form-urlencoded",
         body: form.finish(),
         authorization,
@@ -99,23 +103,23 @@ fn request<'a>(ask: &Ask<'a>, grant: &Grant<'_>) -> Sent<'a> {
     }
 }
 
-fn read(answer: &Value, now: i64) -> Result<Tokens, &'static str> {
-    let text = |name| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let access = text("access_token").ok_or("the answer has no `access_token`")?;
+fn parse(response: &Value, now: i64) -> Result<Tokens, &'static str> {
+    let text = |name| response.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let access = text("access_token").ok_or("the response has no `access_token`")?;
     if text("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-        return Err("the token is no bearer token");
+        return Err("unsupported token type; expected `bearer`");
     }
     if access.bytes().any(|byte| !byte.is_ascii_graphic()) {
-        return Err("the token has characters that HTTP does not allow");
+        return Err("the token contains characters that are invalid in a header");
     }
-    let life = answer.get("expires_in").and_then(|value| match value {
+    let lifetime = response.get("expires_in").and_then(|value| match value {
         Value::String(text) => text.parse().ok(),
         other => other.as_i64(),
     });
-    // A little before its end: a tenth of its life, at most a minute.
-    let renew_at = life.map(|life: i64| {
-        let life = life.clamp(0, MAX_LIFE);
-        now + life - (life / 10).min(60)
+    // Renewed early: by a tenth of the lifetime, at most a minute.
+    let renew_at = lifetime.map(|lifetime: i64| {
+        let lifetime = lifetime.clamp(0, MAX_LIFETIME);
+        now + lifetime - (lifetime / 10).min(60)
     });
     Ok(Tokens {
         access: Secret::new(access.to_owned()),
@@ -132,11 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers() {
-        let check = |answer: Value, expected: Result<(Option<&str>, Option<i64>), &'static str>| {
-            let read = read(&answer, 1000);
-            let shown = read.map(|tokens| (tokens.refresh.map(|t| t.expose().to_owned()), tokens.renew_at));
-            assert_eq!(shown, expected.map(|(refresh, at)| (refresh.map(str::to_owned), at)), "{answer}");
+    fn parses_responses() {
+        let check = |response: Value, expected: Result<(Option<&str>, Option<i64>), &'static str>| {
+            let parsed = parse(&response, 1000);
+            let parsed =
+                parsed.map(|tokens| (tokens.refresh.map(|t| t.expose().to_owned()), tokens.renew_at));
+            assert_eq!(parsed, expected.map(|(refresh, at)| (refresh.map(str::to_owned), at)), "{response}");
         };
         check(json!({"access_token": "a"}), Ok((None, None)));
         check(
@@ -148,8 +153,14 @@ mod tests {
             Ok((None, Some(1090))),
         );
         check(json!({"access_token": "a", "expires_in": -5, "refresh_token": ""}), Ok((None, Some(1000))));
-        check(json!({"access_token": ""}), Err("the answer has no `access_token`"));
-        check(json!({"access_token": "a", "token_type": "mac"}), Err("the token is no bearer token"));
-        check(json!({"access_token": "a\nb"}), Err("the token has characters that HTTP does not allow"));
+        check(json!({"access_token": ""}), Err("the response has no `access_token`"));
+        check(
+            json!({"access_token": "a", "token_type": "mac"}),
+            Err("unsupported token type; expected `bearer`"),
+        );
+        check(
+            json!({"access_token": "a\nb"}),
+            Err("the token contains characters that are invalid in a header"),
+        );
     }
 }

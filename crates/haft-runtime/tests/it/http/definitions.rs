@@ -18,18 +18,18 @@ fn every_problem_is_named() {
     insta::assert_snapshot!(problems.join("\n"), @r"
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.method`: is not one of GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS (invalid_value)
-    `implementation.headers.Bad Name`: is not the name of a header: letters, digits and `-` (invalid_header)
-    `implementation.headers.Host`: is set by the connection itself; leave it out (invalid_header)
-    `implementation.headers.x-a`: is given twice; case does not matter (duplicate_name)
-    `implementation.success_codes[0]`: 99 is no status code; they go from 100 to 599 (invalid_value)
+    `implementation.headers.Bad Name`: invalid header name; use letters, digits and `-` (invalid_header)
+    `implementation.headers.Host`: is set by the HTTP client; remove it (invalid_header)
+    `implementation.headers.x-a`: duplicate header; names are case-insensitive (duplicate_name)
+    `implementation.success_codes[0]`: invalid status code 99; expected 100 to 599 (invalid_value)
     `implementation.auth.algorithm`: is not one of sha256, sha512 (invalid_value)
     `implementation.auth.encoding`: is not one of hex, base64 (invalid_value)
-    `implementation.timeout_ms`: is no time at all; leave it out for the default (invalid_value)
-    `implementation.auth.sign`: use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
-    `implementation.query.q`: at character 1: no earlier step is called `x` (invalid_template)
-    `implementation.headers.X-A`: a header takes visible ASCII characters only (invalid_header)
-    `implementation.body.deep[0].v`: at character 1: a name is missing between the braces (invalid_template)
-    `implementation.extract`: not a JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
+    `implementation.timeout_ms`: must be longer than zero; remove it to use the default (invalid_value)
+    `implementation.auth.sign`: unknown placeholder; use `{method}`, `{path}`, `{query}`, `{timestamp}` and `{body}` (invalid_value)
+    `implementation.query.q`: at character 1: no earlier step is named `x` (invalid_template)
+    `implementation.headers.X-A`: a header value must consist of visible ASCII characters (invalid_header)
+    `implementation.body.deep[0].v`: at character 1: missing name between the braces (invalid_template)
+    `implementation.extract`: invalid JSONPath: at character 3: expected wildcard_selector or ALPHA (invalid_extract)
     ");
 }
 
@@ -57,35 +57,35 @@ fn urls_and_bodies_and_steps() {
     `implementation.url`: expected a URL that starts with `http://` or `https://` (missing_field)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
-    `implementation.url`: names a user before the host; use `auth` with `type: basic`, `username` and `password` (invalid_url)
+    `implementation.url`: contains a user name; use `auth` with `type: basic`, `username` and `password` (invalid_url)
     `implementation.url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     `implementation.url`: at character 16: `city` is not a declared argument; declare it, or write `${city}` for a secret (invalid_template)
-    `implementation.body`: a structured body is sent as `application/json`, or a map as `application/x-www-form-urlencoded`; for other content types write the body as text (invalid_body)
+    `implementation.body`: a structured body is sent as `application/json`, or an object as `application/x-www-form-urlencoded`; for other content types use a text body (invalid_body)
     `implementation.body`: multipart bodies are not supported (invalid_body)
-    `implementation.url`: a URL has no line breaks and no other control characters (invalid_url)
+    `implementation.url`: the URL contains a line break or another control character (invalid_url)
     `implementation.extract`: a JSONPath needs an answer in JSON, but `response` is `text` (invalid_extract)
-    `implementation.steps[0].name`: later steps read its value by this name: no dots, braces, `$`, `|` and spaces (invalid_name)
+    `implementation.steps[0].name`: must not contain dots, braces, `$`, `|` or spaces, because later steps refer to it (invalid_name)
     `implementation.steps[1].url`: expected a URL that starts with `http://` or `https://` (missing_field)
-    `implementation.steps[2].name`: `c` is the name of an earlier step (duplicate_name)
-    `implementation.steps[2].url`: at character 16: no earlier step is called `d` (invalid_template)
+    `implementation.steps[2].name`: duplicate step name `c` (duplicate_name)
+    `implementation.steps[2].url`: at character 16: no earlier step is named `d` (invalid_template)
     `implementation.auth.client_id`: is empty (missing_field)
     `implementation.auth.token_url`: expected a URL that starts with `http://` or `https://` (invalid_url)
     ");
 }
 
 #[test]
-fn what_is_allowed_is_allowed_here_too() {
+fn valid_definitions_have_no_problems() {
     let world = World::new();
     let step = |index: usize| json!({"name": format!("s{index}"), "url": "https://x.test"});
     let steps = |count| json!({"steps": (0..count).map(step).collect::<Vec<_>>()});
     assert_eq!(world.tool(steps(20)).problems(), Vec::<String>::new());
     assert_eq!(
         world.tool(steps(21)).problems(),
-        ["`implementation.steps`: at most 20 steps are allowed (too_large)"]
+        ["`implementation.steps`: the limit is 20 steps (too_large)"]
     );
     let spaced = json!({"type": "api_key", "name": "my key", "value": "v", "in": "query"});
     assert_eq!(world.tool(json!({"url": "https://x.test", "auth": spaced})).problems(), Vec::<String>::new());
-    // A fault is told once, by whoever finds it first.
+    // A problem is reported once.
     let dotted =
         json!({"url": "https://x.test/{{.a}}", "body": ["{{.a}}"], "templates": "braces", "method": "PUT"});
     let problems = world.tool(dotted).args(&["a"]).problems();

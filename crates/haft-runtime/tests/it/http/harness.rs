@@ -107,7 +107,7 @@ impl Tool<'_> {
         self.world.executor.prepare(&Arc::new(spec), None)
     }
 
-    /// Returns what is wrong with the definition.
+    /// Returns the problems of the definition.
     pub(crate) fn problems(&self) -> Vec<String> {
         match self.prepare() {
             Ok(_) => Vec::new(),

@@ -6,11 +6,11 @@
     reason = "a test that cannot be set up fails"
 )]
 
-mod answers;
 mod auth;
 mod definitions;
 mod egress;
 mod harness;
 mod oauth;
 mod requests;
+mod responses;
 mod retries;

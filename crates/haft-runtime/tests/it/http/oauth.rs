@@ -101,7 +101,7 @@ async fn an_access_token_is_hidden() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_taken_is_replaced_once() {
+async fn a_rejected_token_is_replaced_once() {
     let behaviour = Arc::new(Behaviour { expires_in: Some(json!("3600")), ..Behaviour::default() });
     let server = serve(&behaviour).await;
     let world = World::new();
@@ -112,7 +112,7 @@ async fn a_token_that_is_not_taken_is_replaced_once() {
     behaviour.accept_from.store(100, Ordering::SeqCst);
     assert_eq!(
         brief(&tool.fail(json!({})).await),
-        "http_status final: the service answered 401 Unauthorized: no"
+        "http_status final: the service returned 401 Unauthorized: no"
     );
     assert_eq!(behaviour.issued.load(Ordering::SeqCst), 3);
 }
@@ -135,7 +135,7 @@ async fn an_expired_token_is_replaced_and_refresh_tokens_rotate() {
 }
 
 #[tokio::test]
-async fn a_rotated_refresh_token_outlives_an_outage_but_not_a_refusal() {
+async fn a_rotated_refresh_token_survives_an_outage_but_not_a_rejection() {
     let outages = vec![(2, 503), (4, 400), (6, 401)];
     let behaviour =
         Arc::new(Behaviour { expires_in: Some(json!(0)), rotate: true, outages, ..Behaviour::default() });
@@ -152,7 +152,7 @@ async fn a_rotated_refresh_token_outlives_an_outage_but_not_a_refusal() {
 }
 
 #[tokio::test]
-async fn a_failed_fetch_is_shared_by_those_who_waited_and_shows_no_secret() {
+async fn a_failed_fetch_is_shared_by_waiting_calls_and_shows_no_secret() {
     let body = json!({"error": "invalid_client", "error_description": "secret s3cr&t is wrong"});
     let behaviour = Arc::new(Behaviour { failure: Some((401, body)), ..Behaviour::default() });
     let server = serve(&behaviour).await;
@@ -167,7 +167,7 @@ async fn a_failed_fetch_is_shared_by_those_who_waited_and_shows_no_secret() {
         );
         assert_eq!(
             error.message.replace(&server.address.to_string(), "HOST"),
-            "POST http://HOST/token (the token endpoint) answered 401 Unauthorized invalid_client: secret *** is wrong"
+            "POST http://HOST/token (token endpoint) returned 401 Unauthorized invalid_client: secret *** is wrong"
         );
     }
     assert_eq!(behaviour.issued.load(Ordering::SeqCst), 1);
@@ -187,11 +187,11 @@ async fn token_endpoints_pass_the_guard_too() {
 }
 
 #[tokio::test]
-async fn odd_answers_of_a_token_endpoint() {
+async fn invalid_responses_of_a_token_endpoint() {
     for (answer, expected) in [
-        (json!({}), "the answer has no `access_token`"),
-        (json!({"access_token": ""}), "the answer has no `access_token`"),
-        (json!({"access_token": 5}), "the answer has no `access_token`"),
+        (json!({}), "the response has no `access_token`"),
+        (json!({"access_token": ""}), "the response has no `access_token`"),
+        (json!({"access_token": 5}), "the response has no `access_token`"),
         (json!({"access_token": "x", "token_type": "mac"}), "the token is not a bearer token"),
     ] {
         let reply = answer.clone();
@@ -205,7 +205,7 @@ async fn odd_answers_of_a_token_endpoint() {
 }
 
 #[tokio::test]
-async fn a_large_answer_of_the_token_endpoint_is_told_with_the_limit() {
+async fn a_large_response_of_the_token_endpoint_is_rejected() {
     let server =
         Upstream::serve(axum::Router::new().fallback(|| async { "x".repeat(70_000) })).await.unwrap();
     let world = World::new();
@@ -213,7 +213,7 @@ async fn a_large_answer_of_the_token_endpoint_is_told_with_the_limit() {
     assert_eq!(
         error.message,
         format!(
-            "POST {} (the token endpoint): the answer is larger than 65536 bytes, the most that is read of it",
+            "POST {} (token endpoint): the response exceeds the limit of 65536 bytes",
             server.url("/token")
         )
     );

@@ -154,25 +154,25 @@ async fn urls_queries_and_bodies() {
     sends(
         json!({"url": "/", "headers": {"X-A": "${a}"}}),
         json!({"a": "x\r\nX-Evil: 1"}),
-        "template: the value of `a` does not fit into the header `x-a`: a line break or NUL would start another header",
+        "template: value of `a` is not valid in the header `x-a`: line breaks and NUL are not allowed",
     )
     .await;
     sends(
         json!({"url": "/", "headers": {"X-A": "${BAD}"}}),
         json!({}),
-        "template: the value of `BAD` does not fit into the header `x-a`: a line break or NUL would start another header",
+        "template: value of `BAD` is not valid in the header `x-a`: line breaks and NUL are not allowed",
     )
     .await;
     sends(
         json!({"url": "/${a}"}),
         json!({"a": ".."}),
-        "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path",
+        "template: value of `a` is not valid in the URL: path segments `.` and `..` are not allowed",
     )
     .await;
 }
 
 #[tokio::test]
-async fn lists_and_maps_in_a_path_are_spelled_in_their_style() {
+async fn lists_and_maps_in_a_path_follow_their_style() {
     let (list, map) = (json!({"a": ["x y", 2, "p;q,/"]}), json!({"a": {"R": 100, "g b": "/"}}));
     let item = "p%3Bq%2C%2F";
     for (url, style, args, expected) in [
@@ -191,14 +191,14 @@ async fn lists_and_maps_in_a_path_are_spelled_in_their_style() {
         let definition = json!({"url": url, "text_styles": {"a": style}});
         sends(definition, args.clone(), &format!("GET {expected}|-|")).await;
     }
-    let dots = "template: the value of `a` does not fit into the URL: a path segment `.` or `..` would lead to another path";
+    let dots = "template: value of `a` is not valid in the URL: path segments `.` and `..` are not allowed";
     for args in [json!({"a": ["", ""]}), json!({"a": ["."]})] {
         sends(json!({"url": "/p/.${a}/q", "text_styles": {"a": "dot"}}), args, dots).await;
     }
 }
 
 #[tokio::test]
-async fn an_optional_body_is_not_sent_where_none_of_it_was_given() {
+async fn an_optional_body_without_values_is_not_sent() {
     let json_type = json!({"Content-Type": "application/json"});
     let form = json!({"Content-Type": "application/x-www-form-urlencoded"});
     for (body, headers, args, expected) in [
@@ -233,7 +233,7 @@ async fn reserved_characters_stay_where_the_definition_allows_them() {
 }
 
 #[tokio::test]
-async fn cookies_and_headers_of_missing_arguments_are_left_out() {
+async fn cookies_and_headers_of_missing_arguments_are_omitted() {
     let server = echo().await;
     let http = json!({
         "url": server.url("/"), "headers": {"Cookie": "s=1; a=${a}; b=${b}", "X-C": "${c}"},
@@ -252,12 +252,12 @@ async fn cookies_and_headers_of_missing_arguments_are_left_out() {
     let refused = World::new().tool(http).args(&["a", "b", "c"]).run(json!({"b": ["x; admin=1"]})).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "template: the value of `b` does not fit into the header `cookie`: a `;` would begin another cookie"
+        "template: value of `b` is not valid in the header `cookie`: `;` would start another cookie"
     );
 }
 
 #[tokio::test]
-async fn an_optional_header_that_is_missing_is_left_out() {
+async fn a_missing_optional_header_is_omitted() {
     let server = echo().await;
     let world = World::new();
     let tool = world
@@ -270,7 +270,7 @@ async fn an_optional_header_that_is_missing_is_left_out() {
 }
 
 #[tokio::test]
-async fn steps_read_what_earlier_ones_found() {
+async fn steps_read_the_results_of_earlier_steps() {
     let router = axum::Router::new()
         .route(
             "/login",
@@ -298,7 +298,7 @@ async fn steps_read_what_earlier_ones_found() {
 }
 
 #[tokio::test]
-async fn a_request_is_bounded() {
+async fn the_size_of_a_request_is_limited() {
     let server = echo().await;
     let world = World::new();
     let tool = world
@@ -307,7 +307,7 @@ async fn a_request_is_bounded() {
         .execution(json!({"limits": {"max_request_bytes": 1000}}));
     assert!(tool.run(json!({"a": "x".repeat(800)})).await.is_ok());
     let error = tool.fail(json!({"a": "x".repeat(1000)})).await;
-    assert!(error.message.ends_with("raise `execution.limits.max_request_bytes` to allow it"), "{error}");
+    assert!(error.message.ends_with("raise `execution.limits.max_request_bytes`"), "{error}");
     assert_eq!(error.code.as_str(), "too_large");
     assert_eq!(server.seen().len(), 1);
 }
@@ -354,7 +354,7 @@ async fn connections_are_reused() {
 }
 
 #[tokio::test]
-async fn a_post_without_a_body_says_its_length_on_the_wire() {
+async fn a_post_without_a_body_sends_its_length() {
     use std::sync::{Arc, Mutex};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let heads = Arc::new(Mutex::new(Vec::<String>::new()));
@@ -387,12 +387,9 @@ async fn a_post_without_a_body_says_its_length_on_the_wire() {
 }
 
 #[tokio::test]
-async fn a_missing_secret_says_so_to_the_operator_only() {
+async fn a_missing_secret_is_reported_to_the_operator_only() {
     let world = World::new();
     let error = world.tool(json!({"url": "http://127.0.0.1:1/${NOT_SET}"})).fail(json!({})).await;
-    assert_eq!(
-        brief(&error),
-        "secret_missing final: the tool lacks a credential that its operator has to set"
-    );
+    assert_eq!(brief(&error), "secret_missing final: a credential of this tool is not configured");
     assert!(error.message.contains("`NOT_SET`"));
 }

@@ -19,7 +19,7 @@ async fn failing(mut http: Value, execution: Value, answer: String) -> CallError
 }
 
 #[tokio::test]
-async fn an_error_status_is_told_to_operator_program_and_model() {
+async fn an_error_status_is_reported_to_operator_program_and_model() {
     let body = r#"{"error":"no such city; key k&y/secret was used, also k%26y%2Fsecret"}"#;
     let error = failing(
         json!({"url": "/v1?key=${KEY}"}),
@@ -28,14 +28,14 @@ async fn an_error_status_is_told_to_operator_program_and_model() {
     )
     .await;
     let shown = r#"{"error":"no such city; key *** was used, also ***"}"#;
-    assert_eq!(error.message, "GET http://HOST/v1?key=*** answered 404 Not Found");
+    assert_eq!(error.message, "GET http://HOST/v1?key=*** returned 404 Not Found");
     assert_eq!(error.details.as_deref(), Some(&json!({"status": 404, "body": shown})));
-    assert_eq!(brief(&error), format!("http_status final: the service answered 404 Not Found: {shown}"));
+    assert_eq!(brief(&error), format!("http_status final: the service returned 404 Not Found: {shown}"));
 
     let page =
         status("502 Bad Gateway", "content-type: text/html\r\n", "<html>nginx on web-17.internal</html>");
     let error = failing(json!({}), json!({}), page).await;
-    assert_eq!(brief(&error), "http_status again: the service answered 502 Bad Gateway");
+    assert_eq!(brief(&error), "http_status again: the service returned 502 Bad Gateway");
 
     let long = status("400 Bad Request", "", &"x".repeat(100_000));
     let error = failing(json!({}), json!({}), long).await;
@@ -44,7 +44,7 @@ async fn an_error_status_is_told_to_operator_program_and_model() {
 }
 
 #[tokio::test]
-async fn an_error_status_is_told_even_if_its_body_never_ends() {
+async fn an_error_status_is_reported_even_if_its_body_never_ends() {
     use tokio::io::AsyncWriteExt;
     let server = Upstream::raw(|mut stream| async move {
         haft_testkit::upstream::read_head(&mut stream).await;
@@ -55,11 +55,11 @@ async fn an_error_status_is_told_even_if_its_body_never_ends() {
     .unwrap();
     let world = World::new();
     let error = world.tool(json!({"url": server.url("/")})).fail(json!({})).await;
-    assert_eq!(brief(&error), "http_status again: the service answered 500 Internal Server Error: half");
+    assert_eq!(brief(&error), "http_status again: the service returned 500 Internal Server Error: half");
 }
 
 #[tokio::test]
-async fn which_statuses_may_be_repeated() {
+async fn retryable_statuses() {
     let retry = json!({"retry": {"attempts": 2}});
     for (method, execution, line, expected) in [
         ("GET", json!({}), "503 Service Unavailable", true),
@@ -82,7 +82,7 @@ async fn which_statuses_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn the_other_side_may_ask_for_a_wait() {
+async fn retry_after_is_respected() {
     for (header, seconds) in [
         ("retry-after: 7\r\n", Some(7)),
         ("retry-after: Sun, 15 Nov 2026 12:01:00 GMT\r\n", Some(60)),
@@ -96,18 +96,18 @@ async fn the_other_side_may_ask_for_a_wait() {
 }
 
 #[tokio::test]
-async fn what_was_not_sent_may_be_repeated() {
+async fn a_request_that_was_not_sent_may_be_retried() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = World::new();
     let url = format!("http://{closed}/?key=${{KEY}}");
     let error = world.tool(json!({"method": "POST", "url": url})).fail(json!({})).await;
-    assert_eq!(brief(&error), "network again: the service could not be reached");
+    assert_eq!(brief(&error), "network again: the service is unreachable");
     assert_eq!(
         error.message.replace(&closed.to_string(), "HOST"),
         "POST http://HOST/?key=***: Connection refused (os error 111)"
     );
     let broke = failing(json!({"method": "POST"}), json!({}), String::new()).await;
-    assert_eq!(brief(&broke), "network final: the connection to the service broke");
+    assert_eq!(brief(&broke), "network final: the connection to the service was lost");
 
     // A repetition runs all steps again: after a POST even an unsent request is final.
     let ok = Upstream::bytes(status("200 OK", "", "")).await.unwrap();
@@ -121,7 +121,7 @@ async fn what_was_not_sent_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn empty_mode_gives_null_when_nothing_is_left_to_repeat() {
+async fn empty_mode_returns_null_after_the_last_attempt() {
     let world = World::new();
     let unavailable = Upstream::bytes(status("503 Service Unavailable", "", "")).await.unwrap();
     let missing = Upstream::bytes(status("404 Not Found", "", "")).await.unwrap();

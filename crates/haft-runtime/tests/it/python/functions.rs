@@ -8,7 +8,7 @@ use haft_sandbox::EngineName;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::rig::{Rig, without_marks};
+use super::rig::{Rig, until, without_marks};
 
 const ENGINES: [EngineName; 2] = [EngineName::Bubblewrap, EngineName::Landlock];
 
@@ -87,7 +87,7 @@ async fn a_function_gets_its_workspace_and_its_arguments() {
     }
 }
 
-/// Runs a function that fails; both engines tell the same.
+/// Runs a function that fails, with the same result in both engines.
 async fn fail(entrypoint: &str, args: Value) -> String {
     let mut told = Vec::new();
     for engine in ENGINES {
@@ -127,7 +127,7 @@ async fn a_failure_is_one_line_for_the_model_and_a_traceback_for_the_operator() 
 }
 
 #[tokio::test]
-async fn what_is_no_value_is_told_in_one_line() {
+async fn an_invalid_value_is_reported_in_one_line() {
     for engine in ENGINES {
         let rig = rig(engine);
         for (entrypoint, expected) in [
@@ -145,7 +145,7 @@ async fn what_is_no_value_is_told_in_one_line() {
                 "tools:a_path",
                 "TypeError: `a_path` returned a value that is not JSON: Object of type PosixPath is not JSON serializable",
             ),
-            ("tools:leaves", "`tools:leaves` ended the process and returned nothing"),
+            ("tools:leaves", "`tools:leaves` ended the process without a result"),
             ("tools:exits", "SystemExit: enough"),
         ] {
             let error = rig.function(entrypoint).call(json!({})).await.unwrap_err();
@@ -155,7 +155,7 @@ async fn what_is_no_value_is_told_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_module_that_cannot_be_imported_is_told_and_tried_again() {
+async fn a_failed_import_is_reported_and_retried() {
     let rig = rig(EngineName::Bubblewrap);
     rig.write("broken.py", "import nosuchmodule\ndef run(workspace): return 1\n");
     let tool = rig.function("broken:run");
@@ -163,16 +163,15 @@ async fn a_module_that_cannot_be_imported_is_told_and_tried_again() {
         let error = tool.call(json!({})).await.unwrap_err();
         assert_eq!(error.message, "ModuleNotFoundError: No module named 'nosuchmodule'");
     }
+    // A change of the toolset is noticed after a while.
     rig.write("broken.py", "def run(workspace): return 1\n");
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(tool.call(json!({})).await, Ok(json!(1)), "a change of the toolset is seen");
+    until(async || tool.call(json!({})).await == Ok(json!(1))).await;
     rig.write("broken.py", "raise SystemExit(0)\n");
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(tool.call(json!({})).await.unwrap_err().message, "SystemExit: 0");
+    until(async || tool.call(json!({})).await.is_err_and(|error| error.message == "SystemExit: 0")).await;
 }
 
 #[tokio::test]
-async fn a_result_is_bounded_and_is_json() {
+async fn a_result_is_limited_and_must_be_json() {
     let rig = rig(EngineName::Bubblewrap);
     let error = rig.function("tools:large").call(json!({})).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::TooLarge, "{error}");
@@ -181,28 +180,28 @@ async fn a_result_is_bounded_and_is_json() {
 }
 
 #[tokio::test]
-async fn what_names_no_function_of_the_bundle_is_refused() {
+async fn invalid_entrypoints_are_rejected() {
     let rig = rig(EngineName::Bubblewrap);
     for (entrypoint, folder, expected) in [
         (
             "tools",
             Some("skills/set"),
-            "`implementation.entrypoint`: expected `module:function`, as in `tools.search:run`",
+            "`implementation.entrypoint`: expected `module:function`, such as `tools.search:run`",
         ),
         (
             "../tools:run",
             Some("skills/set"),
-            "`implementation.entrypoint`: expected `module:function`, as in `tools.search:run`",
+            "`implementation.entrypoint`: expected `module:function`, such as `tools.search:run`",
         ),
         (
             "other:run",
             Some("skills/set"),
-            "`implementation.entrypoint`: there is no `other.py` and no folder `other` beside the definition",
+            "`implementation.entrypoint`: neither `other.py` nor a folder `other` exists beside the definition",
         ),
         (
             "tools:run",
             None,
-            "`implementation.entrypoint`: a python function is in a file of its bundle, and this definition has no folder",
+            "`implementation.entrypoint`: python functions need the folder of a bundle, but this definition has none",
         ),
     ] {
         assert_eq!(rig.refused(entrypoint, folder), expected);

@@ -1,15 +1,13 @@
 //! Scripts that turn against the interpreter that they were forked from.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::time::Duration;
-
 use haft_core::outcome::ErrorCode;
 use serde_json::json;
 
-use super::rig::{Rig, descendants, none_left};
+use super::rig::{Rig, descendants, none_left, until};
 
 #[tokio::test]
-async fn the_server_cannot_be_looked_into_or_ended() {
+async fn a_script_can_neither_inspect_nor_kill_the_server() {
     let rig = Rig::new();
     let tool = rig.script(
         r#"
@@ -49,7 +47,7 @@ fn end_the_interpreter() {
 }
 
 #[tokio::test]
-async fn an_interpreter_that_ended_while_it_waited_is_replaced_unseen() {
+async fn an_idle_interpreter_that_ended_is_replaced() {
     let rig = Rig::new();
     let tool = rig.script("import os; print(os.getpid())", &[]);
     assert_eq!(tool.call(json!({})).await, Ok(json!(2)));
@@ -63,7 +61,7 @@ async fn an_interpreter_that_ended_while_it_waited_is_replaced_unseen() {
 }
 
 #[tokio::test]
-async fn an_interpreter_that_ends_during_a_call_is_the_end_of_that_call_only() {
+async fn an_interpreter_that_ends_during_a_call_fails_only_that_call() {
     let rig = Rig::new();
     let tool = rig.script(
         "import os, subprocess\nif '${wait}' == 'yes': subprocess.run(['sleep', '100'])\nprint(os.getpid())",
@@ -71,25 +69,25 @@ async fn an_interpreter_that_ends_during_a_call_is_the_end_of_that_call_only() {
     );
     assert_eq!(tool.call(json!({"wait": "no"})).await, Ok(json!(2)));
     let (outcome, ()) = futures_util::join!(tool.call(json!({"wait": "yes"})), async {
-        while descendants("sleep").is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(async || !descendants("sleep").is_empty()).await;
         end_the_interpreter();
     });
     let error = outcome.unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
-        (ErrorCode::ExecutionFailed, "the process was ended by signal 9")
+        (ErrorCode::ExecutionFailed, "the process was killed by signal 9")
     );
     assert_eq!(tool.call(json!({"wait": "no"})).await, Ok(json!(2)));
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_leaves_nothing() {
+async fn a_cancelled_call_leaves_no_process() {
     let rig = Rig::new();
     let tool = rig.script("import subprocess\nprint(1, flush=True)\nsubprocess.run(['sleep', '1000'])", &[]);
-    let given_up = tokio::time::timeout(Duration::from_secs(2), tool.call(json!({}))).await;
-    assert!(given_up.is_err());
+    tokio::select! {
+        outcome = tool.call(json!({})) => panic!("the call ended: {outcome:?}"),
+        () = until(async || !descendants("sleep").is_empty()) => {}
+    }
     none_left("sleep").await;
     none_left("python3").await;
     drop((tool, rig));
@@ -106,7 +104,7 @@ async fn interpreters_end_with_their_owner() {
     none_left("bwrap").await;
 }
 
-/// Writes to every pipe but the outputs what a process tells behind its result.
+/// Writes a fake exit code to every pipe except the outputs.
 const TELL: &str = "
 import os, stat
 for fd in range(3, 16):
@@ -116,7 +114,7 @@ for fd in range(3, 16):
 ";
 
 #[tokio::test]
-async fn a_call_that_tells_its_end_and_goes_on_is_ended() {
+async fn a_call_that_reports_its_end_and_goes_on_is_killed() {
     let rig = Rig::new();
     let body =
         format!("print('early', flush=True)\n{TELL}\nimport subprocess; subprocess.run(['sleep', '1000'])");
@@ -128,7 +126,7 @@ async fn a_call_that_tells_its_end_and_goes_on_is_ended() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_to_what_a_tool_has_opened_itself() {
+async fn nothing_is_written_to_files_that_a_tool_opened() {
     let rig = Rig::new();
     let outside = tempfile::Builder::new().prefix("haft-not-written").tempdir_in("/tmp").unwrap();
     let file = outside.path().join("file");
@@ -145,19 +143,19 @@ async fn nothing_is_written_to_what_a_tool_has_opened_itself() {
 }
 
 #[tokio::test]
-async fn an_exit_code_is_not_taken_for_a_signal() {
+async fn an_exit_code_is_not_mistaken_for_a_signal() {
     let rig = Rig::new();
     for (body, expected) in [
         ("import sys; sys.exit(137)", "exit code 137"),
         ("import os; os._exit(152)", "exit code 152"),
-        ("import os; os.kill(os.getpid(), 15)", "the process was ended by signal 15"),
+        ("import os; os.kill(os.getpid(), 15)", "the process was killed by signal 15"),
     ] {
         assert_eq!(rig.run(body).await.unwrap_err().message, expected, "{body}");
     }
 }
 
 #[tokio::test]
-async fn what_is_printed_last_is_not_lost() {
+async fn the_last_output_is_not_lost() {
     let rig = Rig::new();
     let tool = rig.script(
         "import atexit, sys, threading\natexit.register(lambda: sys.stdout.write('c' * 90000))\nprint('a', end='')\nthreading.Timer(0.01, lambda: print('b', end='')).start()",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::rig::Rig;
 
-/// Leaves something in one call, and looks for it in the next one of the same tool.
+/// Leaves something behind in one call and searches for it in the next call of the same tool.
 async fn check(leave: &str, look: &str) {
     let rig = Rig::new();
     let indent = |text: &str| text.replace('\n', "\n    ");
@@ -23,7 +23,7 @@ async fn check(leave: &str, look: &str) {
 }
 
 #[tokio::test]
-async fn the_interpreter_is_as_it_was() {
+async fn the_interpreter_is_unchanged_after_a_call() {
     check("builtins.leak = 1", "print('leak' if hasattr(builtins, 'leak') else 'clean')").await;
     check("json.dumps = lambda _: 'patched'", "print(json.dumps('clean').strip('\"'))").await;
     check("sys.path.append('/x')", "print('leak' if '/x' in sys.path else 'clean')").await;
@@ -59,7 +59,7 @@ async fn two_calls_draw_different_numbers() {
 }
 
 #[tokio::test]
-async fn folders_are_empty_again() {
+async fn folders_are_emptied_after_a_call() {
     let look = "print('clean' if sum((os.listdir(f) for f in ('/work', '/tmp', '/dev/shm')), []) == ['args.json'] \
                 else 'leak')";
     for leave in [
@@ -79,7 +79,7 @@ async fn folders_are_empty_again() {
 }
 
 #[tokio::test]
-async fn processes_are_gone() {
+async fn processes_are_killed_after_a_call() {
     let look = "pids = [p for p in os.listdir('/proc') if p.isdigit() and int(p) not in (1, os.getpid())]\n\
                 print('clean' if pids == [] else pids)";
     for leave in [
@@ -93,7 +93,7 @@ async fn processes_are_gone() {
 }
 
 #[tokio::test]
-async fn what_a_call_does_to_the_server_does_not_last() {
+async fn changes_to_the_server_do_not_persist() {
     let look = "print('clean' if (resource.getrlimit(resource.RLIMIT_NOFILE)[0], os.getpriority(os.PRIO_PROCESS, 0), \
                 len(os.sched_getaffinity(0)) == os.cpu_count(), os.sched_getscheduler(0)) == (1024, 0, True, 0) else 'leak')";
     for leave in [

@@ -1,4 +1,4 @@
-//! Calls that take more than they may.
+//! Calls that exceed their limits.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rig::{Rig, none_left};
 
 #[tokio::test]
-async fn each_limit_is_met_and_the_next_call_works() {
+async fn each_limit_is_enforced_and_the_next_call_works() {
     let rig = Rig::with(EngineName::Bubblewrap, |settings| {
         settings.limits.memory = 96 << 20;
         settings.limits.file_size = 1 << 20;
@@ -43,7 +43,7 @@ async fn each_limit_is_met_and_the_next_call_works() {
 }
 
 #[tokio::test]
-async fn what_python_is_told_of_a_limit_it_can_handle() {
+async fn python_can_handle_limit_errors() {
     let rig = Rig::with(EngineName::Bubblewrap, |settings| {
         settings.limits.file_size = 1 << 20;
         settings.limits.work = 4 << 20;
@@ -77,7 +77,7 @@ async fn what_python_is_told_of_a_limit_it_can_handle() {
 }
 
 #[tokio::test]
-async fn computing_is_limited_for_each_call_and_not_for_all_together() {
+async fn cpu_time_is_limited_per_call() {
     let rig = Rig::new();
     let tool = rig.script(
         "import resource\nprint(resource.getrlimit(resource.RLIMIT_CPU)[0])\nsum(range(3_000_000))",
@@ -92,7 +92,7 @@ async fn computing_is_limited_for_each_call_and_not_for_all_together() {
 }
 
 #[tokio::test]
-async fn a_large_output_is_kept_up_to_its_bound() {
+async fn a_large_output_is_truncated() {
     let rig = Rig::new();
     let tool = rig.script_with("print('x' * (10 << 20), end='')", &[], |spec| {
         spec.sandbox = true;
@@ -104,7 +104,7 @@ async fn a_large_output_is_kept_up_to_its_bound() {
 }
 
 #[tokio::test]
-async fn the_machines_own_folders_are_left_alone() {
+async fn folders_of_the_host_are_not_changed() {
     let rig = Rig::new();
     let outside = tempfile::Builder::new().prefix("haft-left-alone").tempdir_in("/tmp").unwrap();
     std::fs::write(outside.path().join("file"), "kept").unwrap();

@@ -140,7 +140,7 @@ impl Tool {
         let (id, tenant) = (CallId(uuid::Uuid::nil()), TenantId::new(tenant).unwrap());
         let context = CallContext::new(id, tenant, Instant::now() + time, Arc::new(Secrets));
         let outcome = self.prepared.run(&context, args.as_object().unwrap()).await;
-        (outcome, context.take_left().and_then(|left| left.process).unwrap_or_default())
+        (outcome, context.take_artifacts().and_then(|left| left.process).unwrap_or_default())
     }
 }
 
@@ -171,11 +171,14 @@ pub(super) fn descendants(name: &str) -> Vec<i32> {
 
 /// Waits until none of these processes is left.
 pub(super) async fn none_left(name: &str) {
-    for _ in 0..500 {
-        if descendants(name).is_empty() {
-            return;
-        }
+    until(async || descendants(name).is_empty()).await;
+}
+
+/// Waits until a condition holds.
+pub(super) async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !condition().await {
+        assert!(Instant::now() < deadline, "the condition did not become true in time");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("`{name}` is left: {:?}", descendants(name));
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::rig::Rig;
 
 #[tokio::test]
-async fn a_tool_runs_while_its_bundle_is_open() {
+async fn a_tool_runs_while_its_bundle_is_enabled() {
     let rig = Rig::new(Vec::new());
     rig.tool("quick", json!({}));
     let runs = async |rig: &Rig| rig.code("quick", json!({})).await == "ok";
@@ -33,7 +33,7 @@ async fn a_tool_runs_while_its_bundle_is_open() {
 }
 
 #[tokio::test]
-async fn a_tool_without_its_bundle_waits_for_it() {
+async fn a_tool_without_its_bundle_does_not_run() {
     let rig = Rig::new(Vec::new());
     rig.bundle_gone();
     rig.tool("quick", json!({}));

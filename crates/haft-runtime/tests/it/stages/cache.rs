@@ -25,7 +25,7 @@ async fn runs(rig: &Rig, tool: &str, args: Value) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_call_of_a_pure_tool_is_answered_from_memory() {
+async fn the_same_call_of_a_pure_tool_is_cached() {
     let (rig, cache) = rig(Cache::new(secs(60)));
     assert_eq!(runs(&rig, "run", json!({"a": 1, "b": {"c": 2, "d": 3}})).await, 1);
     assert_eq!(runs(&rig, "run", json!({"b": {"d": 3, "c": 2}, "a": 1})).await, 1, "in another order");
@@ -36,7 +36,7 @@ async fn the_same_call_of_a_pure_tool_is_answered_from_memory() {
     tokio::time::advance(secs(59)).await;
     assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 2);
     tokio::time::advance(secs(1)).await;
-    assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 5, "its time is over");
+    assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 5, "it has expired");
     rig.tool("run", json!({"is_pure": true, "timeout_ms": 5000}));
     assert_eq!(runs(&rig, "run", json!({"a": 2})).await, 6, "another revision");
     cache.clear();
@@ -44,7 +44,7 @@ async fn the_same_call_of_a_pure_tool_is_answered_from_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_not_kept() {
+async fn errors_are_not_cached() {
     let (rig, _) = rig(Cache::new(secs(60)));
     for expected in 1..=3 {
         assert_eq!(rig.code("fails", json!({})).await, "execution_failed");
@@ -53,7 +53,7 @@ async fn failures_are_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_at_once_one_runs() {
+async fn of_many_concurrent_calls_one_runs() {
     let (rig, _) = rig(Cache::new(secs(60)));
     let calls = join_all((0..50).map(|number| runs(&rig, "slow", json!({"seconds": 1, "n": number % 2}))));
     let mut values = calls.await;
@@ -62,7 +62,7 @@ async fn of_many_at_once_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn also_where_the_value_is_too_large_to_keep() {
+async fn one_of_many_runs_even_if_the_value_is_too_large_to_cache() {
     let (rig, _) = rig(Cache::new(secs(60)).max_bytes(10));
     let calls = join_all((0..10).map(|_| runs(&rig, "slow", json!({}))));
     assert_eq!(calls.await, [1; 10]);
@@ -70,7 +70,7 @@ async fn also_where_the_value_is_too_large_to_keep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waited_for_a_failure_runs_by_himself() {
+async fn calls_that_waited_for_a_failed_one_run_themselves() {
     let (rig, _) = rig(Cache::new(secs(60)));
     let start = tokio::time::Instant::now();
     let outcomes = join_all((0..4).map(|_| rig.call("slowly_fails", json!({})))).await;
@@ -79,7 +79,7 @@ async fn whoever_waited_for_a_failure_runs_by_himself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_first_goes_away_the_next_begins() {
+async fn if_the_first_call_is_cancelled_the_next_one_runs() {
     let (rig, _) = rig(Cache::new(secs(60)));
     let args = json!({"seconds": 5});
     let first = tokio::time::timeout(secs(1), rig.call("slow", args.clone()));
@@ -90,7 +90,7 @@ async fn where_the_first_goes_away_the_next_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn entries_are_bounded() {
+async fn the_number_of_entries_is_limited() {
     let (rig, _) = rig(Cache::new(secs(60)).max_entries(2));
     for (number, expected) in [(1, 1), (2, 2), (1, 1), (3, 3), (1, 1), (2, 4)] {
         assert_eq!(runs(&rig, "run", json!({"n": number})).await, expected, "{number}");
@@ -99,7 +99,7 @@ async fn entries_are_bounded() {
 
 /// Real threads: whatever the order, a value is made once for each key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_threads_share_what_was_made() {
+async fn many_threads_share_cached_values() {
     let (rig, _) = rig(Cache::new(secs(3600)));
     let rig = Arc::new(rig);
     let tasks = (0..8).map(|_| {

@@ -23,7 +23,7 @@ async fn most_at_once(stage: Concurrency) -> (usize, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_each_tool_and_each_group() {
+async fn scopes_of_concurrency_limits() {
     assert_eq!(most_at_once(Concurrency::global(3).unwrap()).await, (3, 4));
     assert_eq!(most_at_once(Concurrency::each_tool(2).unwrap()).await, (6, 2));
     // The group of two tools has eight calls, the other one four.
@@ -32,17 +32,17 @@ async fn all_each_tool_and_each_group() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_row_is_bounded_and_leaving_it_makes_room() {
+async fn the_queue_is_limited_and_a_cancelled_call_leaves_it() {
     assert_eq!(
         Concurrency::each_group(0).err().unwrap().to_string(),
-        "`Concurrency` of 0 would let no call through; use 1 or more, or leave the stage out"
+        "`Concurrency`: a limit of 0 rejects every call; use 1 or more, or remove the stage"
     );
     let rig = Rig::new(vec![Arc::new(Concurrency::each_tool(1).unwrap().max_waiting(1))]);
     rig.tool("slow", json!({}));
     let outcomes = join_all((0..4).map(|_| rig.call("slow", json!({})))).await;
     let codes: Vec<_> = outcomes.iter().map(code).collect();
     assert_eq!(codes, ["ok", "ok", "overloaded", "overloaded"]);
-    insta::assert_snapshot!(outcomes[3].as_ref().unwrap_err(), @r"overloaded: too many calls wait for `user-created:slow@1.0.0`; try again later");
+    insta::assert_snapshot!(outcomes[3].as_ref().unwrap_err(), @r"overloaded: too many calls are waiting for `user-created:slow@1.0.0`; retry later");
 
     let waiting = async {
         let gone = tokio::time::timeout(secs(1), rig.call("slow", json!({}))).await;
@@ -54,7 +54,7 @@ async fn the_row_is_bounded_and_leaving_it_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_around_it_counts_the_wait() {
+async fn a_timeout_includes_the_wait_in_the_queue() {
     let stages: Vec<Arc<dyn haft_runtime::stages::Stage>> =
         vec![Arc::new(Timeout::new(secs(3)).unwrap()), Arc::new(Concurrency::global(1).unwrap())];
     let rig = Rig::new(stages);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::rig::{Rig, secs};
 
 #[tokio::test(start_paused = true)]
-async fn the_rate_of_a_definition_holds() {
+async fn the_rate_limit_of_a_definition_holds() {
     let rig = Rig::new(Vec::new());
     rig.tool("quick", json!({"rate_limit": {"calls": 2, "per": "1m"}}));
     for _ in 0..2 {
@@ -15,14 +15,14 @@ async fn the_rate_of_a_definition_holds() {
     insta::assert_json_snapshot!(error, @r#"
 {
   "code": "rate_limited",
-  "message": "`user-created:quick@1.0.0` takes 2 calls in 1m; try again in 1m",
+  "message": "rate limit exceeded for `user-created:quick@1.0.0`: 2 calls per 1m; retry in 1m",
   "retryable": true,
   "details": {
     "calls": 2,
     "per": "1m",
     "retry_after_ms": 60000
   },
-  "for_model": "`quick` takes 2 calls in 1m; try again in 1m",
+  "for_model": "rate limit exceeded for `quick`: 2 calls per 1m; retry in 1m",
   "retry_after": {
     "secs": 60,
     "nanos": 0
@@ -35,22 +35,22 @@ async fn the_rate_of_a_definition_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_does_not_start_the_count_again() {
+async fn an_edit_does_not_reset_the_count() {
     let rig = Rig::new(Vec::new());
     for (calls, expected) in [(2, "ok"), (2, "ok"), (2, "rate_limited"), (3, "ok"), (3, "rate_limited")] {
         rig.tool("quick", json!({"rate_limit": {"calls": calls, "per": "1m"}}));
         assert_eq!(rig.code("quick", json!({})).await, expected, "{calls}");
     }
     rig.tool("quick", json!({}));
-    assert_eq!(rig.code("quick", json!({})).await, "ok", "without a rate there is none");
+    assert_eq!(rig.code("quick", json!({})).await, "ok", "no rate limit, no rejection");
 }
 
 #[tokio::test]
-async fn a_stored_rate_that_is_none_keeps_the_tool_from_running() {
+async fn a_tool_with_an_invalid_stored_rate_does_not_run() {
     for (calls, per, expected) in [
         (0, "1m", "`execution.rate_limit.calls`: is 0, so no call could ever run"),
         (1, "0s", "`execution.rate_limit.per`: is no time at all"),
-        (1, "often", "`execution.rate_limit.per`: `often` is not a duration"),
+        (1, "often", "`execution.rate_limit.per`: invalid duration `often`"),
     ] {
         let rig = Rig::new(Vec::new());
         rig.tool("quick", json!({"rate_limit": {"calls": calls, "per": per}}));

@@ -1,12 +1,14 @@
-//! The stages, around real calls. Where time matters it is the runtime's, which stands still.
+//! The stages around real calls. Tests that depend on time use the paused clock of the runtime.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests fail by panicking")]
 
 mod bundle;
 mod cache;
 mod concurrency;
 mod definition_rate;
+mod observer;
 mod order;
 mod rate_limit;
+mod registry;
+mod reporting;
 mod rig;
-mod telling;
 mod time;

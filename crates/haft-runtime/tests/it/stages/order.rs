@@ -29,7 +29,7 @@ async fn refusing(call: &mut Call, next: Next<'_>) -> Outcome {
 }
 
 #[tokio::test]
-async fn the_first_is_the_outermost() {
+async fn the_first_stage_is_the_outermost() {
     let notes = Notes::default();
     let stages =
         vec![noting("a", &notes), noting("b", &notes), Arc::new(from_fn(refusing)), noting("c", &notes)];

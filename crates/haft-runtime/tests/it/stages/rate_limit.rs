@@ -25,7 +25,7 @@ fn rig(stage: RateLimit) -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_each_some_and_keyed() {
+async fn scopes_of_rate_limits() {
     let calls = [("a", "quick"), ("a", "quick"), ("b", "run"), ("b", "run"), ("c", "quick")];
     let (ok, no) = ("ok", "rate_limited");
     let rate = Rate::per_minute(1);
@@ -44,7 +44,7 @@ async fn all_each_some_and_keyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_what_and_for_how_long() {
+async fn a_rejection_names_the_limit_and_the_wait() {
     let each = rig(RateLimit::each_tool(Rate::per_minute(6).burst(2)).unwrap());
     let keyed = rig(RateLimit::keyed(Rate::every(secs(5)), |_| "hunter2".to_owned()).unwrap());
     codes(&each, &[("a", "quick"); 2]).await;
@@ -56,13 +56,13 @@ async fn a_refusal_says_what_and_for_how_long() {
         said.push(format!("{error} {:?} {}", error.retry_after, error.retryable));
     }
     insta::assert_snapshot!(said.join("\n"), @r"
-rate_limited: `user-created:quick@1.0.0` takes 2 calls in 20s; try again in 19s Some(18.5s) true
-rate_limited: `each caller` takes 1 call in 5s; try again in 3500ms Some(3.5s) true
+rate_limited: rate limit exceeded for `user-created:quick@1.0.0`: 2 calls per 20s; retry in 19s Some(18.5s) true
+rate_limited: rate limit exceeded for this caller: 1 call per 5s; retry in 3500ms Some(3.5s) true
 ");
 }
 
 #[test]
-fn rates_of_zero_are_told_at_once() {
+fn rates_of_zero_are_rejected_at_once() {
     let said = [
         RateLimit::global(Rate::per_second(0)),
         RateLimit::keyed(Rate::every(Duration::ZERO), |_| String::new()),
@@ -70,14 +70,14 @@ fn rates_of_zero_are_told_at_once() {
     ]
     .map(|stage| stage.err().map(|error| error.to_string()).unwrap_or_default());
     insta::assert_snapshot!(said.join("\n"), @r"
-`RateLimit`: a rate of 0 calls would let no call through; use 1 or more, or leave the tool out of the set
-`RateLimit`: a rate per 0 seconds bounds nothing; name a time such as `Duration::from_secs(1)`, or leave it out
-`RateLimit` of `web_search`: a rate of 0 calls would let no call through; use 1 or more, or leave the tool out of the set
+`RateLimit`: a rate of 0 calls rejects every call; use 1 or more, or leave the tool out of the set
+`RateLimit`: the period of a rate is 0; use a duration such as `Duration::from_secs(1)`
+`RateLimit` for `web_search`: a rate of 0 calls rejects every call; use 1 or more, or leave the tool out of the set
 ");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_gets_through_in_order_and_never_too_many() {
+async fn queued_calls_run_in_order_within_the_rate() {
     let stage = RateLimit::global(Rate::new(3, secs(1))).unwrap().waiting(100);
     let rig = rig(stage);
     let start = tokio::time::Instant::now();
@@ -85,13 +85,13 @@ async fn whoever_waits_gets_through_in_order_and_never_too_many() {
         let run = rig.call("run", json!({})).await.unwrap();
         (run.as_u64().unwrap(), start.elapsed().as_secs())
     }));
-    // In the order in which they came, three in each second.
+    // In the order of their arrival, three per second.
     let expected: Vec<(u64, u64)> = (0..20).map(|index| (index + 1, index / 3)).collect();
     assert_eq!(calls.await, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_beyond_the_deadline_nor_in_a_row_without_end() {
+async fn the_queue_is_limited_and_respects_deadlines() {
     let long = rig(RateLimit::global(Rate::per_hour(1)).unwrap().waiting(100));
     assert_eq!(codes(&long, &[("a", "quick"); 2]).await, ["ok", "rate_limited"]);
     let start = tokio::time::Instant::now();
@@ -103,7 +103,7 @@ async fn nobody_waits_beyond_the_deadline_nor_in_a_row_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_wait_leaves_its_place_to_the_next() {
+async fn a_cancelled_call_leaves_the_queue() {
     let rig = rig(RateLimit::global(Rate::every(secs(10))).unwrap().waiting(1));
     rig.call("quick", json!({})).await.unwrap();
     let gone = tokio::time::timeout(secs(1), rig.call("quick", json!({}))).await;
@@ -113,7 +113,7 @@ async fn a_cancelled_wait_leaves_its_place_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_bounded_and_forgotten_once_they_count_nothing() {
+async fn the_number_of_keys_is_limited_and_unused_ones_are_removed() {
     let by_caller = RateLimit::keyed(Rate::every(secs(1)), |call| call.caller().to_owned()).unwrap();
     let rig = rig(by_caller.max_keys(2));
     let calls = [("a", "quick"), ("b", "quick"), ("c", "quick"), ("a", "quick")];
@@ -123,7 +123,7 @@ async fn keys_are_bounded_and_forgotten_once_they_count_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_around_it_waits_as_long_as_it_is_told() {
+async fn a_retry_waits_for_the_rate_limit() {
     let rate = RateLimit::global(Rate::every(secs(7))).unwrap();
     let around = Rig::new(vec![Arc::new(Retry::new(1)), Arc::new(rate)]);
     around.tool("quick", json!({}));
@@ -141,7 +141,7 @@ async fn a_retry_around_it_waits_as_long_as_it_is_told() {
 
 /// Real threads and real time; only the count is asserted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_threads_get_no_more_than_the_rate() {
+async fn many_threads_do_not_exceed_the_rate() {
     let rig = Arc::new(rig(RateLimit::keyed(Rate::per_hour(50), |call| call.caller().to_owned()).unwrap()));
     let calls = (0..8).map(|task| {
         let rig = Arc::clone(&rig);

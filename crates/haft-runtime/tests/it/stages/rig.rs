@@ -1,11 +1,12 @@
-//! A pipeline with a few functions and whatever stages a test asks for.
+//! A pipeline with a few functions and the stages of a test.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_core::bundle::Bundle;
+use haft_core::bundle::{Bundle, BundleKind};
+use haft_core::call::CallRecord;
 use haft_core::catalog::{Change, ChangeSink as _};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId};
@@ -19,12 +20,12 @@ use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
 use haft_runtime::pipeline::{CallTarget, Caller, Pipeline, PipelineParts, Request};
-use haft_runtime::registry::Registry;
+use haft_runtime::registry::{Entry, Registry};
 use haft_runtime::stages::Stage;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What the functions have seen.
+/// Counters of the test functions.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) runs: AtomicUsize,
@@ -35,7 +36,8 @@ pub(super) struct Seen {
 pub(super) struct Rig {
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) seen: Arc<Seen>,
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
+    observed: Arc<Mutex<Vec<(String, &'static str)>>>,
     bundle: Bundle,
     tools: Mutex<Vec<Tool>>,
 }
@@ -48,6 +50,10 @@ impl Rig {
     pub(super) fn new(stages: Vec<Arc<dyn Stage>>) -> Self {
         let seen = Arc::new(Seen::default());
         let executors = Executors::default().with(Arc::new(FunctionExecutor::new(functions(&seen))));
+        Self { seen, ..Self::with_executors(stages, executors) }
+    }
+
+    pub(super) fn with_executors(stages: Vec<Arc<dyn Stage>>, executors: Executors) -> Self {
         let registry = Arc::new(Registry::new(executors));
         let now = SystemClock.now();
         let bundle = Bundle {
@@ -57,25 +63,34 @@ impl Rig {
             display_name: String::new(),
             description: String::new(),
             enabled: true,
-            built_in: false,
+            kind: BundleKind::User,
             created_at: now,
             modified_at: now,
             soft_deleted_at: None,
         };
         registry.apply(vec![Change::Bundle(bundle.clone())]);
+        let observed: Arc<Mutex<Vec<(String, &'static str)>>> = Arc::default();
+        let log = Arc::clone(&observed);
+        let observer = move |record: &CallRecord| {
+            let name = record.tool.split([':', '@']).nth(1).unwrap().to_owned();
+            let code = record.error.as_ref().map_or("ok", |error| error.code.as_str());
+            log.lock().unwrap().push((name, code));
+        };
         let pipeline = Arc::new(Pipeline::new(PipelineParts {
             registry: Arc::clone(&registry),
             ledger: None,
+            observer: Some(Arc::new(observer)),
             secrets: Arc::new(Nothing),
             clock: Arc::new(SystemClock),
             stages,
             max_running: 10_000,
             workspace: None,
         }));
-        Self { pipeline, seen, registry, bundle, tools: Mutex::default() }
+        let seen = Arc::default();
+        Self { pipeline, seen, registry, observed, bundle, tools: Mutex::default() }
     }
 
-    /// Tells the registry of the bundle of all tools, as a change makes it.
+    /// Applies a change of the bundle to the registry.
     pub(super) fn bundle(&self, change: impl FnOnce(&mut Bundle)) {
         let mut bundle = self.bundle.clone();
         change(&mut bundle);
@@ -92,6 +107,14 @@ impl Rig {
     }
 
     pub(super) fn tool_of(&self, name: &str, function: &str, execution: Value) -> &Self {
+        self.apply_tool(name, function, execution);
+        // Compiled here, so that the first call of a test does not wait for another thread.
+        drop(self.entry(name).plan(Mode::Debug.into(), self.registry.executors()));
+        self
+    }
+
+    /// Applies the change of a tool to the registry; nothing waits for its compilation.
+    pub(super) fn apply_tool(&self, name: &str, function: &str, execution: Value) {
         let mut tools = self.tools.lock().unwrap();
         let mut spec: ToolSpec = serde_json::from_value(json!({
             "name": name, "version": "1.0.0",
@@ -124,11 +147,16 @@ impl Rig {
         tools.retain(|other| other.id != id);
         tools.push(tool.clone());
         self.registry.apply(vec![Change::Tool(Box::new(tool))]);
-        // The first call of a tool waits for it to be compiled on another thread; the calls of a test come in order.
-        let snapshot = self.registry.snapshot();
-        let entry = snapshot.resolve_in(&self.bundle.tenant, &name.parse().unwrap(), Mode::Debug).unwrap();
-        drop(entry.plan(Mode::Debug.into(), self.registry.executors()));
-        self
+    }
+
+    pub(super) fn entry(&self, name: &str) -> Arc<Entry> {
+        let (snapshot, reference) = (self.registry.snapshot(), name.parse().unwrap());
+        Arc::clone(snapshot.resolve_in(&self.bundle.tenant, &reference, Mode::Debug).unwrap())
+    }
+
+    /// Takes what the observer of the pipeline has received: the name of the tool, and `ok` or the code.
+    pub(super) fn take_observed(&self) -> Vec<(String, &'static str)> {
+        std::mem::take(&mut self.observed.lock().unwrap())
     }
 
     pub(super) async fn call(&self, tool: &str, args: Value) -> Outcome {
@@ -136,7 +164,7 @@ impl Rig {
     }
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
-        let caller = Caller { name: caller.into(), elevated: true, ..Caller::nobody() };
+        let caller = Caller { name: caller.into(), elevated: true, ..Caller::anonymous() };
         let request = Request {
             principal: self.pipeline.principal(self.bundle.tenant.clone(), caller),
             args: serde_json::from_value(args).unwrap(),

@@ -20,12 +20,12 @@ fn timeout(seconds: u64) -> Arc<dyn Stage> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_shortens_and_never_lengthens() {
+async fn a_timeout_never_extends_that_of_the_definition() {
     for (stages, own_ms, expected) in [
-        (vec![timeout(2)], 60_000, "timeout: `slow` took longer than 2s"),
-        (vec![timeout(90)], 3000, "timeout: `slow` took longer than 3s"),
-        (vec![timeout(2), timeout(1)], 60_000, "timeout: `slow` took longer than 1s"),
-        (vec![timeout(1), timeout(2)], 60_000, "timeout: `slow` took longer than 1s"),
+        (vec![timeout(2)], 60_000, "timeout: `slow` timed out after 2s"),
+        (vec![timeout(90)], 3000, "timeout: `slow` timed out after 3s"),
+        (vec![timeout(2), timeout(1)], 60_000, "timeout: `slow` timed out after 1s"),
+        (vec![timeout(1), timeout(2)], 60_000, "timeout: `slow` timed out after 1s"),
     ] {
         let rig = rig(stages, "slow", json!({"timeout_ms": own_ms}));
         let error = rig.call("slow", json!({"seconds": 10})).await.unwrap_err();
@@ -34,7 +34,7 @@ async fn a_timeout_shortens_and_never_lengthens() {
     }
     assert_eq!(
         Timeout::new(Duration::ZERO).unwrap_err().to_string(),
-        "`Timeout` of no time would let no call through; name a time such as `Duration::from_secs(30)`"
+        "`Timeout`: a timeout of 0 rejects every call; use a duration such as `Duration::from_secs(30)`"
     );
 }
 
@@ -51,7 +51,7 @@ async fn each_attempt_has_its_own_timeout_inside_a_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_is_safe_is_tried_again() {
+async fn only_safe_calls_are_retried() {
     let none = json!({"attempts": 0});
     for (tool, execution, stage, expected) in [
         // A network error may have had an effect already.
@@ -72,7 +72,7 @@ async fn only_what_is_safe_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_wait_goes_beyond_the_deadline() {
+async fn no_retry_waits_beyond_the_deadline() {
     let retry = Arc::new(Retry::new(9).backoff(secs(20)).only_if(|_, _| true));
     let rig = rig(vec![retry], "fails", json!({"timeout_ms": 15_000}));
     let error = rig.call("fails", json!({})).await.unwrap_err();

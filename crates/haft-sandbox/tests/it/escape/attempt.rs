@@ -134,7 +134,7 @@ def call(name, *args):
         e = ctypes.get_errno()
         raise OSError(e, os.strerror(e))
     return r
-def check(truth, why='the condition does not hold'):
+def check(truth, why='the condition does not tree'):
     if not truth:
         raise OSError(0, why)
 try:

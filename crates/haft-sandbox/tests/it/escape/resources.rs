@@ -43,9 +43,9 @@ check(os.read(r, 1) == b'x')",
         "start more threads",
         r"
 import threading
-hold = threading.Event()
+tree = threading.Event()
 try:
-    for _ in range(400): threading.Thread(target=hold.wait, daemon=True).start()
+    for _ in range(400): threading.Thread(target=tree.wait, daemon=True).start()
 except RuntimeError as e: raise OSError(0, str(e))",
     )
     .also_at_host(),

@@ -1,4 +1,4 @@
-//! Who may come to `/mcp`, and what they see.
+//! Access to `/mcp`, and the visible tools.
 
 use reqwest::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::client::{modern, names, send, token_of};
 use crate::harness::{Server, code, function_tool};
 
 #[tokio::test]
-async fn without_a_token_a_client_learns_what_it_takes() {
+async fn without_a_token_a_client_gets_the_metadata_url() {
     let server = Server::start().await;
     for (path, header) in [("/mcp", None), ("/mcp/bundles/x", Some("Bearer wrong"))] {
         let mut request = server.bare(Method::POST, path).body("{}");
@@ -44,7 +44,7 @@ async fn a_viewer_sees_tools_and_calls_none() {
         send(modern(&server, "/mcp", &token, "tools/call", json!({"name": "worker", "arguments": {}}))).await;
     assert_eq!(
         call.last()["result"]["content"][0]["text"],
-        "Tool call failed: this token may see tools, but not call them; use one with the role `caller`"
+        "Tool call failed: this token can list tools, but not call them; use a token with the role `caller`"
     );
     assert_eq!(call.last()["result"]["isError"], true);
     assert_eq!(server.get("/api/calls").await.1["data"]["total"], 0);
@@ -76,7 +76,7 @@ async fn a_bundle_is_a_view_of_its_own() {
 }
 
 #[tokio::test]
-async fn names_and_pages_of_others_are_kept_out() {
+async fn unknown_hosts_and_origins_are_rejected() {
     let server = Server::start_with(|settings| {
         settings.mcp.allowed_hosts = vec!["tools.example.com".to_owned()];
         settings.mcp.public_url = Some("https://public.example.com".to_owned());
@@ -108,7 +108,7 @@ async fn names_and_pages_of_others_are_kept_out() {
 }
 
 #[tokio::test]
-async fn what_needs_an_approval_says_what_to_do() {
+async fn approval_required_has_a_hint() {
     let server = Server::start().await;
     let mut guarded = function_tool("guarded", "echo");
     guarded["requires_confirmation"] = json!(true);
@@ -116,7 +116,7 @@ async fn what_needs_an_approval_says_what_to_do() {
     let params = || json!({"name": "guarded", "arguments": {}});
     let plain = token_of(&server, "plain", "caller").await;
     let refused = send(modern(&server, "/mcp", &plain, "tools/call", params())).await.last();
-    insta::assert_snapshot!(refused["result"]["content"][0]["text"].as_str().unwrap(), @"Tool call failed: `guarded` needs an approval, which cannot be given here yet: a person has to call it, or an elevated token");
+    insta::assert_snapshot!(refused["result"]["content"][0]["text"].as_str().unwrap(), @"Tool call failed: `guarded` needs approval, which MCP clients cannot request yet: use an elevated token, or ask a person to call it");
     let elevated = send(modern(&server, "/mcp", &server.token, "tools/call", params())).await.last();
     assert_eq!(elevated["result"]["isError"], false, "{elevated}");
     // The elevation can be kept back.

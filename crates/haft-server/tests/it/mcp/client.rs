@@ -30,7 +30,7 @@ impl Answer {
         lines.filter_map(|line| serde_json::from_str(line.trim()).ok()).collect()
     }
 
-    /// The answer to the request, after whatever was told before it.
+    /// The response to the request, after any notifications.
     pub(super) fn last(&self) -> Value {
         self.messages().pop().unwrap_or_else(|| panic!("no message in {self:?}"))
     }

@@ -1,4 +1,4 @@
-//! What the edge of the MCP server does before rmcp reads a message: batches, headers, and what is no message.
+//! What the MCP server checks before rmcp reads a message: batches, headers and invalid messages.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ async fn sessions_of_older_versions_take_batches() {
             json!([{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}]);
         assert_eq!(send(session.request(&quiet)).await.status, 202, "{version}");
         for (batch, why) in [
-            (json!([]), "the batch is empty"),
-            (json!(vec![1; 101]), "a batch has at most 100 messages"),
+            (json!([]), "empty batch"),
+            (json!(vec![1; 101]), "batch limit (100 messages) exceeded"),
             (json!([{"jsonrpc": "2.0", "id": 1, "method": "initialize"}]), "`initialize` cannot be part"),
         ] {
             let answer = send(session.request(&batch)).await;
@@ -57,18 +57,18 @@ async fn sessions_of_older_versions_take_batches() {
 }
 
 #[tokio::test]
-async fn later_versions_take_none() {
+async fn later_versions_reject_batches() {
     let server = Server::start().await;
     let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]);
     for version in ["2025-06-18", "2025-11-25"] {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
         let answer = send(session.request(&batch)).await;
         assert_eq!((answer.status, &answer.last()["error"]["code"]), (400, &json!(-32600)), "{answer:?}");
-        assert!(answer.text.contains(&format!("this one speaks {version}")), "{answer:?}");
+        assert!(answer.text.contains(&format!("this session uses {version}")), "{answer:?}");
     }
     let answer = send(request(&server, "/mcp", &server.token, &batch)).await;
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert!(answer.text.contains("none is open here"), "{answer:?}");
+    assert!(answer.text.contains("no session is open"), "{answer:?}");
 }
 
 #[tokio::test]
@@ -78,8 +78,8 @@ async fn headers_agree_with_the_message_in_sessions_too() {
     let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
     for (headers, expected) in [
         (vec![("mcp-method", "tools/call"), ("mcp-name", "worker")], None),
-        (vec![("mcp-name", "other")], Some("`params.name` says `worker`")),
-        (vec![("mcp-method", "tools/list")], Some("`method` says `tools/call`")),
+        (vec![("mcp-name", "other")], Some("`params.name` is `worker`")),
+        (vec![("mcp-method", "tools/list")], Some("`method` is `tools/call`")),
     ] {
         let mut sent = session.request(&call(7, "worker", &json!({})));
         for (name, value) in &headers {
@@ -94,7 +94,7 @@ async fn headers_agree_with_the_message_in_sessions_too() {
 }
 
 #[tokio::test]
-async fn parameters_that_are_wrong_are_told_as_that() {
+async fn invalid_query_parameters_are_reported() {
     let server = Server::start().await;
     for version in ["2025-03-26", "2025-11-25"] {
         let session = Session::open(&server, "/mcp", &server.token, version).await;
@@ -107,7 +107,7 @@ async fn parameters_that_are_wrong_are_told_as_that() {
                 "`params.level` must be one of `debug`, `info`, `notice`",
             ),
             ("logging/setLevel", json!({}), "`params.level` must be one of"),
-            ("prompts/get", json!({}), "`params` are not those of `prompts/get`"),
+            ("prompts/get", json!({}), "invalid `params` for `prompts/get`"),
         ] {
             let error = session.ask(method, params).await.last()["error"].take();
             assert_eq!(error["code"], -32602, "{version} {method}: {error}");
@@ -118,7 +118,7 @@ async fn parameters_that_are_wrong_are_told_as_that() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_a_fault_of_the_client() {
+async fn an_incomplete_body_is_a_client_error() {
     let server = Server::start().await;
     let address = server.addr.to_string();
     for head in ["Content-Length: 500", "Transfer-Encoding: chunked"] {
@@ -133,12 +133,12 @@ async fn a_body_that_breaks_off_is_a_fault_of_the_client() {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        assert!(answer.contains("-32700") && answer.contains("ended before all of it"), "{answer}");
+        assert!(answer.contains("-32700") && answer.contains("incomplete request body"), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_are_answered() {
+async fn invalid_lines_get_an_error_response() {
     let server = Server::start().await;
     server.create(function_tool("worker", "echo")).await;
     let pipe =
@@ -181,7 +181,7 @@ async fn lines_that_are_no_messages_are_answered() {
 }
 
 #[tokio::test]
-async fn who_sends_too_much_before_reading_gets_the_answer() {
+async fn a_client_that_sends_too_much_gets_the_response() {
     let server = Server::start().await;
     let mut stream = tokio::net::TcpStream::connect(server.addr).await.unwrap();
     let part = vec![b'x'; 1024 * 1024];

@@ -1,12 +1,10 @@
 //! The stateless version of 2026-07-28.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::{BOTH, MODERN, modern, modern_message, names, read_until, request, send};
-use crate::harness::{Server, function_tool};
+use crate::harness::{Server, function_tool, poll};
 
 #[tokio::test]
 async fn tools_are_listed_as_they_are() {
@@ -44,7 +42,7 @@ async fn tools_are_listed_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_none_is_told_what_is_wrong() {
+async fn an_invalid_call_is_reported() {
     let server = Server::start().await;
     for arguments in [json!([1]), json!("x")] {
         let params = json!({"name": "echo", "arguments": arguments});
@@ -57,7 +55,7 @@ async fn a_call_that_is_none_is_told_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn what_a_header_says_must_be_what_the_body_says() {
+async fn headers_must_match_the_body() {
     let server = Server::start().await;
     server
         .create(json!({
@@ -94,7 +92,7 @@ async fn what_a_header_says_must_be_what_the_body_says() {
 }
 
 #[tokio::test]
-async fn bad_messages_are_refused() {
+async fn invalid_messages_are_rejected() {
     let server = Server::start_with(|settings| settings.server.max_body_bytes = 10_000).await;
     let token = &server.token;
     let list = || modern(&server, "/mcp", token, "tools/list", json!({}));
@@ -122,7 +120,7 @@ async fn bad_messages_are_refused() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_told_to_the_model() {
+async fn invalid_arguments_are_reported_to_the_model() {
     let server = Server::start().await;
     let mut tool = function_tool("strict", "echo");
     tool["input_schema"] =
@@ -136,25 +134,23 @@ async fn arguments_that_do_not_fit_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_call() {
+async fn a_disconnect_cancels_the_call() {
     let server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
+    server.create(function_tool("slow", "gate")).await;
     let request =
         modern(&server, "/mcp", &server.token, "tools/call", json!({"name": "slow", "arguments": {}}));
-    let gone = request.timeout(Duration::from_millis(300)).send().await;
-    assert!(gone.is_err());
-    for _ in 0..200 {
-        let (_, answer) = server.get("/api/calls").await;
-        if answer["data"]["calls"][0]["status"] == "cancelled" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the call is not cancelled: {}", server.get("/api/calls").await.1);
+    let call = tokio::spawn(request.send());
+    server.gate.entered(1).await;
+    call.abort();
+    poll(async || {
+        let (_, calls) = server.get("/api/calls").await;
+        (calls["data"]["calls"][0]["status"] == "cancelled").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn subscribers_hear_of_new_tools_until_the_server_stops() {
+async fn subscribers_are_notified_of_new_tools_until_shutdown() {
     let mut server = Server::start().await;
     let params = json!({"notifications": {"toolsListChanged": true}});
     let request = modern(&server, "/mcp", &server.token, "subscriptions/listen", params);
@@ -172,7 +168,7 @@ async fn subscribers_hear_of_new_tools_until_the_server_stops() {
 }
 
 #[tokio::test]
-async fn many_tools_are_found_and_not_listed() {
+async fn many_tools_are_searched_instead_of_listed() {
     let server = Server::start_with(|settings| settings.mcp.compact_above = 3).await;
     for name in ["one", "two", "three"] {
         server.create(function_tool(name, "echo")).await;
@@ -202,7 +198,7 @@ async fn many_tools_are_found_and_not_listed() {
 }
 
 #[tokio::test]
-async fn a_name_that_another_tool_is_told_as_is_not_taken_over() {
+async fn an_alias_of_another_tool_is_not_reused() {
     let server = Server::start().await;
     server.create(function_tool("天気", "echo")).await;
     let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
@@ -224,7 +220,7 @@ async fn a_name_that_another_tool_is_told_as_is_not_taken_over() {
 }
 
 #[tokio::test]
-async fn tools_that_would_fill_a_context_are_found_and_not_listed() {
+async fn large_definitions_are_searched_instead_of_listed() {
     let server = Server::start_whole(|settings| settings.mcp.compact_above_tokens = 20_000).await;
     let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
     server.create(function_tool("small", "echo")).await;
@@ -239,7 +235,7 @@ async fn tools_that_would_fill_a_context_are_found_and_not_listed() {
 }
 
 #[tokio::test]
-async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there() {
+async fn search_in_a_bundle_view_is_limited_to_the_bundle() {
     let server = Server::start_whole(|settings| settings.mcp.compact_above = 2).await;
     for name in ["red-lamp", "green-lamp", "blue-lamp"] {
         server.post("/api/tools?bundle=lamps", function_tool(name, "echo")).await;
@@ -252,7 +248,7 @@ async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there()
     let call = async |name: &str, arguments: Value| {
         ask("tools/call", json!({"name": name, "arguments": arguments})).await
     };
-    // Whatever a client says of the bundle, it stays in its view.
+    // A client cannot leave the view of its bundle.
     for arguments in [json!({"query": "lamp"}), json!({"query": "lamp", "bundle": "user-created"})] {
         let found = call("search_tools", arguments).await;
         let text = found["result"]["content"][0]["text"].as_str().unwrap();
@@ -276,7 +272,7 @@ async fn in_the_view_of_a_bundle_the_search_finds_and_calls_only_what_is_there()
 /// What is answered the short way has to be what rmcp would have answered: a key of `_meta` that nobody reads sends the
 /// same call the long way.
 #[tokio::test]
-async fn the_short_way_answers_as_the_long_one() {
+async fn plain_and_encoded_paths_give_the_same_response() {
     let server = Server::start().await;
     server.create(function_tool("echo", "echo")).await;
     let mut checked = function_tool("checked", "echo");

@@ -31,7 +31,7 @@ async fn rest(pipe: &mut BufReader<Upgraded>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn messages_go_both_ways_until_the_server_stops() {
+async fn a_pipe_carries_messages_both_ways_until_shutdown() {
     let mut server = Server::start().await;
     server.create(function_tool("worker", "echo")).await;
     let response = ask(&server, "/mcp").await;
@@ -66,7 +66,7 @@ async fn the_stateless_version_needs_no_greeting() {
 }
 
 #[tokio::test]
-async fn a_pipe_is_refused_like_any_request() {
+async fn an_upgrade_needs_a_token_like_any_request() {
     let server = Server::start().await;
     let request = server.bare(Method::GET, "/mcp");
     let response =
@@ -76,7 +76,7 @@ async fn a_pipe_is_refused_like_any_request() {
 }
 
 #[tokio::test]
-async fn whoever_says_no_more_is_answered_and_let_go() {
+async fn a_pipe_closed_by_the_client_ends_after_its_responses() {
     let server = Server::start().await;
     let response = ask(&server, "/mcp").await;
     let mut pipe = BufReader::new(response.upgrade().await.unwrap());
@@ -95,7 +95,7 @@ async fn whoever_says_no_more_is_answered_and_let_go() {
 }
 
 #[tokio::test]
-async fn log_lines_that_nobody_takes_do_not_keep_an_answer_back() {
+async fn unread_log_lines_do_not_delay_a_response() {
     let server = Server::start().await;
     server
         .create(json!({

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::client::{Session, names, read_until, request, send, token_of};
-use crate::harness::{Server, function_tool};
+use crate::harness::{Server, function_tool, poll};
 
 #[tokio::test]
 async fn every_older_version_lists_and_calls() {
@@ -25,7 +25,7 @@ async fn every_older_version_lists_and_calls() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_knows_is_answered_with_one_that_is() {
+async fn an_unknown_protocol_version_is_negotiated_down() {
     let server = Server::start().await;
     for asked in ["1999-01-01", "2026-07-28", "2031-12-31"] {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -63,7 +63,7 @@ async fn a_session_is_for_the_token_that_opened_it() {
 }
 
 #[tokio::test]
-async fn a_session_hears_of_new_tools_until_the_server_stops() {
+async fn sessions_are_notified_of_new_tools_until_shutdown() {
     let mut server = Server::start().await;
     let mut response = {
         let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
@@ -81,60 +81,47 @@ async fn a_session_hears_of_new_tools_until_the_server_stops() {
 #[tokio::test]
 async fn a_call_is_cancelled_by_a_message() {
     let server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
+    server.create(function_tool("slow", "gate")).await;
     let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
     let call = session.ask("tools/call", json!({"name": "slow", "arguments": {}}));
     let cancel = async {
-        let running = async || server.get("/api/calls").await.1["data"]["total"] != 0;
-        // A running call has no record yet; the message may come at any time after it was taken in.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        let _ = running().await;
+        server.gate.entered(1).await;
         let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": {"requestId": 7, "reason": "enough"}});
         assert_eq!(send(session.request(&message)).await.status, 202);
     };
     let (answer, ()) = tokio::join!(call, cancel);
     assert!(answer.messages().is_empty(), "a cancelled request has no answer: {answer:?}");
-    for _ in 0..200 {
-        if server.get("/api/calls").await.1["data"]["calls"][0]["status"] == "cancelled" {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("the call is not cancelled: {}", server.get("/api/calls").await.1);
+    poll(async || {
+        let (_, calls) = server.get("/api/calls").await;
+        (calls["data"]["calls"][0]["status"] == "cancelled").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn a_second_request_with_the_id_of_a_running_one_is_refused() {
+async fn a_request_with_the_id_of_a_running_one_is_rejected() {
     let server = Server::start().await;
-    server.create(function_tool("slow", "sleep")).await;
+    server.create(function_tool("slow", "gate")).await;
     server.create(function_tool("echo", "echo")).await;
     let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
-    let mut first =
-        std::pin::pin!(session.ask("tools/call", json!({"name": "slow", "arguments": {"ms": 6000}})));
+    let first = session.ask("tools/call", json!({"name": "slow", "arguments": {}}));
     let second = async {
-        loop {
-            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-            let second = session.ask("tools/call", json!({"name": "echo", "arguments": {}})).await.last();
-            // The first one may not have come yet.
-            if second.get("error").is_some() {
-                return second;
-            }
-        }
+        server.gate.entered(1).await;
+        let second = session.ask("tools/call", json!({"name": "echo", "arguments": {}})).await.last();
+        server.gate.open();
+        second
     };
-    let second = tokio::select! {
-        second = second => second,
-        first = &mut first => panic!("the first ended before the second was refused: {first:?}"),
-    };
+    let (first, second) = tokio::join!(first, second);
     assert_eq!(second["error"]["code"], -32600, "{second}");
-    assert_eq!(first.await.last()["result"]["isError"], false);
+    assert_eq!(first.last()["result"]["isError"], false);
     // The id is free again.
     let third = session.ask("tools/call", json!({"name": "echo", "arguments": {"x": 1}})).await.last();
     assert_eq!(third["result"]["structuredContent"], json!({"x": 1}));
 }
 
 #[tokio::test]
-async fn older_versions_get_what_they_can_read() {
+async fn older_versions_get_supported_content_types() {
     let server = Server::start().await;
     server.create(function_tool("echo", "echo")).await;
     let link = json!({"type": "resource_link", "uri": "file:///a.txt", "name": "a"});
@@ -151,9 +138,9 @@ async fn older_versions_get_what_they_can_read() {
         };
         let answer = call(&link).await;
         assert_eq!(answer.text.contains("retry:"), primed, "{version}: {}", answer.text);
-        let told = &answer.last()["result"]["content"][0];
-        assert_eq!(told["type"], if links { "resource_link" } else { "text" }, "{version}: {told}");
-        let told = call(&sound).await.last()["result"]["content"][0].clone();
-        assert_eq!(told["type"], if sounds { "audio" } else { "text" }, "{version}: {told}");
+        let block = &answer.last()["result"]["content"][0];
+        assert_eq!(block["type"], if links { "resource_link" } else { "text" }, "{version}: {block}");
+        let block = call(&sound).await.last()["result"]["content"][0].clone();
+        assert_eq!(block["type"], if sounds { "audio" } else { "text" }, "{version}: {block}");
     }
 }

@@ -1,0 +1,124 @@
+//! The resources that tools run with: processes, folders, outgoing connections, and one executor per kind.
+
+use std::sync::Arc;
+
+use haft_core::Clock;
+use haft_core::secret::{Secret, SecretSource};
+use haft_mcp::client::{McpClients, McpExecutor};
+use haft_runtime::egress::{Egress, EgressRules, RulesError};
+use haft_runtime::exec::ExecExecutor;
+use haft_runtime::executors::Executors;
+use haft_runtime::files::{FileReadExecutor, FileWriteExecutor, Files, Root, RootsError};
+use haft_runtime::http::HttpExecutor;
+use haft_runtime::process::Processes;
+use haft_runtime::python::{PythonExecutor, PythonPool};
+use haft_runtime::script::ScriptExecutor;
+use haft_sandbox::{Sandbox, SandboxError};
+use haft_store::Store;
+use haft_wasm::{CacheSettings, WasmExecutor, WasmFolder, WasmNetwork, WasmSettings};
+
+use crate::app::StartError;
+use crate::mcp_connections;
+use crate::settings::Settings;
+
+/// The resources that tools run with.
+pub(crate) struct ExecutionResources {
+    pub(crate) processes: Processes,
+    pub(crate) files: Files,
+    pub(crate) egress: Egress,
+    mcp: Arc<McpExecutor>,
+}
+
+impl ExecutionResources {
+    /// Prepares the resources as configured.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, StartError> {
+        Ok(Self {
+            processes: processes(settings)?,
+            files: files(settings)?,
+            egress: egress(settings)?,
+            mcp: Arc::default(),
+        })
+    }
+
+    /// Returns an executor for each kind except functions, which the embedding program provides.
+    pub(crate) fn executors(
+        &self,
+        settings: &Settings,
+        clock: &Arc<dyn Clock>,
+        local_token: &Secret,
+    ) -> Executors {
+        let interpreters = PythonPool::new(self.processes.clone());
+        let bundles = settings.database_url.is_none().then(|| settings.home.clone());
+        Executors::default()
+            .with(Arc::new(HttpExecutor::new(self.egress.clone(), Arc::clone(clock))))
+            .with(Arc::new(ScriptExecutor::new(self.processes.clone(), interpreters.clone())))
+            .with(Arc::new(PythonExecutor::new(interpreters, bundles)))
+            .with(Arc::new(ExecExecutor::new(self.processes.clone())))
+            .with(Arc::new(FileReadExecutor::new(self.files.clone())))
+            .with(Arc::new(FileWriteExecutor::new(self.files.clone())))
+            .with(Arc::new(wasm(settings, local_token, &self.files, self.egress.clone())))
+            .with(Arc::clone(&self.mcp) as _)
+    }
+
+    /// Creates the clients of the stored MCP servers and connects the MCP executor to them.
+    pub(crate) fn mcp_clients(&self, secrets: &Arc<dyn SecretSource>, store: &Arc<Store>) -> Arc<McpClients> {
+        let clients = mcp_connections::clients(self.processes.sandbox(), self.egress.clone(), secrets, store);
+        self.mcp.connect(&clients);
+        clients
+    }
+}
+
+/// Compiled code is cached in the home folder and authenticated with the local token, which only its owner knows.
+fn wasm(settings: &Settings, local_token: &Secret, files: &Files, egress: Egress) -> WasmExecutor {
+    let folder = settings.home.join("cache").join("wasm");
+    let folders = files.roots().iter().cloned().map(|root| {
+        let Root { name, path, read_only, make } = root;
+        WasmFolder { name, path, read_only, make }
+    });
+    // If only some hosts are allowed, name lookups could leak data to others.
+    let names = settings.egress.allowed_hosts.is_empty();
+    let network = WasmNetwork { allows: Arc::new(move |address| egress.allows(address)), names };
+    WasmExecutor::new(WasmSettings {
+        home: settings.database_url.is_none().then(|| settings.home.clone()),
+        cache: Some(CacheSettings { folder, key: local_token.clone() }),
+        limits: settings.wasm,
+        folders: folders.collect(),
+        network: Some(network),
+        ..WasmSettings::default()
+    })
+}
+
+fn egress(settings: &Settings) -> Result<Egress, RulesError> {
+    Egress::new(&EgressRules {
+        allowed_hosts: settings.egress.allowed_hosts.clone(),
+        private_hosts: settings.egress.private_hosts.clone(),
+    })
+}
+
+/// Prepares the sandbox. The home folder, which holds keys and the database, is hidden in it.
+fn processes(settings: &Settings) -> Result<Processes, SandboxError> {
+    let sandbox = &settings.sandbox;
+    let sandbox = Sandbox::open(haft_sandbox::Settings {
+        engine: sandbox.engine,
+        scratch: settings.home.join("run"),
+        hidden: vec![settings.home.clone()],
+        read_only: sandbox.read_only.clone(),
+        image: sandbox.image.clone(),
+    })?;
+    Ok(Processes::new(sandbox, settings.sandbox.processes.clone()))
+}
+
+/// Returns the folders of file tools; the default is a workspace in the home folder, created on first use.
+fn files(settings: &Settings) -> Result<Files, RootsError> {
+    let configured = &settings.files;
+    let mut roots: Vec<Root> =
+        configured.sandboxes.iter().map(|(name, path)| Root::new(name, path.clone())).collect();
+    if roots.is_empty() {
+        roots.push(Root { make: true, ..Root::new("workspace", settings.home.join("workspace")) });
+    }
+    for name in &configured.read_only {
+        let root = roots.iter_mut().find(|root| root.name == *name);
+        root.ok_or_else(|| RootsError::Unknown(name.clone()))?.read_only = true;
+    }
+    Files::new(roots)
+}

@@ -1,0 +1,33 @@
+//! Calls written directly to PostgreSQL.
+
+use std::sync::Arc;
+
+use haft_core::catalog::StoreError;
+
+use super::group_commit::{GroupCommit, WriteError};
+use super::insert::insert;
+use crate::engine::{Engine, storage_failure};
+
+const RECORD: &str = "record a call";
+/// The error text of the database goes to the log only.
+const REJECTED: &str = "the database rejected the write; see the log";
+
+/// Creates the group commit that stores calls in the database.
+pub(crate) fn group_commit(engine: &Engine, node: &str) -> GroupCommit {
+    let (engine, node): (Engine, Arc<str>) = (engine.clone(), node.into());
+    GroupCommit::new(move |rows| {
+        let (engine, node) = (engine.clone(), Arc::clone(&node));
+        Box::pin(async move { insert(&engine, &node, &rows).await.map_err(|error| rejected(&error)) })
+    })
+}
+
+/// Checks whether the database accepts a write.
+pub(super) async fn probe(engine: &Engine) -> Result<(), StoreError> {
+    let done = sqlx::query("UPDATE generation SET value = value WHERE one = 1").execute(&engine.pool).await;
+    done.map(drop).map_err(|error| rejected(&error).into())
+}
+
+fn rejected(error: &sqlx::Error) -> WriteError {
+    tracing::error!(%error, "cannot record calls in the database");
+    WriteError { action: RECORD, failure: storage_failure(error), message: REJECTED.into() }
+}

@@ -1,0 +1,59 @@
+//! Moves the rows of the journal to SQLite.
+
+use std::sync::Arc;
+
+use haft_core::catalog::StoreError;
+
+use super::LedgerBackend;
+use super::insert::insert;
+use super::journal::Journal;
+use crate::engine::failed_to;
+use crate::store::Inner;
+
+const DRAIN: &str = "move calls from the journal to the database";
+
+impl Inner {
+    /// Moves all rows of the journal; afterwards the table holds every call recorded before.
+    pub(crate) async fn drain_journal(self: &Arc<Self>) -> Result<(), StoreError> {
+        // In its own task: rows in flight must not be lost if the caller stops waiting.
+        let inner = Arc::clone(self);
+        match tokio::spawn(async move { inner.drain_now().await }).await {
+            Ok(result) => result,
+            Err(error) => Err(StoreError::unavailable(DRAIN, error)),
+        }
+    }
+
+    async fn drain_now(self: &Arc<Self>) -> Result<(), StoreError> {
+        let LedgerBackend::Journal(journal) = &self.ledger else { return Ok(()) };
+        let _draining = journal.draining.lock().await;
+        let batch = self
+            .with_journal(Journal::rotate)
+            .await?
+            .map_err(|error| StoreError::unavailable(DRAIN, error))?;
+        if batch.rows().is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = insert(&self.engine, &self.node, batch.rows()).await {
+            journal.restore(batch);
+            return Err(failed_to(DRAIN)(error));
+        }
+        self.with_journal(move |journal| journal.discard(&batch)).await
+    }
+
+    /// Runs a blocking operation of the journal off the async threads.
+    pub(crate) async fn with_journal<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Journal) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || match &inner.ledger {
+            LedgerBackend::Journal(journal) => Some(work(journal)),
+            LedgerBackend::Database(_) => None,
+        });
+        match done.await {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(StoreError::unavailable(DRAIN, "this store has no journal")),
+            Err(error) => Err(StoreError::unavailable(DRAIN, error)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The content of PostgreSQL notifications: which node changed what.
+
+use std::collections::BTreeSet;
+
+use haft_core::id::{BundleId, ToolId};
+
+/// PostgreSQL rejects payloads of 8,000 bytes or more.
+const MAX_PAYLOAD_BYTES: usize = 7_900;
+
+/// The changes that one or more notifications announce.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ChangeSet {
+    pub(crate) bundles: BTreeSet<BundleId>,
+    pub(crate) tools: BTreeSet<ToolId>,
+    pub(crate) tokens: bool,
+    pub(crate) credentials: bool,
+}
+
+impl ChangeSet {
+    pub(crate) fn tokens() -> Self {
+        Self { tokens: true, ..Self::default() }
+    }
+
+    pub(crate) fn credentials() -> Self {
+        Self { credentials: true, ..Self::default() }
+    }
+
+    /// Returns as few payloads as possible that announce the changes of a node.
+    pub(crate) fn payloads(&self, node: &str) -> Vec<String> {
+        let bundles = self.bundles.iter().map(|id| format!(" b:{id}"));
+        let tools = self.tools.iter().map(|id| format!(" t:{id}"));
+        let tokens = self.tokens.then(|| " k".to_owned());
+        let credentials = self.credentials.then(|| " c".to_owned());
+        let mut payloads: Vec<String> = Vec::new();
+        for item in bundles.chain(tools).chain(tokens).chain(credentials) {
+            match payloads.last_mut() {
+                Some(last) if last.len() + item.len() <= MAX_PAYLOAD_BYTES => last.push_str(&item),
+                _ => payloads.push(format!("{node}{item}")),
+            }
+        }
+        payloads
+    }
+
+    /// Adds the changes of a payload, unless this node sent it.
+    pub(crate) fn add(&mut self, payload: &str, own_node: &str) {
+        let mut items = payload.split(' ');
+        if items.next() == Some(own_node) {
+            return;
+        }
+        for item in items {
+            match item.split_once(':') {
+                Some(("b", id)) => self.bundles.extend(id.parse::<BundleId>()),
+                Some(("t", id)) => self.tools.extend(id.parse::<ToolId>()),
+                _ => {
+                    self.tokens |= item == "k";
+                    self.credentials |= item == "c";
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_changes_need_few_payloads_and_are_read_back() {
+        let id = |number: u128| uuid::Uuid::from_u128(number);
+        let changes = ChangeSet {
+            bundles: BTreeSet::from([BundleId(id(1))]),
+            tools: (0..1000).map(|number| ToolId(id(number))).collect(),
+            tokens: true,
+            credentials: false,
+        };
+        let payloads = changes.payloads("node-1");
+        assert_eq!(payloads.len(), 5);
+        assert!(payloads.iter().all(|payload| payload.len() < 8000));
+        let (mut other, mut own) = (ChangeSet::default(), ChangeSet::default());
+        for payload in &payloads {
+            other.add(payload, "node-2");
+            own.add(payload, "node-1");
+        }
+        assert_eq!(other, changes);
+        assert!(own.is_empty());
+        assert_eq!(ChangeSet::tokens().payloads("n"), ["n k"]);
+    }
+}
