@@ -336,3 +336,7 @@ fn cut(query: &str) -> &str {
     let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
     query.get(..end).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -35,6 +35,7 @@ use crate::identity::Tokens;
 use crate::local_token::{self, LocalTokenError};
 use crate::mcp::{Mcp, StdioClient, UnknownBundle};
 use crate::metrics::Metrics;
+use crate::search::ToolSearch;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::{mcp_connections, router, serve};
@@ -100,6 +101,7 @@ pub struct App {
     egress: Egress,
     mcp_clients: Arc<McpClients>,
     mcp: Mcp,
+    search: Arc<ToolSearch>,
 }
 
 impl App {
@@ -129,7 +131,8 @@ impl App {
             .executors(&settings, &clock, &local_token)
             .with(Arc::new(FunctionExecutor::new(functions)));
         let registry = Arc::new(Registry::new(executors));
-        let sink: Arc<dyn ChangeSink> = Arc::clone(&registry) as _;
+        let search = Arc::new(ToolSearch::new(Arc::clone(&registry)));
+        let sink: Arc<dyn ChangeSink> = Arc::clone(&search) as _;
         let store = Store::open(store_settings(&settings), Arc::clone(&clock), sink).await?;
         store.set_built_ins(specs).await?;
 
@@ -156,6 +159,7 @@ impl App {
             settings,
             store,
             registry,
+            search,
             pipeline,
             clock,
             tokens: Tokens::default(),
@@ -224,6 +228,20 @@ impl App {
         }
     }
 
+    /// Keeps the search index up to date, so that no search has to do it.
+    pub(crate) async fn follow_search(&self) {
+        let mut changes = self.registry.changes();
+        loop {
+            let search = Arc::clone(&self.search);
+            if let Err(error) = tokio::task::spawn_blocking(move || search.index_pending()).await {
+                tracing::error!(%error, "failed to index tools for search");
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Probes the sandbox before the first tool needs it, and logs the result.
     pub(crate) async fn probe_sandbox(&self) {
         self.sandbox.probe_report(self.sandbox.settings().engine).await;
@@ -250,6 +268,10 @@ impl App {
 
     pub(crate) fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    pub(crate) fn search(&self) -> &Arc<ToolSearch> {
+        &self.search
     }
 
     pub(crate) fn pipeline(&self) -> &Arc<Pipeline> {

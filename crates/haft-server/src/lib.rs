@@ -42,6 +42,7 @@ mod reply;
 mod request_id;
 mod router;
 mod routes;
+mod search;
 mod secrets;
 mod serve;
 pub mod settings;

@@ -1,4 +1,4 @@
-//! Persistent data: catalog, definition files, call ledger, search, credentials, tokens, audit records.
+//! Persistent data: catalog, definition files, call ledger, credentials, tokens, audit records.
 //!
 //! The only crate with SQL. Embedded, the definition files in `skills/` are the source of truth and SQLite is their
 //! index. Scaled out, PostgreSQL is the source of truth and there are no files. Both use the same statements.
@@ -12,7 +12,6 @@ mod ledger;
 mod migrate;
 mod reaper;
 mod rows;
-mod search;
 mod session;
 mod settings;
 mod store;
@@ -24,7 +23,6 @@ mod watch;
 pub use catalog::mcp::PendingToolChange;
 pub use catalog::sync::ReindexReport;
 pub use reaper::ReapReport;
-pub use search::{SearchHit, SearchIndex};
 pub use settings::{Retention, StoreSettings};
 pub use store::Store;
 pub use vault::CredentialInfo;

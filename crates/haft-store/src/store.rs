@@ -18,7 +18,6 @@ use crate::files::Files;
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
 use crate::ledger::{Durability, LedgerBackend, database};
-use crate::search::SearchIndex;
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
 use crate::{audit, migrate, rows, time};
@@ -36,7 +35,6 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) files: Option<Files>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) search: SearchIndex,
     pub(crate) state: Mutex<State>,
     /// The id of this process among those that share the database.
     pub(crate) node: String,
@@ -110,7 +108,6 @@ impl Store {
             engine,
             files,
             clock,
-            search: SearchIndex::default(),
             state: Mutex::default(),
             keep_days: settings.keep_days,
             retention: settings.retention,
@@ -130,11 +127,6 @@ impl Store {
             inner.sync().await?;
         }
         Ok(Arc::new(Store { inner }))
-    }
-
-    /// Returns the search index, which is updated with every change.
-    pub fn search(&self) -> &SearchIndex {
-        &self.inner.search
     }
 
     /// Drains the journal and closes the database. Stop the tasks of [`Store::watch`] first.
@@ -191,10 +183,9 @@ impl Inner {
         time::now(&*self.clock)
     }
 
-    /// Announces changes to the registry and the search index.
+    /// Announces changes to the sink.
     pub(crate) fn announce(&self, changes: &[Change]) {
         if !changes.is_empty() {
-            self.search.apply(changes);
             self.sink.apply(changes.to_vec());
         }
     }
@@ -205,7 +196,6 @@ impl Inner {
         let (fresh, everything) = self.load().await.map_err(failed_to("load the catalog"))?;
         let everything = self.mark_missing_built_ins(everything);
         *state = fresh;
-        self.search.replace(&everything);
         self.sink.replace(everything);
         self.signal_token_change();
         self.open_vault().await

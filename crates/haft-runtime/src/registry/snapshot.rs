@@ -57,7 +57,8 @@ impl Snapshot {
         self.tools.values()
     }
 
-    pub(super) fn entry(&self, id: ToolId) -> Option<&Arc<Entry>> {
+    /// Returns a tool of any tenant by its id.
+    pub fn entry(&self, id: ToolId) -> Option<&Arc<Entry>> {
         self.tools.get(&id)
     }
 

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app_handle::AppHandle;
-use crate::routes::search;
+use crate::routes::search::MAX_QUERY;
+use crate::search::Ranking;
 
 /// How many tools are returned by default, and at most.
 const DEFAULT_LIMIT: usize = 10;
@@ -28,7 +29,7 @@ pub(super) fn spec() -> Result<ToolSpec, NameError> {
         input: json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "minLength": 1, "maxLength": search::MAX_QUERY, "description": "What the tool should do, or a part of its name"},
+                "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "What the tool should do, in plain words, or a part of its name"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "Maximum number of tools; default 10"},
                 "bundle": {"type": "string", "minLength": 1, "maxLength": 100, "description": "Only tools of this bundle"},
             },
@@ -71,10 +72,11 @@ impl BuiltIn for SearchTools {
             }
             snapshot.is_runnable(entry, call.mode)
         };
-        let found = search::find(&app, call.tenant(), &args.query, matches);
         let limit = args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-        let tools = found.iter().take(limit).map(|entry| {
-            let spec = &entry.tool.spec;
+        let query = (args.query.as_str(), Ranking::PlainLanguage);
+        let found = app.search().search(call.tenant(), query, limit, matches);
+        let tools = found.iter().map(|found| {
+            let (entry, spec) = (&found.entry, &found.entry.tool.spec);
             json!({
                 "name": spec.name.as_str(),
                 "tool": entry.qualified,

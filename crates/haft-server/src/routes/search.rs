@@ -1,11 +1,11 @@
-//! `GET /tools/search`: ranked by prefix match, word match, fuzzy match and recency.
+//! `GET /tools/search`: one or two keywords by prefix, word, similar word and recency; sentences by meaning.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_core::name::TenantId;
 use haft_runtime::registry::Entry;
+use haft_search::highlight;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,19 +14,38 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
+use crate::search::{Found, Ranking};
 use crate::view::ToolView;
 
 /// The most tools that one query ranks.
 const MAX_HITS: usize = 1000;
 /// The longest query, in characters.
-pub(crate) const MAX_QUERY: usize = 200;
+pub(crate) const MAX_QUERY: usize = haft_search::MAX_QUERY;
 
 /// A page of matching tools, best match first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SearchResult {
-    tools: Vec<ToolView>,
+    tools: Vec<RankedTool>,
     total: usize,
     next_page_token: Option<String>,
+}
+
+/// A tool with its rank.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RankedTool {
+    #[serde(flatten)]
+    tool: ToolView,
+    /// How well the tool fits; comparable within one query only.
+    score: f32,
+    /// The parts of name and description that match the query.
+    highlights: Highlights,
+}
+
+/// Ranges `[start, end]` in characters.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Highlights {
+    name: Vec<(usize, usize)>,
+    description: Vec<(usize, usize)>,
 }
 
 /// Search tools.
@@ -53,23 +72,18 @@ pub(crate) async fn search(
     let snapshot = app.registry().snapshot();
     let matches =
         |entry: &Entry| include_disabled || (entry.tool.enabled && snapshot.is_bundle_enabled(entry));
-    let found = find(&app, &identity.tenant, query, matches);
+    let found = app.search().search(&identity.tenant, (query, Ranking::Keywords), MAX_HITS, matches);
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let tools: Vec<_> = found.iter().skip(start).take(size).map(|entry| ToolView::from(&**entry)).collect();
+    let terms = app.search().query_terms(&identity.tenant, query);
+    let keywords: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let ranked = |found: &Found| {
+        let spec = &found.entry.tool.spec;
+        let mark = |text: &str| highlight(text, &terms, &keywords);
+        let highlights = Highlights { name: mark(spec.name.as_str()), description: mark(&spec.description) };
+        RankedTool { tool: ToolView::from(&*found.entry), score: found.score, highlights }
+    };
+    let tools: Vec<_> = found.iter().skip(start).take(size).map(ranked).collect();
     let end = start.saturating_add(tools.len());
     let next_page_token = (end < found.len()).then(|| page.token(&end.to_string()));
     Ok(success(SearchResult { total: found.len(), tools, next_page_token }).into_response())
-}
-
-/// Returns the matching tools of a tenant, best match first.
-pub(crate) fn find(
-    app: &App,
-    tenant: &TenantId,
-    query: &str,
-    matches: impl Fn(&Entry) -> bool,
-) -> Vec<Arc<Entry>> {
-    let snapshot = app.registry().snapshot();
-    let filter = |id| snapshot.tool(tenant, id).is_some_and(|entry| matches(entry));
-    let hits = app.store().search().search(query, MAX_HITS, filter);
-    hits.iter().filter_map(|hit| snapshot.tool(tenant, hit.id).cloned()).collect()
 }

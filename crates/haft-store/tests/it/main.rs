@@ -19,6 +19,5 @@ mod nodes;
 mod processes;
 mod property;
 mod reload;
-mod search;
 mod skipped_files;
 mod tokens;

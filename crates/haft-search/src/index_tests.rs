@@ -1,0 +1,147 @@
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+
+fn id(number: usize) -> ToolId {
+    ToolId(Uuid::from_u128(number as u128 + 1))
+}
+
+fn time(second: usize) -> Timestamp {
+    Timestamp::from_second(i64::try_from(second).unwrap()).unwrap()
+}
+
+fn document(name: &str, description: &str) -> Document {
+    Document { name: name.to_owned(), description: description.to_owned(), ..Document::default() }
+}
+
+/// Indexes documents, each newer than the one before.
+fn index(documents: &[Document]) -> Index {
+    let mut index = Index::default();
+    for (number, document) in documents.iter().enumerate() {
+        index.put(id(number), document, time(number));
+    }
+    index
+}
+
+fn names(documents: &[Document], hits: &[Hit]) -> Vec<String> {
+    hits.iter()
+        .map(|hit| {
+            documents.iter().enumerate().find(|(number, _)| id(*number) == hit.id).unwrap().1.name.clone()
+        })
+        .collect()
+}
+
+#[test]
+fn keywords_are_found_by_prefix_then_word_then_similarity_then_recency() {
+    let with = |title: &str, tags: &str, document: Document| Document {
+        title: title.to_owned(),
+        tags: tags.to_owned(),
+        ..document
+    };
+    let documents = [
+        document("forecast", "The weather of tomorrow"),
+        document("wether", "A spelling mistake"),
+        document("weather-check", "Current conditions"),
+        document("old-news", "The news"),
+        document("new-news", "The news"),
+        with("Weather help", "", document("umbrella", "Take one")),
+        with("", "weather", document("rain", "Rain radar")),
+        with("Ärger", "", document("straße", "Über alles")),
+    ];
+    let index = index(&documents);
+    for (query, expected) in [
+        ("weather", vec!["weather-check", "umbrella", "rain", "forecast", "wether"]),
+        ("WEATHER", vec!["weather-check", "umbrella", "rain", "forecast", "wether"]),
+        ("wea", vec!["weather-check", "umbrella", "rain", "forecast"]),
+        ("weather check", vec!["weather-check"]),
+        ("forcast", vec!["forecast"]),
+        ("news", vec!["new-news", "old-news"]),
+        ("ärger", vec!["straße"]),
+        ("über", vec!["straße"]),
+        ("", vec![]),
+        ("  - ", vec![]),
+    ] {
+        assert_eq!(names(&documents, &index.search(query, 10, |_| true)), expected, "{query}");
+    }
+}
+
+#[test]
+fn plain_language_finds_what_no_keyword_finds() {
+    let documents = [
+        document("convert_time", "Convert time between timezones"),
+        document("send_email", "Send a message to one or more recipients"),
+        document("create_issue", "Create an issue in a repository"),
+    ];
+    let index = index(&documents);
+    for (query, expected) in [
+        ("what is 5 pm in Tokyo when I am in Berlin, time zone wise", "convert_time"),
+        ("mail my boss that I am late", "send_email"),
+        ("report a bug in the repository", "create_issue"),
+        ("please call createIssue for me", "create_issue"),
+        ("SEND-EMAIL", "send_email"),
+    ] {
+        let best = index.rank(query, 1, |_| true);
+        assert_eq!(names(&documents, &best), [expected], "{query}");
+    }
+    assert_eq!(index.rank("", 10, |_| true), []);
+    assert_eq!(index.rank("send mail", 10, |_| false), []);
+}
+
+#[test]
+fn a_misspelt_word_is_corrected() {
+    let documents = [document("weather", "Current weather"), document("stock", "Stock prices")];
+    let index = index(&documents);
+    assert_eq!(
+        index.query_terms("wether prises"),
+        ["price", "weather"].map(|word| crate::tokens::stem(word))
+    );
+    assert_eq!(names(&documents, &index.rank("the curent wether outside", 1, |_| true)), ["weather"]);
+}
+
+#[test]
+fn a_replaced_tool_is_found_by_its_new_text_only() {
+    let mut index = index(&[document("a", "alpha"), document("b", "beta")]);
+    index.put(id(0), &document("a", "gamma"), time(9));
+    assert_eq!(index.search("alpha", 10, |_| true).first().map(|hit| hit.score > 100.0), Some(false));
+    assert_eq!(index.search("gamma", 10, |_| true).first().map(|hit| hit.id), Some(id(0)));
+    index.remove(id(0));
+    index.remove(id(0));
+    assert_eq!((index.len(), index.search("gamma", 10, |found| found == id(0))), (1, vec![]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever was put and removed before: scores depend on what is there now.
+    #[test]
+    fn history_does_not_matter(
+        steps in proptest::collection::vec((0_usize..6, proptest::option::of("[a-d]{1,3}( [a-d]{1,3}){0,4}")), 0..40),
+        query in "[a-d]{1,4}( [a-d]{1,4}){0,3}",
+    ) {
+        let mut lived = Index::default();
+        let mut now = std::collections::BTreeMap::new();
+        for (number, text) in steps {
+            match text {
+                Some(text) => {
+                    let document = document(&format!("tool-{number}"), &text);
+                    lived.put(id(number), &document, time(number));
+                    now.insert(number, document);
+                }
+                None => {
+                    lived.remove(id(number));
+                    now.remove(&number);
+                }
+            }
+        }
+        let mut fresh = Index::default();
+        for (number, document) in &now {
+            fresh.put(id(*number), document, time(*number));
+        }
+        let (a, b) = (lived.rank(&query, 10, |_| true), fresh.rank(&query, 10, |_| true));
+        prop_assert_eq!(a.len(), b.len());
+        for (a, b) in a.iter().zip(&b) {
+            prop_assert!((a.score - b.score).abs() < 1e-4, "{:?} {:?}", a, b);
+        }
+    }
+}
