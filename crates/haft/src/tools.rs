@@ -408,8 +408,12 @@ impl Tools {
     /// Resolves a name, `bundle:name`, an id, or the name under which a model sees a tool.
     pub(crate) fn find(&self, name: &str) -> Result<ResolvedTool, CallError> {
         let snapshot = self.snapshot();
-        let reference = name.parse::<ToolRef>();
         let tenant = &self.set.bundle.tenant;
+        // A program may use names that the API reserves, which no reference can express.
+        if let Some(entry) = snapshot.unique(tenant, name).filter(|entry| self.allows_entry(entry)) {
+            return Ok(snapshot.resolved(entry));
+        }
+        let reference = name.parse::<ToolRef>();
         let found =
             reference.as_ref().map(|reference| snapshot.resolve_called(tenant, name, reference, MODE));
         match found {

@@ -84,7 +84,7 @@ async fn invalid_and_forbidden_requests_are_rejected() {
             "must not contain a user name",
         ),
         (json!({"url": upstream.url("/away")}), ErrorCode::EgressRefused, "169.254.169.254"),
-        (json!({"url": upstream.url("/large")}), ErrorCode::TooLarge, "larger than 1048576 bytes"),
+        (json!({"url": upstream.url("/large")}), ErrorCode::TooLarge, "exceeds the limit of 1048576 bytes"),
         (
             json!({"url": url, "headers": {"Host": "evil"}}),
             ErrorCode::InvalidArguments,

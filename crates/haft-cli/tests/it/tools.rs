@@ -78,7 +78,7 @@ fn a_tool_is_added_shown_called_and_removed() {
         fails(
             &haft.run(&["tool", "call", "weather", "-a", "days=many"]),
             2,
-            "`days` must be of type integer",
+            "argument `days`: expected integer, got `many`",
         );
         fails(&haft.run(&["tool", "call", "nothing"]), 3, "nothing");
         ok(&haft.run(&["tool", "test", "weather", "-a", "city=x"]));
@@ -214,7 +214,7 @@ fn revisions_are_listed_compared_and_restored() {
         fails(&haft.run(&["tool", "version", "weather", "two"]), 8, "expected X.Y.Z, for example `1.2.0`");
         let shown = ok(&haft.run(&["tool", "revisions", "weather"])).to_owned();
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0], ["REVISION", "VERSION", "MADE", "PUBLISHED", "HASH", "DESCRIPTION"]);
+        assert_eq!(rows[0], ["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"]);
         let told: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1], row[4], row[6])).collect();
         assert_eq!(
             told,

@@ -31,7 +31,7 @@ fn every_command_of_the_readme_works() {
     for part in [
         "demo:server_health",
         "\"ok\":true",
-        "not valid YAML",
+        "invalid YAML",
         "WEATHER_API_KEY",
         "\"input_schema\"",
         "success",

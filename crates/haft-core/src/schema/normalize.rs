@@ -58,21 +58,21 @@ fn normalize_items(map: &mut Map<String, Value>) {
 
 /// Returns a schema that accepts `null` besides what the given one accepts.
 pub fn allow_null(mut map: Map<String, Value>) -> Value {
-    let null = json!({"type": "null"});
+    let null_schema = json!({"type": "null"});
     let is_plain_choice =
         ["type", "const", "enum", "allOf", "oneOf", "not", "$ref"].iter().all(|key| !map.contains_key(*key));
     if map.is_empty() {
         return Value::Object(map);
     }
     if let Some(Value::Array(choice)) = map.get_mut("anyOf").filter(|_| is_plain_choice) {
-        if !choice.contains(&null) {
-            choice.push(null);
+        if !choice.contains(&null_schema) {
+            choice.push(null_schema);
         }
         return Value::Object(map);
     }
     if map.contains_key("const") || map.contains_key("$ref") || !map.contains_key("type") {
         let description = map.shift_remove("description");
-        let mut outer = Map::from_iter([("anyOf".to_owned(), json!([map, null]))]);
+        let mut outer = Map::from_iter([("anyOf".to_owned(), json!([map, null_schema]))]);
         outer.extend(description.map(|text| ("description".to_owned(), text)));
         return Value::Object(outer);
     }

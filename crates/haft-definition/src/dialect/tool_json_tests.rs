@@ -176,13 +176,13 @@ line 3, column 3: `version`: expected a string, found a number; quote it
     "headers": { "A": ["x"] }
   }
 }"#, Json), @r"
-line 4, column 5: `impl.urlTemplate`: conflicts with `impl.url`; remove one of them
-line 9, column 18: `impl.headers.A`: expected a string, found a list
-line 6, column 22: `impl.successCodes.0`: expected a status code such as 200
-line 6, column 28: `impl.successCodes.1`: expected a status code such as 200
-line 8, column 5: `impl.timeoutMs`: expected a number of milliseconds, found a string
-line 7, column 5: `impl.errorMode`: unknown value `ignore`; expected one of `fail`, `empty`
-");
+    line 4, column 5: `impl.urlTemplate`: conflicts with `impl.url`; remove one of them
+    line 9, column 18: `impl.headers.A`: expected a string, found a list
+    line 6, column 22: `impl.successCodes[0]`: expected a status code such as 200
+    line 6, column 28: `impl.successCodes[1]`: expected a status code such as 200
+    line 8, column 5: `impl.timeoutMs`: expected a number of milliseconds, found a string
+    line 7, column 5: `impl.errorMode`: unknown value `ignore`; expected one of `fail`, `empty`
+    ");
     insta::assert_snapshot!(findings(r#"{"slug": "weather", "argSchema": {}}"#, Json), @r"
 `type`: missing required field; expected `go` or `http`
 `impl`: missing required field; expected a map with `goFunc`, or with `method` and `urlTemplate`

@@ -133,14 +133,14 @@ fn limits_are_reported() {
         );
     };
     let many: Map<String, Value> = (0..5001).map(|n| (format!("p{n}"), json!({"type": "null"}))).collect();
-    check(json!({"properties": many}), "5000 properties; there are 5001");
+    check(json!({"properties": many}), "5000 properties; the schema has 5001");
     let mut deep = json!({"type": "string"});
     for _ in 0..11 {
         deep = json!({"type": "object", "properties": {"a": deep}});
     }
     check(deep, "10 levels of objects and lists; the schema has 11");
     let values: Vec<u32> = (0..1001).collect();
-    check(json!({"properties": {"a": {"enum": values}}}), "1000 values in `enum`; there are 1001");
+    check(json!({"properties": {"a": {"enum": values}}}), "1000 values in `enum`; the schema has 1001");
 }
 
 fn any_schema() -> impl Strategy<Value = Value> {

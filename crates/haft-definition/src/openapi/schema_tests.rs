@@ -94,8 +94,8 @@ fn invalid_schemas_are_warned_about() {
         (
             json!({"$ref": "other.yaml#/Pet"}),
             json!({}),
-            "remote_reference: `body.x`: the reference `other.yaml#/Pet` leads to another document, which is never \
-             fetched; put all parts into one file; any value is accepted",
+            "remote_reference: `body.x`: the reference `other.yaml#/Pet` points to another document, which is not \
+             supported; merge all parts into one file; any value is accepted",
         ),
         (
             json!({"$ref": "#/components/schemas/Gone"}),
@@ -165,7 +165,7 @@ fn a_reference_loop_is_dropped() {
     let (converted, _, warnings_text) =
         field("3.0.3", &json!({"$ref": "#/components/schemas/A", "description": "x"}), &schemas);
     assert_eq!(converted, json!({}));
-    insta::assert_snapshot!(warnings_text, @"schema_dropped: `input_schema`: the schemas cannot be used, so that arguments are not checked: `input_schema`: a `$ref` refers to itself without going into the value");
+    insta::assert_snapshot!(warnings_text, @"schema_dropped: `input_schema`: arguments are not validated, because the schemas are invalid: `input_schema`: a `$ref` refers to itself without descending into the value");
 }
 
 #[test]

@@ -317,7 +317,14 @@ async fn sizes_are_limited() {
     insta::assert_snapshot!(brief(&world, &world.read("big").await.unwrap_err()), @r#"execution_failed: `big` has at least 4001 bytes, which exceeds `limits.max_response_bytes` (4000)"#);
     insta::assert_snapshot!(brief(&world, &world.write("w", &"x".repeat(3001)).await.unwrap_err()), @r#"execution_failed: `w` would have 3001 bytes, which exceeds `limits.max_request_bytes` (3000)"#);
     let tool = json!({ "type": "file_read", "path": "fits", "encoding": "base64" });
-    assert!(world.run(tool, json!({})).await.unwrap_err().message.contains("at most 3000 are read"));
+    assert!(
+        world
+            .run(tool, json!({}))
+            .await
+            .unwrap_err()
+            .message
+            .contains("exceeds `limits.max_response_bytes` (3000)")
+    );
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn an_engine_that_serves_has_passed_its_probes() {
                 "fork bomb stopped",
                 "memory stopped",
                 "network refused with `sandbox: false`",
-                "the server's folder hidden with `sandbox: false`"
+                "server folder hidden with `sandbox: false`"
             ]
         );
     }

@@ -329,16 +329,16 @@ async fn a_document_is_a_body_or_is_fetched() {
         ),
         (json!({"url": site.url("/away")}), (400, "add it to `egress.private_hosts` to allow it")),
         (json!({"url": "http://10.0.0.1/x"}), (400, "add it to `egress.private_hosts` to allow it")),
-        (json!({"url": "file:///etc/passwd"}), (400, "the scheme `file` is refused")),
+        (json!({"url": "file:///etc/passwd"}), (400, "the scheme `file` is not supported")),
         (json!({"url": "nothing"}), (400, "invalid URL")),
         (json!({"url": "http://a", "document": {}}), (400, "set either `url` or `document`, not both")),
         (json!({"document": {}, "tag": "x"}), (400, "unknown field `tag`")),
         (json!({"document": {}, "bundle": "a b"}), (400, "bundle name `a b` contains ' '")),
-        (json!({"document": "swagger: '2.0'"}), (400, "this is a Swagger 2.0 document")),
-        (json!({"document": "x".repeat(5000)}), (413, "at most 4096 are read")),
+        (json!({"document": "swagger: '2.0'"}), (400, "Swagger 2.0 is not supported")),
+        (json!({"document": "x".repeat(5000)}), (413, "the document has 5000 bytes; the limit is 4096")),
         (json!({"document": "x".repeat(90_000)}), (413, "`import.max_document_bytes`")),
-        (json!({"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}), (400, "the document names no server")),
-        (json!({"paths": {}}), (400, "it has no `openapi`")),
+        (json!({"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}), (400, "the document has no server")),
+        (json!({"paths": {}}), (400, "missing field `openapi`")),
     ] {
         let (status, answer) = server.post(ROUTE, body.clone()).await;
         let message = answer["error"]["message"].as_str().unwrap_or_default();

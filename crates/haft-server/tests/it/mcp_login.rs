@@ -213,7 +213,7 @@ async fn visit(server: &Server, path: &str) -> (u16, String) {
 
 async fn log_in(server: &Server) {
     let (status, page) = visit(server, &agree(server).await).await;
-    assert_eq!(page, "haft is logged in to the MCP server `guarded`. You may close this page.");
+    assert_eq!(page, "Logged in to MCP server `guarded`. You can close this page.");
     assert_eq!(status, 200);
     phase(server, "connected").await;
 }
@@ -284,16 +284,16 @@ async fn a_login_callback_is_accepted_once_and_only_with_a_known_state() {
     };
     let mixed = second.replace(&part(&second, "code"), &part(&first, "code"));
     let (status, page) = visit(&server, &mixed).await;
-    assert!(status == 400 && page.contains("/token answered 400: invalid_grant"), "{page}");
+    assert!(status == 400 && page.contains("/token returned HTTP status 400: invalid_grant"), "{page}");
     assert!(!page.contains(&part(&first, "code")), "{page}");
     assert!(page.contains("***"), "{page}");
 
     // A callback of another issuer, without an issuer, and with an error.
     let base = world.lock().unwrap().base.clone();
     for (iss, expected) in [
-        (Some("https://evil.example"), "the answer is that of another issuer: `https://evil.example`"),
-        (Some(&*format!("{base}/")), "the answer is that of another issuer"),
-        (None, "the answer does not name its issuer"),
+        (Some("https://evil.example"), "the callback names the issuer `https://evil.example`"),
+        (Some(&*format!("{base}/")), "the callback names the issuer"),
+        (None, "the callback does not name its issuer"),
     ] {
         let state = part(&agree(&server).await, "state");
         let iss = iss.map(|iss| format!("&iss={iss}")).unwrap_or_default();
@@ -359,15 +359,15 @@ async fn metadata_of_another_origin_is_rejected() {
         (
             Box::new(|world: &mut World| world.issuer = Some("https://evil.example".to_owned()))
                 as Box<dyn FnOnce(&mut World)>,
-            "is that of another issuer: `https://evil.example`",
+            "belongs to another issuer: `https://evil.example`",
         ),
         (
             Box::new(|world: &mut World| world.resource = Some("https://evil.example/mcp".to_owned())),
-            "is about another server: `https://evil.example/mcp`",
+            "belongs to another server: `https://evil.example/mcp`",
         ),
         (
             Box::new(|world: &mut World| world.token_endpoint = Some("file:///etc/passwd".to_owned())),
-            "`token_endpoint` is `file:///etc/passwd`, which is not spoken to by HTTP",
+            "invalid `token_endpoint` `file:///etc/passwd`: expected `http` or `https`",
         ),
     ] {
         let (upstream, world) = world(change).await;

@@ -68,7 +68,10 @@ async fn a_file_of_the_bundle_is_found_also_after_a_restart() {
                       "input_schema": {}});
     let (status, answer) = server.post("/api/tools", tool.clone()).await;
     assert_eq!((status, code(&answer)), (400, "invalid_definition"));
-    assert!(answer["error"]["message"].as_str().unwrap().contains("is not there"), "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("file not found in the bundle folder"),
+        "{answer}"
+    );
     fs::create_dir_all(&bundle).unwrap();
     fs::write(bundle.join("math.wasm"), wat::parse_str(MATH).unwrap()).unwrap();
     server.create(tool).await;
@@ -155,5 +158,5 @@ async fn an_unknown_folder_is_rejected_with_its_field() {
     assert_eq!((status, code(&answer)), (400, "invalid_definition"));
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("`implementation.files.nowhere`"), "{message}");
-    assert!(message.contains("there are `workspace`"), "{message}");
+    assert!(message.contains("configured: `workspace`"), "{message}");
 }

@@ -90,15 +90,16 @@ async fn a_closed_journal_rejects_calls() {
 }
 
 #[tokio::test]
-async fn concurrent_calls_are_written_in_order() {
+async fn concurrent_calls_are_all_written_once() {
     for durability in [Durability::Disk, Durability::System] {
         let home = tempfile::tempdir().unwrap();
         let journal = Journal::open(home.path(), "n", durability).unwrap();
         futures_util::future::try_join_all((1..100).map(|number| journal.append(CallRow::example(number))))
             .await
             .unwrap();
-        let all: Vec<String> = (1..100).map(|number| number.to_string()).collect();
-        assert_eq!(on_disk(home.path()), all);
+        let mut written: Vec<u32> = on_disk(home.path()).iter().map(|line| line.parse().unwrap()).collect();
+        written.sort_unstable();
+        assert_eq!(written, (1..100).collect::<Vec<_>>());
         assert!((1..100).all(|number| journal.find(CallRow::example(number).id).is_some()));
     }
 }

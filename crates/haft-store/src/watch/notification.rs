@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn many_changes_need_few_payloads_and_are_read_back() {
-        let id = |number: u128| uuid::Uuid::from_u128(number);
+        let id = |number: u64| uuid::Builder::from_unix_timestamp_millis(number, &[0; 10]).into_uuid();
         let changes = ChangeSet {
             bundles: BTreeSet::from([BundleId(id(1))]),
             tools: (0..1000).map(|number| ToolId(id(number))).collect(),

@@ -41,7 +41,7 @@ fn values_become_escapes() {
             json!({ "x": 1, "deep": { "k": [true] } }),
             "t = '\\x31  \\x5btrue\\x5d'",
         ),
-        ("t = '${x}'", json!({}), "! the argument `x` is missing"),
+        ("t = '${x}'", json!({}), "! missing required argument `x`"),
         ("t = '${KEY}' + f'${KEY}' + r'${KEY}'", json!({}), "t = '\\x73\\x22' + f'${KEY}' + r'${KEY}'"),
         // What is no argument is Python's own.
         (

@@ -113,7 +113,7 @@ async fn a_definition_can_use_a_built_in_function_but_not_its_name() {
     let report = tools.load_directory(folder.path()).unwrap();
     assert_eq!(report.loaded, ["pick"]);
     let error = report.failed[0].to_string();
-    assert!(error.ends_with("the name `exec` is taken by a built-in tool; choose another"), "{error}");
+    assert!(error.ends_with("the name `exec` is already used by a built-in tool; choose another"), "{error}");
     check(&tools, "pick", json!({"data": {"a": 1}, "query": "$.a"}), json!(1)).await;
 }
 

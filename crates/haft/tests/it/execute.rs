@@ -239,5 +239,8 @@ async fn errors_for_the_model_name_the_tool() {
     assert_eq!(model_text("denied").await, "Tool call failed: calls of `denied` are denied by its policy");
     tools.execute("rare", ()).await.unwrap();
     let rare = model_text("rare").await;
-    assert!(rare.starts_with("Tool call failed: `rare` takes 1 call in 1h; try again in "), "{rare}");
+    assert!(
+        rare.starts_with("Tool call failed: rate limit exceeded for `rare`: 1 call per 1h; retry in "),
+        "{rare}"
+    );
 }

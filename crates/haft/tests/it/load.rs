@@ -98,7 +98,9 @@ fn folders_that_are_too_deep_are_reported() {
     write(folder.path(), &format!("{deep}x.yaml"), &of_function("x", "work"));
     let report = tools().load_directory(folder.path()).unwrap();
     assert_eq!(report.loaded, Vec::<String>::new());
-    assert!(report.failed[0].to_string().ends_with("it is more than 16 folders deep; move it up"));
+    assert!(
+        report.failed[0].to_string().ends_with("the folder is nested more than 16 levels deep; move it up")
+    );
 }
 
 #[tokio::test]
@@ -158,7 +160,7 @@ fn one_file_is_loaded_by_its_name() {
         error.to_string().ends_with("none: cannot open the folder: No such file or directory (os error 2)")
     );
     let error = tools.load_directory(at.join("a.yaml")).unwrap_err();
-    assert!(error.to_string().ends_with("it is not a folder; load it as a file"));
+    assert!(error.to_string().ends_with("not a folder; load it as a file"));
 }
 
 #[test]

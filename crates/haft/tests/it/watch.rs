@@ -32,7 +32,7 @@ async fn changes_are_loaded_until_the_guard_is_dropped() {
     let tools = Tools::new();
     tools.register_function(haft::ToolDef::new("work", |_: Value| async { "done" })).unwrap();
     let guard = tools.watch(at).unwrap();
-    assert!(has_watch_thread());
+    until("the start of the thread", has_watch_thread).await;
     assert_eq!(guard.report().loaded, ["one"]);
 
     write(at, "sub/two.yaml", &of_function("two", "work"));

@@ -63,7 +63,7 @@ fn urls_and_bodies_and_steps() {
     `implementation.body`: a structured body is sent as `application/json`, or an object as `application/x-www-form-urlencoded`; for other content types use a text body (invalid_body)
     `implementation.body`: multipart bodies are not supported (invalid_body)
     `implementation.url`: the URL contains a line break or another control character (invalid_url)
-    `implementation.extract`: a JSONPath needs an answer in JSON, but `response` is `text` (invalid_extract)
+    `implementation.extract`: a JSONPath needs a JSON response, but `response` is `text` (invalid_extract)
     `implementation.steps[0].name`: must not contain dots, braces, `$`, `|` or spaces, because later steps refer to it (invalid_name)
     `implementation.steps[1].url`: expected a URL that starts with `http://` or `https://` (missing_field)
     `implementation.steps[2].name`: duplicate step name `c` (duplicate_name)

@@ -48,8 +48,8 @@ async fn an_edit_does_not_reset_the_count() {
 #[tokio::test]
 async fn a_tool_with_an_invalid_stored_rate_does_not_run() {
     for (calls, per, expected) in [
-        (0, "1m", "`execution.rate_limit.calls`: is 0, so no call could ever run"),
-        (1, "0s", "`execution.rate_limit.per`: is no time at all"),
+        (0, "1m", "`execution.rate_limit.calls`: must be at least 1"),
+        (1, "0s", "`execution.rate_limit.per`: must be longer than zero"),
         (1, "often", "`execution.rate_limit.per`: invalid duration `often`"),
     ] {
         let rig = Rig::new(Vec::new());

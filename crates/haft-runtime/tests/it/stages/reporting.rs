@@ -49,7 +49,7 @@ async fn logged(stage: Logging) -> String {
     let _ = tokio::time::timeout(secs(1), rig.call("slow", json!({"seconds": 2}))).await;
     drop(guard);
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    let own = text.lines().filter(|line| line.contains("a call "));
+    let own = text.lines().filter(|line| line.contains(" call "));
     let mut shown = String::new();
     for line in own {
         for word in line.split(' ') {
