@@ -76,8 +76,8 @@ fn unused_names_are_warned_about() {
 fn a_required_string_that_is_null_is_one_error() {
     let definition = http(json!({ "url": "https://a.example", "auth": { "type": "bearer", "token": null } }));
     let faults = read_value(definition, &Defaults::default()).unwrap_err();
-    let told: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
-    assert_eq!(told, ["missing_field"]);
+    let reported: Vec<&str> = faults.iter().map(|fault| fault.code.as_str()).collect();
+    assert_eq!(reported, ["missing_field"]);
 }
 
 #[test]

@@ -215,9 +215,9 @@ fn revisions_are_listed_compared_and_restored() {
         let shown = ok(&haft.run(&["tool", "revisions", "weather"])).to_owned();
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"]);
-        let told: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1], row[4], row[6])).collect();
+        let reported: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1], row[4], row[6])).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("4", "2.0.0", "no", "Current"),
                 ("3", "1.0.0", "no", "Current"),
@@ -303,9 +303,9 @@ fn changes_are_listed() {
         let shown = ok(&haft.run(&["audit"])).to_owned();
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["WHEN", "WHO", "ACTION", "TARGET", "OUTCOME", "REQUEST"]);
-        let told: Vec<String> = rows[1..].iter().map(|row| row[2..6].join(" ")).collect();
+        let reported: Vec<String> = rows[1..].iter().map(|row| row[2..6].join(" ")).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "local tool.delete nothing not_found",
                 "local tool.disable user-created:weather@1.0.0 success",

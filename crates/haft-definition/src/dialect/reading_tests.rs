@@ -70,8 +70,8 @@ fn null_is_not_a_string() {
         value[key] = Value::Null;
         for defaults in [&Defaults::default(), &defaults] {
             let problems = read_value(value.clone(), defaults).unwrap_err();
-            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            assert_eq!(told, [format!("`{key}`: is null; expected a string, or remove the key")]);
+            let reported: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert_eq!(reported, [format!("`{key}`: is null; expected a string, or remove the key")]);
         }
     }
     // A key of YAML with nothing behind it says nothing, but for who the tool is.
@@ -81,10 +81,11 @@ fn null_is_not_a_string() {
         read(&text, Yaml, &defaults).map(|reading| reading.spec.name.to_string())
     };
     assert_eq!(yaml("description").unwrap(), "given");
-    let told = yaml("name").unwrap_err()[0].to_string();
+    let reported = yaml("name").unwrap_err()[0].to_string();
     assert!(
-        told.starts_with("line 1") && told.ends_with("`name`: is null; expected a string, or remove the key"),
-        "{told}"
+        reported.starts_with("line 1")
+            && reported.ends_with("`name`: is null; expected a string, or remove the key"),
+        "{reported}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What people get wrong in YAML definitions, and what they are told; and the examples of templates of the document.
+//! Common mistakes in YAML definitions and their messages, and the template examples of the seed document.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use haft_core::implementation::Implementation;
 
 const HEAD: &str = "name: t\ndescription: d\nparams:\n  - {name: count, type: integer}\n  - {name: user_id, type: string}\n  - {name: query, type: string}\n  - {name: advanced_mode, type: boolean}\nimplementation:\n  type: http\n  method: POST\n";
 
-/// Everything that a file with these lines is told: by the reader, or else by the checks.
-fn told(lines: &str) -> String {
+/// Returns all problems of a file with these lines: of the parser, or else of the checks.
+fn reported(lines: &str) -> String {
     all(&format!("{HEAD}{lines}"))
 }
 
@@ -62,29 +62,29 @@ fn the_templates_of_the_document() {
 
 #[test]
 fn go_template_notation() {
-    insta::assert_snapshot!(told("  url: https://a.example/{{.user_id}}\n"), @r"line 11, column 3: `implementation.url`: write `{{user_id}}` instead of `{{.user_id}}`");
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    list:\n      - a\n      - \"x {{ .count }}\"\n"), @r"line 15, column 9: `implementation.body.list[1]`: write `{{count}}` instead of `{{.count}}`");
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    {{if .advanced_mode}}\n    a: 1\n    {{end}}\n"), @r"line 13: write `{{if advanced_mode}}` without the dot");
+    insta::assert_snapshot!(reported("  url: https://a.example/{{.user_id}}\n"), @r"line 11, column 3: `implementation.url`: write `{{user_id}}` instead of `{{.user_id}}`");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    list:\n      - a\n      - \"x {{ .count }}\"\n"), @r"line 15, column 9: `implementation.body.list[1]`: write `{{count}}` instead of `{{.count}}`");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    {{if .advanced_mode}}\n    a: 1\n    {{end}}\n"), @r"line 13: write `{{if advanced_mode}}` without the dot");
 }
 
 #[test]
 fn missing_quotes() {
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    count: {{count}}\n"), @r#"line 13, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{count}}"`"#);
-    insta::assert_snapshot!(told("  url: {{base}}/x\n  body: 1\n"), @r#"line 11, column 9: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `url: "{{base}}/x"`"#);
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    ids:\n      - {{user_id}}\n      - b\n"), @r#"line 14, column 10: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `- "{{user_id}}"`"#);
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    {{if advanced_mode}}\n    count: {{count}}\n    {{end}}\n"), @r#"line 14, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{count}}"`"#);
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n    count: {{count | default:\"x\"}}\n"), @r#"line 13, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{…}}"`"#);
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    count: {{count}}\n"), @r#"line 13, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{count}}"`"#);
+    insta::assert_snapshot!(reported("  url: {{base}}/x\n  body: 1\n"), @r#"line 11, column 9: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `url: "{{base}}/x"`"#);
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    ids:\n      - {{user_id}}\n      - b\n"), @r#"line 14, column 10: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `- "{{user_id}}"`"#);
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    {{if advanced_mode}}\n    count: {{count}}\n    {{end}}\n"), @r#"line 14, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{count}}"`"#);
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n    count: {{count | default:\"x\"}}\n"), @r#"line 13, column 13: invalid YAML: expected a key, found a map or list; hint: quote `{{…}}`: `count: "{{…}}"`"#);
 }
 
 #[test]
 fn tabs_and_duplicate_keys() {
-    insta::assert_snapshot!(told("\turl: https://a.example\n"), @r"line 10, column 11: invalid YAML: while scanning a plain scalar, found a tab; hint: the indentation contains a tab; use spaces");
-    insta::assert_snapshot!(told("  url: https://a.example\n  body:\n  \ta: 1\n"), @r"line 13, column 4: invalid YAML: tabs disallowed within this context (block indentation); hint: the indentation contains a tab; use spaces");
+    insta::assert_snapshot!(reported("\turl: https://a.example\n"), @r"line 10, column 11: invalid YAML: while scanning a plain scalar, found a tab; hint: the indentation contains a tab; use spaces");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n  \ta: 1\n"), @r"line 13, column 4: invalid YAML: tabs disallowed within this context (block indentation); hint: the indentation contains a tab; use spaces");
     // A tab inside a text is no fault, and no hint for another one.
-    insta::assert_snapshot!(told("  url: https://a.example\n  body: |\n    a\n    \tb\n"), @"");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  body: |\n    a\n    \tb\n"), @"");
     insta::assert_snapshot!(all("name: t\ndescription: |\n  a\n  \tb\nparams: []\nimplementation: [\n"), @r"line 6, column 17: invalid YAML: unclosed bracket '['");
-    insta::assert_snapshot!(told("  url: https://a.example\n  headers: {A: x, A: y}\n"), @r"line 12, column 19: duplicate key `A`; remove one of them");
-    insta::assert_snapshot!(told("  url: https://a.example\nname: again\n"), @r"line 12, column 1: duplicate key `name`; remove one of them");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  headers: {A: x, A: y}\n"), @r"line 12, column 19: duplicate key `A`; remove one of them");
+    insta::assert_snapshot!(reported("  url: https://a.example\nname: again\n"), @r"line 12, column 1: duplicate key `name`; remove one of them");
 }
 
 #[test]
@@ -108,17 +108,17 @@ line 3, column 1: `implementation`: expected a map, found a string
 
 #[test]
 fn durations_with_a_wrong_unit() {
-    insta::assert_snapshot!(told("  url: https://a.example\n  timeout: 30 seconds\n  retry: {attempts: 1, backoff: 1d}\n"), @r"
+    insta::assert_snapshot!(reported("  url: https://a.example\n  timeout: 30 seconds\n  retry: {attempts: 1, backoff: 1d}\n"), @r"
 line 12, column 3: `implementation.timeout`: invalid duration `30 seconds`; write seconds as `30s`, without a space
 line 13, column 24: `implementation.retry.backoff`: invalid duration `1d`; write days in hours, such as `24h`; the maximum is one day
 ");
-    insta::assert_snapshot!(told("  url: https://a.example\n  timeout: [30]\n"), @r"line 12, column 3: `implementation.timeout`: expected a duration such as `30s`, found a list");
-    insta::assert_snapshot!(told("  url: https://a.example\n  timeout: 0s\n"), @r"line 12, column 3: `implementation.timeout`: must be longer than zero; remove it to use the default");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  timeout: [30]\n"), @r"line 12, column 3: `implementation.timeout`: expected a duration such as `30s`, found a list");
+    insta::assert_snapshot!(reported("  url: https://a.example\n  timeout: 0s\n"), @r"line 12, column 3: `implementation.timeout`: must be longer than zero; remove it to use the default");
 }
 
 #[test]
 fn check_errors_have_the_line_and_the_authors_key() {
-    insta::assert_snapshot!(told("  url: https://a.example\n  retry:\n    attempts: 99\n    backoff: 2h\n"), @r"
+    insta::assert_snapshot!(reported("  url: https://a.example\n  retry:\n    attempts: 99\n    backoff: 2h\n"), @r"
     line 13, column 5: `implementation.retry.attempts`: the limit is 10
     line 14, column 5: `implementation.retry.backoff`: the limit is 1h
     ");

@@ -93,7 +93,7 @@ fn tools_are_named_after_operations() {
             "pets-remove-toy",
             "get-root",
             "listPets",
-            // Two are `list-pets`: each is told apart by its own method and path.
+            // Two are `list-pets`: method and path distinguish them.
             "list-pets-2b9647",
             "search-put",
             "list-pets-db789e",

@@ -43,7 +43,7 @@ fn over(specs: &[ToolSpec], document: &Value) -> MergePlan {
 }
 
 /// What each operation comes to, in words.
-fn told(merge: &MergePlan) -> Vec<String> {
+fn reported(merge: &MergePlan) -> Vec<String> {
     let steps = merge.steps.iter().map(|(imported, step)| {
         let operation = &imported.spec.origin.as_ref().unwrap().operation;
         match step {
@@ -67,8 +67,11 @@ fn the_same_document_changes_nothing() {
         "/pets": {"get": {"operationId": "listPets", "summary": "Lists pets", "tags": ["pets"]}},
         "/pets/{id}": {"get": {"operationId": "getPet", "summary": "Finds a pet"}},
     }));
-    assert_eq!(told(&over(&[], &document)), ["GET /pets: create listPets", "GET /pets/{id}: create getPet"]);
-    assert_eq!(told(&over(&first(), &document)), ["GET /pets: unchanged", "GET /pets/{id}: unchanged"]);
+    assert_eq!(
+        reported(&over(&[], &document)),
+        ["GET /pets: create listPets", "GET /pets/{id}: create getPet"]
+    );
+    assert_eq!(reported(&over(&first(), &document)), ["GET /pets: unchanged", "GET /pets/{id}: unchanged"]);
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn edits_of_users_are_kept() {
 
     let merge = over(&specs, &second());
     assert_eq!(
-        told(&merge),
+        reported(&merge),
         [
             "GET /pets: update all-pets changed display_name,category,tags,implementation,input_schema,origin kept description,auth",
             "GET /pets/{id}: unchanged",
@@ -110,7 +113,7 @@ fn edits_of_users_are_kept() {
     assert_eq!(http.auth, Some(Auth::Bearer { token: "${MINE}".to_owned() }));
     assert_eq!((http.request.extract.as_deref(), http.timeout_ms), (Some("$.items"), Some(99)));
     // The digests are those of the document, so that the words stay a person's at the next import too.
-    assert_eq!(told(&over(std::slice::from_ref(new), &second()))[0], "GET /pets: unchanged");
+    assert_eq!(reported(&over(std::slice::from_ref(new), &second()))[0], "GET /pets: unchanged");
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn moved_operations_are_followed_and_removed_ones_reported() {
         &json!({"/animals": {"get": {"operationId": "listPets", "summary": "Lists pets", "tags": ["pets"]}}}),
     );
     assert_eq!(
-        told(&over(&first(), &moved)),
+        reported(&over(&first(), &moved)),
         ["GET /animals: update listPets changed implementation,origin kept ", "missing 2"]
     );
     // Another operation of the same id takes no tool from the one that is still there.
@@ -128,7 +131,7 @@ fn moved_operations_are_followed_and_removed_ones_reported() {
         "/pets": {"get": {"operationId": "listPets", "summary": "Lists pets", "tags": ["pets"]}},
     }));
     assert_eq!(
-        told(&over(&first(), &twins)),
+        reported(&over(&first(), &twins)),
         ["GET /a: create listPets-f302df", "GET /pets: unchanged", "missing 2"]
     );
     // Not chosen is not vanished.
@@ -147,7 +150,7 @@ fn names_of_other_tools_are_not_reused() {
         spec.origin = None;
     }
     assert_eq!(
-        told(&over(&foreign, &second())),
+        reported(&over(&foreign, &second())),
         ["GET /pets: create listPets-b0bd07", "GET /pets/{id}: create getPet-895c8d"]
     );
     let created = over(&foreign, &second());
@@ -156,7 +159,7 @@ fn names_of_other_tools_are_not_reused() {
     blocked.origin = None;
     foreign.push(blocked);
     assert_eq!(
-        told(&over(&foreign, &second()))[0],
+        reported(&over(&foreign, &second()))[0],
         "GET /pets: skip, another tool of the bundle has the name `listPets`"
     );
     // Another document of the same bundle has nothing to do with this one.
@@ -164,7 +167,7 @@ fn names_of_other_tools_are_not_reused() {
     for spec in &mut other {
         spec.origin.as_mut().unwrap().document = "Cats".to_owned();
     }
-    assert_eq!(told(&over(&other, &second()))[0], "GET /pets: create listPets-b0bd07");
+    assert_eq!(reported(&over(&other, &second()))[0], "GET /pets: create listPets-b0bd07");
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn a_tool_with_another_implementation_is_not_changed() {
     specs[0].implementation =
         Implementation::Script(Script { runtime: ScriptRuntime::Bash, body: "true".to_owned() });
     assert_eq!(
-        told(&over(&specs, &second()))[0],
+        reported(&over(&specs, &second()))[0],
         "GET /pets: skip, `listPets` is no longer an `http` tool; it was not changed"
     );
 }

@@ -48,7 +48,7 @@ fn all_of_github_is_imported() {
     assert!(merged.steps.iter().all(|(_, step)| matches!(step, MergeStep::Unchanged(_))));
 }
 
-/// What a model is told of every operation is a schema, and most of them can be told strictly.
+/// Every operation exports a valid schema, and most of them a strict one.
 #[test]
 fn all_of_github_is_exported_to_every_model() {
     let Some(text) = document() else { return };
@@ -62,13 +62,13 @@ fn all_of_github_is_exported_to_every_model() {
             (Format::Anthropic, "/input_schema"),
             (Format::Gemini, "/parametersJsonSchema"),
         ] {
-            let told = definition(&tool.spec, &model_name(name), format);
-            let schema = told.value.pointer(place).unwrap();
+            let reported = definition(&tool.spec, &model_name(name), format);
+            let schema = reported.value.pointer(place).unwrap();
             assert!(Schema::compile("told", schema).is_ok(), "{name} {format:?}");
-            let is_strict = told.value.pointer("/function/strict") == Some(&true.into());
-            assert_eq!(told.warnings.is_empty(), is_strict || format != Format::OpenAiStrict, "{name}");
+            let is_strict = reported.value.pointer("/function/strict") == Some(&true.into());
+            assert_eq!(reported.warnings.is_empty(), is_strict || format != Format::OpenAiStrict, "{name}");
             strictly += usize::from(is_strict);
-            tokens += if format == Format::OpenAiResponses { told.tokens } else { 0 };
+            tokens += if format == Format::OpenAiResponses { reported.tokens } else { 0 };
         }
     }
     let all = import.tools.len();

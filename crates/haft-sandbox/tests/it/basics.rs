@@ -1,4 +1,4 @@
-//! What a process is given, and what is told of it.
+//! The inputs of a process, and what is reported of it.
 
 use std::time::Duration;
 
@@ -35,8 +35,8 @@ async fn output_code_and_errors_are_told() {
     for engine in ENGINES {
         let rig = Rig::new(engine);
         let finished = rig.isolated("echo out; echo err >&2; exit 7").await;
-        let told = (finished.ending, finished.stdout.text(), finished.stderr.text());
-        assert_eq!(told, (ExitReason::Exited(7), "out\n".into(), "err\n".into()), "{engine}");
+        let reported = (finished.ending, finished.stdout.text(), finished.stderr.text());
+        assert_eq!(reported, (ExitReason::Exited(7), "out\n".into(), "err\n".into()), "{engine}");
         assert_eq!(rig.isolated("kill -9 $$").await.ending, ExitReason::Signalled(9), "{engine}");
     }
 }
@@ -134,12 +134,12 @@ async fn limits_are_met_and_named() {
             command.limits = limits;
             let finished = rig.run(command).await;
             // Without control groups, a program is refused memory and tells so itself.
-            let told = if limit == Limit::Memory && rig.sandbox.limiter() == "rlimits" {
+            let reported = if limit == Limit::Memory && rig.sandbox.limiter() == "rlimits" {
                 ExitReason::Exited(1)
             } else {
                 ExitReason::Stopped(limit)
             };
-            assert_eq!(finished.ending, told, "{engine} {script}: {}", finished.stderr.text());
+            assert_eq!(finished.ending, reported, "{engine} {script}: {}", finished.stderr.text());
         }
         let mut command =
             rig.bash(Level::Isolated, "head -c 2000000 /dev/zero > big; echo $?; stat -c %s big");
@@ -223,8 +223,8 @@ async fn odd_paths_are_paths() {
             command.directory = Some(command.place.seen_at(&bind).to_owned());
             command.binds.push(bind);
             let finished = rig.run(command).await;
-            let told = (finished.stdout.text(), folder.join("written").exists());
-            assert_eq!(told, ("found".into(), true), "{engine} {}", finished.stderr.text());
+            let reported = (finished.stdout.text(), folder.join("written").exists());
+            assert_eq!(reported, ("found".into(), true), "{engine} {}", finished.stderr.text());
         }
     }
 }
@@ -241,6 +241,6 @@ async fn empty_files_without_number_are_stopped() {
     let mut command = rig.bash(Level::Isolated, script);
     command.limits = small();
     let finished = rig.run(command).await;
-    let told = (finished.ending, finished.stdout.text());
-    assert_eq!(told, (ExitReason::Stopped(Limit::Memory), "".into()), "{}", finished.stderr.text());
+    let reported = (finished.ending, finished.stdout.text());
+    assert_eq!(reported, (ExitReason::Stopped(Limit::Memory), "".into()), "{}", finished.stderr.text());
 }

@@ -64,9 +64,9 @@ async fn a_container_holds_and_is_gone_at_the_end() {
         command.files.push(File { name: "script", content: Bytes::from_static(b"text ") });
         command.binds.push(Bind::read_only(shared.path(), "/data"));
         let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
-        let told = (finished.ending, finished.stdout.text());
+        let reported = (finished.ending, finished.stdout.text());
         let expected = (ExitReason::Exited(7), "text given a\n'\"$(x) ä\nx\n".into());
-        assert_eq!(told, expected, "{engine} {}", finished.stderr.text());
+        assert_eq!(reported, expected, "{engine} {}", finished.stderr.text());
         let mut command = bash(&sandbox, "(setsid sleep 100 &); sleep 100");
         command.limits = Limits { wall: Duration::from_secs(2), ..small() };
         let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();

@@ -51,8 +51,13 @@ async fn all_run(rig: &Rig, count: usize, at_once: usize) {
             let argv = ["/bin/sh".to_owned(), "-c".to_owned(), format!("echo {number} | tee file")];
             let command = Command::new(place, argv).env("PATH", "/usr/bin:/bin");
             let finished = sandbox.run(command, &mut |_, _| {}).await.unwrap();
-            let told = (finished.ending, finished.stdout.text().into_owned());
-            assert_eq!(told, (ExitReason::Exited(0), format!("{number}\n")), "{}", finished.stderr.text());
+            let reported = (finished.ending, finished.stdout.text().into_owned());
+            assert_eq!(
+                reported,
+                (ExitReason::Exited(0), format!("{number}\n")),
+                "{}",
+                finished.stderr.text()
+            );
         });
     }
     assert_eq!(calls.join_all().await.len(), count);

@@ -151,9 +151,10 @@ async fn nothing_is_left_when_what_watches_a_tree_is_killed() {
 /// Returns the processes that this one has started.
 fn children() -> Vec<rustix::process::Pid> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let told = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-    let told: Vec<String> = told.collect();
-    let numbers = told.iter().flat_map(|told| told.split_whitespace());
+    let reported =
+        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let reported: Vec<String> = reported.collect();
+    let numbers = reported.iter().flat_map(|reported| reported.split_whitespace());
     numbers.filter_map(|number| rustix::process::Pid::from_raw(number.parse().unwrap())).collect()
 }
 
@@ -162,9 +163,9 @@ fn children() -> Vec<rustix::process::Pid> {
 #[ignore = "started by the test that kills it"]
 #[expect(clippy::disallowed_methods, reason = "told by the test that starts it")]
 async fn a_server_that_is_killed() {
-    let Ok(told) = std::env::var("HAFT_TEST_SERVER") else { return };
-    let words: Vec<&str> = told.split(' ').collect();
-    let [engine, level, home, own] = words[..] else { panic!("{told}") };
+    let Ok(reported) = std::env::var("HAFT_TEST_SERVER") else { return };
+    let words: Vec<&str> = reported.split(' ').collect();
+    let [engine, level, home, own] = words[..] else { panic!("{reported}") };
     let level = if level == "Host" { Level::Host } else { Level::Isolated };
     let settings = Settings { engine: EngineName::parse(engine).unwrap(), ..Settings::new(home) };
     let sandbox = Sandbox::open(settings).unwrap();
@@ -202,10 +203,10 @@ fn nothing_is_left_of_a_server_that_is_killed() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a server is started here to be killed")]
-fn server(told: &str) -> Child {
+fn server(reported: &str) -> Child {
     Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", "--nocapture", "tree::a_server_that_is_killed"])
-        .env("HAFT_TEST_SERVER", told)
+        .env("HAFT_TEST_SERVER", reported)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

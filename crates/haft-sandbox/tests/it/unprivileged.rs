@@ -42,6 +42,6 @@ fn run(program: &Path, arguments: &[&str]) {
         .current_dir(folder)
         .output()
         .unwrap();
-    let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{}", told.join("\n"));
+    let reported = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{}", reported.join("\n"));
 }

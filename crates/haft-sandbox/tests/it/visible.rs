@@ -57,8 +57,13 @@ async fn killing_all_processes_ends_the_sandbox_only() {
         let script = "sleep 100 & [ \"$(readlink /proc/self/ns/pid)\" != \"$MACHINE\" ] || exit 99; kill -9 -1; kill -9 1; \
             wait; echo alone";
         let finished = rig.run(rig.bash(level, script).env("MACHINE", &namespace)).await;
-        let told = (finished.ending, finished.stdout.text());
-        assert_eq!(told, (ExitReason::Exited(0), "alone\n".into()), "{level:?} {}", finished.stderr.text());
+        let reported = (finished.ending, finished.stdout.text());
+        assert_eq!(
+            reported,
+            (ExitReason::Exited(0), "alone\n".into()),
+            "{level:?} {}",
+            finished.stderr.text()
+        );
     }
     assert_eq!(world.dead_victims(), [0_u32; 0]);
 }

@@ -11,7 +11,7 @@ async fn records(server: &Server, query: &str) -> Vec<Value> {
     answer["data"]["records"].as_array().unwrap().clone()
 }
 
-fn told(records: &[Value]) -> Vec<String> {
+fn reported(records: &[Value]) -> Vec<String> {
     let word = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
     let line = |r: &Value| ["actor", "action", "target", "outcome"].map(|key| word(r, key)).join(" ");
     records.iter().rev().map(line).collect()
@@ -43,7 +43,7 @@ async fn every_change_is_recorded_with_actor_and_outcome() {
 
     let all = records(&server, "").await;
     assert_eq!(
-        told(&all),
+        reported(&all),
         [
             "local token.create kim success",
             "local tool.create user-created:greeter@1.0.0 success",
@@ -68,7 +68,7 @@ async fn every_change_is_recorded_with_actor_and_outcome() {
     assert_eq!(first["data"]["total"], 9);
     let token = first["data"]["next_page_token"].as_str().unwrap();
     let second = records(&server, &format!("?page_size=4&page_token={token}")).await;
-    assert_eq!(told(&second), told(&all)[1..5]);
+    assert_eq!(reported(&second), reported(&all)[1..5]);
     for bad in ["page_token=zzz", "since=yesterday", "page_size=0"] {
         let (status, answer) = server.get(&format!("/api/audit?{bad}")).await;
         assert_eq!(status, 400, "{bad}: {answer}");

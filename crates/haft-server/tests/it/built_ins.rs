@@ -157,7 +157,7 @@ async fn a_model_creates_finds_and_deletes_tools() {
     assert_eq!(code(&answer), "read_only", "{answer}");
 
     let (_, audit) = server.get("/api/audit").await;
-    let told: Vec<String> = audit["data"]["records"]
+    let reported: Vec<String> = audit["data"]["records"]
         .as_array()
         .unwrap()
         .iter()
@@ -167,7 +167,7 @@ async fn a_model_creates_finds_and_deletes_tools() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             "tool.create user-created:weather_now@1.0.0 success",
             "tool.create  conflict",
@@ -244,14 +244,14 @@ async fn a_function_is_called_under_the_rules_of_its_tool() {
     let (_, answer) = server.invoke("function_call", call("double", json!({"n": 21}))).await;
     assert_eq!(answer["value"], 42, "{answer}");
     let (_, calls) = server.get("/api/calls").await;
-    let told: Vec<Value> = calls["data"]["calls"]
+    let reported: Vec<Value> = calls["data"]["calls"]
         .as_array()
         .unwrap()
         .iter()
         .map(|call| json!([call["tool"], call["surface"]]))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             json!(["user-created:doubler@1.0.0", "function_call"]),
             json!(["builtin:function_call@1.0.0", "rest"])

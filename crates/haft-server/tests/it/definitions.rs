@@ -77,8 +77,8 @@ async fn arguments_can_use_the_names_given_to_models() {
         assert_eq!(answer["warnings"][0]["code"], "renamed_argument", "{answer}");
     }
     let (_, answer) = server.get("/api/tools/odd/definition?format=anthropic").await;
-    let told = answer["data"]["input_schema"]["required"][0].as_str().unwrap().to_owned();
-    for name in ["$top", &told] {
+    let reported = answer["data"]["input_schema"]["required"][0].as_str().unwrap().to_owned();
+    for name in ["$top", &reported] {
         let (status, answer) = server.invoke("odd", json!({name: 3})).await;
         assert_eq!((status, &answer["value"]), (200, &json!({"$top": 3})), "{answer}");
     }
@@ -89,9 +89,9 @@ async fn a_name_that_starts_with_a_digit_gets_an_alias() {
     let server = Server::start().await;
     server.create(function_tool("3d-print", "echo")).await;
     let (_, answer) = server.get("/api/tools/3d-print/definition?format=gemini").await;
-    let told = answer["data"]["name"].as_str().unwrap().to_owned();
-    assert!(told.starts_with("_3d-print_"), "{told}");
-    for name in ["3d-print", &told] {
+    let reported = answer["data"]["name"].as_str().unwrap().to_owned();
+    assert!(reported.starts_with("_3d-print_"), "{reported}");
+    for name in ["3d-print", &reported] {
         let (status, answer) = server.invoke(name, json!({"a": 1})).await;
         assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{name} {answer}");
     }

@@ -238,14 +238,14 @@ async fn a_second_import_keeps_what_people_changed() {
     assert_eq!(last["data"]["deleted"], 1, "{last}");
     assert_eq!(server.get("/api/tools/addNote").await.0, 404);
     let (_, audit) = server.get("/api/audit").await;
-    let told: Vec<&str> = audit["data"]["records"]
+    let reported: Vec<&str> = audit["data"]["records"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|r| r["action"] == "import.openapi")
         .filter_map(|r| r["target"].as_str())
         .collect();
-    assert_eq!(told.first(), Some(&"pet-store: 0 created, 0 updated, 1 deleted"), "{audit}");
+    assert_eq!(reported.first(), Some(&"pet-store: 0 created, 0 updated, 1 deleted"), "{audit}");
 }
 
 #[tokio::test]

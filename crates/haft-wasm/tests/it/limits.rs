@@ -72,7 +72,7 @@ async fn the_memory_of_all_guests_together_is_bounded() {
     }
     let small = tool(&start("(memory 8)", ""));
     assert_eq!(run(&*small, json!({})).await, Ok(json!("")));
-    // It looks at what it is told, and can do without.
+    // It reads the notification, but does not depend on it.
     let modest = "(if (i32.ne (memory.grow (i32.const 64)) (i32.const -1)) (then unreachable))";
     let modest = tool(&start("(memory 1)", modest));
     assert_eq!(run(&*modest, json!({})).await, Ok(json!("")));

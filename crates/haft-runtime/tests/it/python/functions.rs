@@ -89,7 +89,7 @@ async fn a_function_gets_its_workspace_and_its_arguments() {
 
 /// Runs a function that fails, with the same result in both engines.
 async fn fail(entrypoint: &str, args: Value) -> String {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for engine in ENGINES {
         let rig = rig(engine);
         let (outcome, process) =
@@ -98,10 +98,10 @@ async fn fail(entrypoint: &str, args: Value) -> String {
         assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
         let folder = rig.home.path().join("skills/set").display().to_string();
         let trace = without_marks(&process.stderr.replace(&folder, "/toolset"));
-        told.push(format!("{}\n---\n{trace}", error.model_text()));
+        reported.push(format!("{}\n---\n{trace}", error.model_text()));
     }
-    assert_eq!(told.first(), told.last());
-    told.swap_remove(0)
+    assert_eq!(reported.first(), reported.last());
+    reported.swap_remove(0)
 }
 
 #[tokio::test]

@@ -17,16 +17,16 @@ def tried(function, *args):
         return repr(function(*args))
     except OSError as error:
         return error.strerror
-told = {}
+reported = {}
 for name in ("mem", "environ", "maps", "fd/0", "fd/3", "cwd", "auxv"):
-    told[name] = tried(os.readlink if name == "cwd" else open, "/proc/1/" + name)
-told["ptrace"] = ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0)
+    reported[name] = tried(os.readlink if name == "cwd" else open, "/proc/1/" + name)
+reported["ptrace"] = ctypes.CDLL(None, use_errno=True).ptrace(16, 1, 0, 0)
 for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP, signal.SIGSEGV, signal.SIGUSR1):
     os.kill(1, number)
-told["own"] = sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2", "3", "7"})
-told["sockets"] = [fd for fd in range(64) if tried(lambda: socket.socket(fileno=os.dup(fd)).family)[0] == "<"]
-told["pid"] = os.getpid()
-import json; print(json.dumps(told))
+reported["own"] = sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2", "3", "7"})
+reported["sockets"] = [fd for fd in range(64) if tried(lambda: socket.socket(fileno=os.dup(fd)).family)[0] == "<"]
+reported["pid"] = os.getpid()
+import json; print(json.dumps(reported))
 "#,
         &[],
     );

@@ -87,16 +87,16 @@ async fn output_is_json_or_text() {
 
 /// Runs a script that fails, with the same result in both engines.
 async fn fail(body: &str) -> String {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for engine in ENGINES {
         let rig = Rig::with(engine, |_| {});
         let (outcome, process) = rig.script(body, &[]).call_within(Duration::from_secs(30), json!({})).await;
         let error = outcome.unwrap_err();
         assert_eq!(error.code, ErrorCode::ExecutionFailed, "{error}");
-        told.push(without_marks(&format!("{:?}\n{}", process.exit_code, error.message)));
+        reported.push(without_marks(&format!("{:?}\n{}", process.exit_code, error.message)));
     }
-    assert_eq!(told.first(), told.last());
-    told.swap_remove(0)
+    assert_eq!(reported.first(), reported.last());
+    reported.swap_remove(0)
 }
 
 #[tokio::test]
@@ -203,11 +203,11 @@ async fn a_syntax_error_is_reported_with_its_position() {
         ] {
             let script = Script { runtime: ScriptRuntime::Python, body: body.to_owned() };
             let problems = rig.scripts.examine(&spec("tool", Implementation::Script(script), &[])).await;
-            let told: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
-            let told = told.join("\n");
+            let reported: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            let reported = reported.join("\n");
             assert!(
-                if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) },
-                "{engine} {body}: {told}"
+                if expected.is_empty() { reported.is_empty() } else { reported.starts_with(expected) },
+                "{engine} {body}: {reported}"
             );
         }
     }

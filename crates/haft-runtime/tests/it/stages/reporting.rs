@@ -110,9 +110,9 @@ async fn every_call_is_audited_exactly_once() {
     }
     let _ = tokio::time::timeout(secs(1), rig.call("slow", json!({"seconds": 2}))).await;
     let heard = heard.lock().unwrap();
-    let told: Vec<_> = heard.iter().map(|a| (a.tool.as_str(), a.outcome, a.duration.as_secs())).collect();
+    let reported: Vec<_> = heard.iter().map(|a| (a.tool.as_str(), a.outcome, a.duration.as_secs())).collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("user-created:quick@1.0.0", Ok(()), 0),
             ("user-created:fails@1.0.0", Err(ErrorCode::ExecutionFailed), 0),

@@ -79,8 +79,12 @@ async fn holds(engine: EngineName, level: Level) {
             (attempt.name, confined(&sandbox, attempt, level, variables).await)
         });
     }
-    let mut bad: Vec<(&str, String)> =
-        tries.join_all().await.into_iter().filter_map(|(name, told)| Some((name, told.err()?))).collect();
+    let mut bad: Vec<(&str, String)> = tries
+        .join_all()
+        .await
+        .into_iter()
+        .filter_map(|(name, reported)| Some((name, reported.err()?)))
+        .collect();
     bad.sort();
     assert!(bad.is_empty(), "{engine} {level:?}: {bad:#?}");
     assert_eq!(world.dead_victims(), [0_u32; 0], "{engine} {level:?}: no process outside was ended");

@@ -26,17 +26,17 @@ async fn sessions_of_older_versions_take_batches() {
         ]);
         let answer = send(session.request(&batch)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
-        let mut told: Vec<Value> = answer
+        let mut reported: Vec<Value> = answer
             .messages()
             .iter()
             .map(|message| {
                 json!([message["id"], message["result"]["structuredContent"], message["error"]["code"]])
             })
             .collect();
-        told.sort_by_key(ToString::to_string);
+        reported.sort_by_key(ToString::to_string);
         let expected =
             json!([[1, {"x": 1}, null], [2, null, -32602], [3, {"x": 3}, null], [null, null, -32700]]);
-        assert_eq!(Value::Array(told), expected, "{version}: {}", answer.text);
+        assert_eq!(Value::Array(reported), expected, "{version}: {}", answer.text);
         let quiet =
             json!([{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}]);
         assert_eq!(send(session.request(&quiet)).await.status, 202, "{version}");
@@ -159,13 +159,13 @@ async fn invalid_lines_get_an_error_response() {
         pipe.read_line(&mut answer).await.unwrap();
         serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
     };
-    let told = |answer: &Value| json!([answer.get("id"), answer["error"]["code"]]);
-    assert_eq!(told(&ask(&early.to_string()).await), json!([null, -32600]));
+    let reported = |answer: &Value| json!([answer.get("id"), answer["error"]["code"]]);
+    assert_eq!(reported(&ask(&early.to_string()).await), json!([null, -32600]));
     assert_eq!(ask(&init.to_string()).await["id"], 0);
-    assert_eq!(told(&ask(&format!("{ready}\n{{\"id\": 1,")).await), json!([null, -32700]));
-    assert_eq!(told(&ask("hello").await), json!([null, -32700]));
-    assert_eq!(told(&ask("{\"id\": 4}").await), json!([4, -32600]));
-    assert_eq!(told(&ask(&lists.to_string()).await), json!([8, -32602]));
+    assert_eq!(reported(&ask(&format!("{ready}\n{{\"id\": 1,")).await), json!([null, -32700]));
+    assert_eq!(reported(&ask("hello").await), json!([null, -32700]));
+    assert_eq!(reported(&ask("{\"id\": 4}").await), json!([4, -32600]));
+    assert_eq!(reported(&ask(&lists.to_string()).await), json!([8, -32602]));
     let answers = ask(&batch.to_string()).await;
     let mut all: Vec<Value> = answers
         .as_array()

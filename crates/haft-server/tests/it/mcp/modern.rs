@@ -202,18 +202,18 @@ async fn an_alias_of_another_tool_is_not_reused() {
     let server = Server::start().await;
     server.create(function_tool("天気", "echo")).await;
     let list = async || send(modern(&server, "/mcp", &server.token, "tools/list", json!({}))).await.last();
-    let told = names(&list().await).into_iter().find(|name| name.starts_with("__")).unwrap().to_owned();
-    let mut other = function_tool(&told, "echo");
+    let reported = names(&list().await).into_iter().find(|name| name.starts_with("__")).unwrap().to_owned();
+    let mut other = function_tool(&reported, "echo");
     other["input_schema"] = json!({"type": "object", "required": ["secret"], "properties": {"secret": {}}});
     server.create(other).await;
     let all = list().await;
     let all = names(&all);
-    assert_eq!(all.iter().filter(|name| **name == told).count(), 1, "{all:?}");
-    let params = json!({"name": told, "arguments": {"x": 1}});
+    assert_eq!(all.iter().filter(|name| **name == reported).count(), 1, "{all:?}");
+    let params = json!({"name": reported, "arguments": {"x": 1}});
     let called = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
     assert_eq!(called["result"]["structuredContent"], json!({"x": 1}), "{called}");
     // The other one is there under a name of its own.
-    let name = all.iter().find(|name| name.starts_with(&told) && **name != told).unwrap();
+    let name = all.iter().find(|name| name.starts_with(&reported) && **name != reported).unwrap();
     let params = json!({"name": name, "arguments": {"secret": 2}});
     let called = send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
     assert_eq!(called["result"]["structuredContent"], json!({"secret": 2}), "{called}");
