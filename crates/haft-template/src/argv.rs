@@ -1,5 +1,6 @@
 //! Argument lists: a program that is started without a shell.
 
+use super::command::SHELLS;
 use super::error::RenderError;
 use super::escape_context::EscapeContext;
 use super::exec::{ValueLimits, looks_like_option};
@@ -69,6 +70,11 @@ impl ArgvTemplate {
                 }
             }
         }
+        if let Some(index) = shell_code(&program, &arguments) {
+            let message = "a value in the text of `-c` becomes shell code; use `$1` in the text and pass the value after it: \
+                           `[bash, -c, 'echo \"$1\"', _, '{{name}}']`";
+            problems.push(problem(index, "invalid_template", message.to_owned()));
+        }
         if argv.is_empty() {
             let message = "missing program name; write `argv: [program, argument, …]`";
             problems.push(Problem::new("implementation.argv", "invalid_value", message));
@@ -88,10 +94,7 @@ impl ArgvTemplate {
                 continue;
             }
             let text = template.render(EscapeContext::Text, values)?.text;
-            if *is_guarded
-                && text.starts_with('-')
-                && let Some(reference) = template.leading_string(values)
-            {
+            if *is_guarded && let Some(reference) = template.leading_option(values) {
                 return Err(looks_like_option(reference));
             }
             limits.check(&text, &template.first_name(), "the arguments")?;
@@ -99,4 +102,17 @@ impl ArgvTemplate {
         }
         Ok(argv)
     }
+}
+
+/// Returns the index of the element that a shell runs as code and that contains a reference.
+fn shell_code(program: &str, arguments: &[Argument]) -> Option<usize> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if !SHELLS.contains(&name) {
+        return None;
+    }
+    let is_code_option = |text: &str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
+    let option =
+        arguments.iter().position(|argument| argument.template.as_literal().is_some_and(is_code_option))?;
+    let code = arguments.get(option + 1)?;
+    code.template.as_literal().is_none().then_some(option + 2)
 }

@@ -80,6 +80,8 @@ fn strings_that_look_like_options_are_rejected() {
         (&["head", "-n", "{{text}}"], json!(-5), None),
         (&["head", "-n", "{{text}}"], json!(-0.5), None),
         (&["head", "-{{text}}"], json!("5"), None),
+        (&["head", "-{{text}}"], json!("-version"), Some(message)),
+        (&["head", "-{{text}}"], json!(-5), None),
     ] {
         let result = render(json!({ "argv": elements }), &json!({ "text": value }));
         assert_eq!(result.err().as_deref(), expected, "{elements:?} {value}");
@@ -96,6 +98,11 @@ fn argument_lists_are_checked() {
 implementation.argv[2] [secret_in_argv] arguments are visible in the process list, so `${TOKEN}` is not allowed here; set it in `env`, or use `stdin`
 implementation.argv[3] [invalid_template] at character 1: `nope` is not a declared argument; declare it, or write `${nope}` for a secret
 ");
+    for code in [json!(["bash", "-c", "echo {{text}}"]), json!(["/bin/sh", "-e", "-xc", "{{text}}"])] {
+        let error = check(code);
+        assert!(error.contains("a value in the text of `-c` becomes shell code"), "{error}");
+    }
+    assert!(compile(json!({ "argv": ["bash", "-c", "echo \"$1\"", "_", "{{text}}"] })).is_ok());
     let long = vec!["a"; 1025];
     insta::assert_snapshot!(check(json!(long)), @"implementation.argv [invalid_value] 1025 elements exceed the limit of 1024");
 }

@@ -87,10 +87,15 @@ impl Template {
         }
     }
 
-    /// Returns the reference to a string that starts the rendered text.
-    pub(super) fn leading_string(&self, values: &Values<'_>) -> Option<&Reference> {
-        match leading(&self.parts, values)? {
-            Leading::String(reference) => Some(reference),
+    /// Returns the reference to a string value with which the rendered text starts like an option: a value that starts
+    /// with `-`, alone or after a lone `-`.
+    pub(super) fn leading_option(&self, values: &Values<'_>) -> Option<&Reference> {
+        let parts = match self.parts.as_slice() {
+            [Part::Literal(text), rest @ ..] if text == "-" => rest,
+            parts => parts,
+        };
+        match leading(parts, values)? {
+            Leading::Option(reference) => Some(reference),
             Leading::Other => None,
         }
     }
@@ -290,9 +295,9 @@ fn style(parts: &mut [Part], styles: &BTreeMap<String, TextStyle>) {
 
 /// What a rendered text starts with.
 enum Leading<'a> {
-    /// A string value, which may start with `-`.
-    String(&'a Reference),
-    /// A literal or another value.
+    /// A string value that starts with `-`.
+    Option(&'a Reference),
+    /// Anything else.
     Other,
 }
 
@@ -303,10 +308,14 @@ fn leading<'a>(parts: &'a [Part], values: &Values<'_>) -> Option<Leading<'a>> {
         Part::Value(reference) | Part::Styled(reference, _) => match reference.resolve(values) {
             Ok(Resolved::Value(value)) => match value.as_ref() {
                 Value::Null => None,
-                Value::String(text) => (!text.is_empty()).then_some(Leading::String(reference)),
+                Value::String(text) if text.is_empty() => None,
+                Value::String(text) if text.starts_with('-') => Some(Leading::Option(reference)),
                 _ => Some(Leading::Other),
             },
-            Ok(Resolved::Secret(_)) => Some(Leading::String(reference)),
+            Ok(Resolved::Secret(secret)) if secret.expose().starts_with('-') => {
+                Some(Leading::Option(reference))
+            }
+            Ok(Resolved::Secret(_)) => Some(Leading::Other),
             Ok(Resolved::Missing) | Err(_) => None,
         },
         Part::If { condition, then, otherwise } => {

@@ -5,9 +5,11 @@ use super::scanner::{ScanResult, Scanner};
 use super::words::Word;
 
 /// Why values are rejected in the input of a shell.
-pub(super) const SHELL_INPUT: &str = "a value in the input of a shell becomes shell code; write `bash -s -- {{name}} <<'EOF'` and use `\"$1\"` in the script";
+pub(super) const SHELL_INPUT: &str = "a value in the input of a shell becomes shell code; pass it as an argument: `bash -c '… \"$1\" …' _ {{name}}`";
 
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh"];
+/// Programs that run their input or the text of `-c` as code.
+pub(in super::super) const SHELLS: [&str; 9] =
+    ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh"];
 
 /// Words that may follow an operand of `[ … ]`.
 const TEST_OPERATORS: [&str; 17] = [

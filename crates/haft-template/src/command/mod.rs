@@ -26,6 +26,7 @@ mod scanner;
 mod symbols;
 mod words;
 
+pub(super) use builtins::SHELLS;
 pub(crate) use compile::CommandTemplate;
 
 #[cfg(test)]

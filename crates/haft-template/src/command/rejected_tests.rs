@@ -39,7 +39,7 @@ const REJECTED: &[(&str, &str)] = &[
     ("env {bash,-c} {{x}}", "brace expansion with the name of a shell"),
     (
         "bash <<EOF\necho {{x}}\nEOF",
-        "a value in the input of a shell becomes shell code; write `bash -s -- {{name}} <<'EOF'`",
+        "a value in the input of a shell becomes shell code; pass it as an argument",
     ),
     ("ssh host bash <<< {{x}}", "a value in the input of a shell"),
     ("v={{x}}; sh <<EOF\necho $v\nEOF", "a value in the input of a shell"),

@@ -56,7 +56,8 @@ impl Word {
 
     /// Returns whether the value or variable in the word starts it, so that its first character decides.
     pub(super) fn starts_with_value(&self) -> bool {
-        self.prefix.is_empty() || self.braces
+        // After a lone `-` a value that starts with `-` makes a long option.
+        self.prefix.is_empty() || self.prefix == "-" || self.braces
     }
 
     /// Returns whether the word starts with literal text that is not an option.
