@@ -92,10 +92,7 @@ fn plain_language_finds_what_no_keyword_finds() {
 fn a_misspelt_word_is_corrected() {
     let documents = [document("weather", "Current weather"), document("stock", "Stock prices")];
     let index = index(&documents);
-    assert_eq!(
-        index.query_terms("wether prises"),
-        ["price", "weather"].map(|word| crate::tokens::stem(word))
-    );
+    assert_eq!(index.query_terms("wether prises"), ["price", "weather"].map(crate::tokens::stem));
     assert_eq!(names(&documents, &index.rank("the curent wether outside", 1, |_| true)), ["weather"]);
 }
 
@@ -122,16 +119,13 @@ proptest! {
         let mut lived = Index::default();
         let mut now = std::collections::BTreeMap::new();
         for (number, text) in steps {
-            match text {
-                Some(text) => {
-                    let document = document(&format!("tool-{number}"), &text);
-                    lived.put(id(number), &document, time(number));
-                    now.insert(number, document);
-                }
-                None => {
-                    lived.remove(id(number));
-                    now.remove(&number);
-                }
+            if let Some(text) = text {
+                let document = document(&format!("tool-{number}"), &text);
+                lived.put(id(number), &document, time(number));
+                now.insert(number, document);
+            } else {
+                lived.remove(id(number));
+                now.remove(&number);
             }
         }
         let mut fresh = Index::default();
