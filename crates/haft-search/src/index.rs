@@ -27,7 +27,7 @@ const MIN_IDENTIFIER: usize = 5;
 /// Larger catalogues compare only the first part of the vectors.
 const SHORT_VECTORS_ABOVE: usize = 20_000;
 /// Queries of more words are sentences, not keywords.
-const MAX_KEYWORDS: usize = 2;
+pub const MAX_KEYWORDS: usize = 2;
 /// Differences of the ranker below this do not outweigh recency among equal keyword fits.
 const RANK_STEP: f32 = 0.2;
 

@@ -15,4 +15,4 @@ mod tokens;
 
 pub use document::Document;
 pub use highlight::highlight;
-pub use index::{Hit, Index, MAX_QUERY};
+pub use index::{Hit, Index, MAX_KEYWORDS, MAX_QUERY};

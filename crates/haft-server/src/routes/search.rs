@@ -75,10 +75,14 @@ pub(crate) async fn search(
     let found = app.search().search(&identity.tenant, (query, Ranking::Keywords), MAX_HITS, matches);
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let terms = app.search().query_terms(&identity.tenant, query);
-    let keywords: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut prefixes: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    if prefixes.len() > haft_search::MAX_KEYWORDS {
+        // In a sentence only whole words match.
+        prefixes.clear();
+    }
     let ranked = |found: &Found| {
         let spec = &found.entry.tool.spec;
-        let mark = |text: &str| highlight(text, &terms, &keywords);
+        let mark = |text: &str| highlight(text, &terms, &prefixes);
         let highlights = Highlights { name: mark(spec.name.as_str()), description: mark(&spec.description) };
         RankedTool { tool: ToolView::from(&*found.entry), score: found.score, highlights }
     };

@@ -29,6 +29,14 @@ async fn prefix_then_word_then_fuzzy() {
     };
     assert_eq!(names("q=weather").await, ["weather-report", "daily-brief", "wether-herd"]);
     assert_eq!(names("q=pric").await, ["stock-price"]);
+    let (_, answer) = server.get("/api/tools/search?q=what+does+a+stock+cost").await;
+    let best = &answer["data"]["tools"][0];
+    assert_eq!(
+        (&best["name"], &best["highlights"]["name"]),
+        (&json!("stock-price"), &json!([[0, 5]])),
+        "{best}"
+    );
+    assert!(best["score"].as_f64().unwrap() > 0.0);
     server.patch("/api/tools/daily-brief", json!({"enabled": false})).await;
     assert_eq!(names("q=weather").await, ["weather-report", "wether-herd"]);
     assert_eq!(names("q=weather&includeDisabled=true").await.len(), 3);
