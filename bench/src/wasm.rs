@@ -82,7 +82,7 @@ fn spec(bytes: &[u8]) -> Result<Arc<ToolSpec>> {
     let mut spec = ToolSpec::new(ToolName::new("add")?, Implementation::Wasm(wasm));
     let integer = json!({"type": "integer"});
     spec.input_schema =
-        json!({"type": "object", "properties": {"a": integer, "b": integer}, "required": ["a", "b"]});
+        json!({"type": "object", "properties": {"a": integer, "b": integer}, "required": ["a", "b"]}).into();
     Ok(Arc::new(spec))
 }
 

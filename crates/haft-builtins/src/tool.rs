@@ -91,9 +91,9 @@ pub fn describe(about: Describe) -> Result<ToolSpec, NameError> {
     about.description.clone_into(&mut spec.description);
     about.category.clone_into(&mut spec.category);
     spec.tags = about.tags.iter().map(|tag| (*tag).to_owned()).collect();
-    spec.input_schema = about.input;
+    spec.input_schema = about.input.into();
     if !about.output.is_null() {
-        spec.output_schema = about.output;
+        spec.output_schema = about.output.into();
     }
     Ok(spec)
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::duration::{self, DurationError};
 use crate::implementation::Implementation;
 use crate::name::{ToolName, Version};
+use crate::schema::{RawSchema, declared_properties};
 
 /// The definition of a tool, which is the content of a revision. Equal specs have equal hashes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,11 +33,11 @@ pub struct ToolSpec {
     /// The implementation.
     pub implementation: Implementation,
     /// JSON Schema of the arguments.
-    #[serde(default = "empty_schema")]
-    pub input_schema: Value,
+    #[serde(default)]
+    pub input_schema: RawSchema,
     /// JSON Schema of the value; `{}` accepts everything.
-    #[serde(default = "empty_schema", skip_serializing_if = "is_empty_schema")]
-    pub output_schema: Value,
+    #[serde(default, skip_serializing_if = "RawSchema::is_empty")]
+    pub output_schema: RawSchema,
     /// The execution settings.
     #[serde(default, skip_serializing_if = "Execution::is_default")]
     pub execution: Execution,
@@ -74,8 +75,8 @@ impl ToolSpec {
             category: String::new(),
             tags: Vec::new(),
             implementation,
-            input_schema: empty_schema(),
-            output_schema: empty_schema(),
+            input_schema: RawSchema::empty(),
+            output_schema: RawSchema::empty(),
             execution: Execution::default(),
             policy: Policy::default(),
             requires_confirmation: false,
@@ -115,18 +116,10 @@ impl ToolSpec {
     }
 
     /// Returns the names of the declared arguments.
-    pub fn declared_arguments(&self) -> impl Iterator<Item = &str> {
-        crate::schema::declared_properties(&self.input_schema).into_iter().map(|(name, _)| name)
+    pub fn declared_arguments(&self) -> Vec<String> {
+        let schema = self.input_schema.value();
+        declared_properties(&schema).into_iter().map(|(name, _)| name.to_owned()).collect()
     }
-}
-
-/// Returns the schema that accepts everything.
-pub fn empty_schema() -> Value {
-    Value::Object(Map::new())
-}
-
-fn is_empty_schema(schema: &Value) -> bool {
-    schema.as_object().is_some_and(Map::is_empty)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -88,12 +88,12 @@ fn size(spec: &ToolSpec, checked: &mut CheckReport) {
 }
 
 fn schemas(spec: &ToolSpec, checked: &mut CheckReport) {
-    for (field, schema) in [("input_schema", &spec.input_schema), ("output_schema", &spec.output_schema)] {
+    let (input, output) = (&spec.input_schema.value(), &spec.output_schema.value());
+    for (field, schema) in [("input_schema", input), ("output_schema", output)] {
         if let Err(problems) = Schema::compile(field, schema) {
             checked.errors.extend(problems);
         }
     }
-    let input = &spec.input_schema;
     if let Some(kind) = input.get("type")
         && kind != "object"
     {
@@ -225,7 +225,8 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
             }
             variables(&wasm.env, checked);
             for (name, text) in &wasm.env {
-                let parsed = Template::parse(Notation::Braces, text, &Scope::from_schema(&spec.input_schema));
+                let parsed =
+                    Template::parse(Notation::Braces, text, &Scope::from_schema(&spec.input_schema.value()));
                 checked.errors.extend(
                     parsed
                         .err()
@@ -264,7 +265,7 @@ fn implementation(spec: &ToolSpec, checked: &mut CheckReport) {
         Implementation::AgentCall(call) => agent(call, checked),
         Implementation::RagRetrieval(rag) => {
             named(&rag.pipeline_id, "pipeline_id", checked);
-            if !required(&spec.input_schema).any(|name| name == "query") {
+            if !required(&spec.input_schema.value()).any(|name| name == "query") {
                 checked.error(
                     "input_schema.required",
                     "missing_field",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::export::distinct_name;
 use haft_core::implementation::{Implementation, Mcp};
@@ -12,7 +12,7 @@ use haft_core::problem::{Problem, excerpt};
 use haft_core::schema::Schema;
 use haft_core::schema::normalize::normalize;
 use haft_core::schema::walk::includes_type;
-use haft_core::spec::{ToolSpec, empty_schema};
+use haft_core::spec::ToolSpec;
 
 /// The tag of tools that their server marks as read-only.
 pub const READ_ONLY: &str = "read-only";
@@ -91,14 +91,15 @@ fn spec(server: &McpServer, tool: &ListedTool, name: ToolName) -> Result<ToolSpe
         spec.display_name = excerpt(title, 200);
     }
     spec.policy = server.policy;
-    spec.input_schema = schema("input_schema", &tool.input_schema)?;
-    let kind = spec.input_schema.get("type");
+    let input = schema("input_schema", &tool.input_schema)?;
+    let kind = input.get("type");
     if kind.is_some() && !includes_type(kind, "object") {
         let message = "must be `object`, because arguments are always an object";
         return Err(Problem::new("input_schema.type", "invalid_value", message));
     }
+    spec.input_schema = input.into();
     if let Some(output) = &tool.output_schema {
-        spec.output_schema = schema("output_schema", output)?;
+        spec.output_schema = schema("output_schema", output)?.into();
     }
     if tool.read_only {
         spec.tags.push(READ_ONLY.to_owned());
@@ -108,7 +109,7 @@ fn spec(server: &McpServer, tool: &ListedTool, name: ToolName) -> Result<ToolSpe
 
 fn schema(field: &str, schema: &Value) -> Result<Value, Problem> {
     match schema {
-        Value::Null => Ok(empty_schema()),
+        Value::Null => Ok(json!({})),
         Value::Object(_) => match Schema::compile(field, schema) {
             Ok(_) => Ok(schema.clone()),
             Err(mut problems) => {
@@ -136,8 +137,6 @@ fn sanitize(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use haft_core::mcp::{Stdio, Transport};
     use haft_core::name::{BundleSlug, TenantId};

@@ -279,9 +279,9 @@ async fn main() -> Result<(), AnyError> {
             // Expects the schema of the other tool as imported.
             let other = tools.iter().find(|other| other.name != tool.name);
             let schema = other.map(|other| other.input_schema.clone());
-            calls.push(Map::from_iter([("schema".to_owned(), schema.unwrap_or_default())]));
+            calls.push(Map::from_iter([("schema".to_owned(), schema.unwrap_or_default().value())]));
         } else if requested.is_none() {
-            calls.push(arguments(&tool.input_schema));
+            calls.push(arguments(&tool.input_schema.value()));
         }
         for args in calls {
             let outcome = person.call(tool, &args).await;

@@ -43,7 +43,8 @@ impl Executor for ExecExecutor {
         Box::pin(async move {
             let Implementation::Exec(exec) = &spec.implementation else { return Vec::new() };
             // Errors of the templates are reported where the definition is checked.
-            let Ok(template) = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema)) else {
+            let Ok(template) = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema.value()))
+            else {
                 return Vec::new();
             };
             for text in template.scripts().take(MAX_CHECKED_SCRIPTS) {
@@ -66,7 +67,7 @@ impl Executor for ExecExecutor {
         let Implementation::Exec(exec) = &spec.implementation else {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `exec`")]);
         };
-        let template = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema))?;
+        let template = ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema.value()))?;
         Ok(Arc::new(PreparedExec { spec: Arc::clone(spec), template, processes: self.processes.clone() }))
     }
 }

@@ -141,7 +141,7 @@ pub fn defaults(spec: &ToolSpec) -> Args {
         let value = property.get("default").filter(|value| !value.is_null())?;
         Some((name.to_owned(), value.clone()))
     };
-    schema::declared_properties(&spec.input_schema).into_iter().filter_map(with_default).collect()
+    schema::declared_properties(&spec.input_schema.value()).into_iter().filter_map(with_default).collect()
 }
 
 /// A function whose missing arguments get the defaults of the schema.

@@ -36,7 +36,8 @@ impl Document {
 impl From<&ToolSpec> for Document {
     fn from(spec: &ToolSpec) -> Self {
         let (mut parameters, mut parameter_descriptions) = (String::new(), String::new());
-        let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+        let input = spec.input_schema.value();
+        let properties = input.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
             append(&mut parameters, name);
             append(

@@ -156,7 +156,8 @@ async fn unknown_names(app: &App, tenant: &TenantId, compiled: &CompiledTool) ->
     names.sort_unstable();
     names.dedup();
     let mut warnings = Vec::new();
-    let properties = compiled.spec.input_schema.get("properties").and_then(Value::as_object);
+    let input = compiled.spec.input_schema.value();
+    let properties = input.get("properties").and_then(Value::as_object);
     let declares = |name: &str| properties.is_some_and(|all| all.contains_key(name));
     // `${version}` is always defined, and an argument in the wrong notation is reported elsewhere.
     for name in names.into_iter().filter(|name| *name != "version" && !declares(name)) {

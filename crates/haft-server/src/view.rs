@@ -6,6 +6,7 @@ use haft_core::catalog::UnreadableFile;
 use haft_core::implementation::Implementation;
 use haft_core::outcome::CallError;
 use haft_core::redact;
+use haft_core::schema::RawSchema;
 use haft_core::spec::{Execution, Origin, Policy, Renderer};
 use haft_core::tool::{Revision, Usage};
 use haft_runtime::registry::Entry;
@@ -36,8 +37,10 @@ pub(crate) struct ToolView {
     runtime: Option<&'static str>,
     #[schema(value_type = Object)]
     implementation: Option<Implementation>,
-    input_schema: Value,
-    output_schema: Value,
+    #[schema(value_type = Object)]
+    input_schema: Option<RawSchema>,
+    #[schema(value_type = Object)]
+    output_schema: Option<RawSchema>,
     #[schema(value_type = Object)]
     execution: Option<Execution>,
     #[schema(value_type = String)]
@@ -77,7 +80,8 @@ pub(crate) struct ToolView {
     body: Option<String>,
     /// The input schema of a script, repeated from `input_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<RawSchema>,
     /// The timeout of a script, repeated from `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_secs: Option<u64>,
@@ -111,8 +115,8 @@ impl From<&Entry> for ToolView {
             implementation_type: Some(tool.kind().as_str()),
             runtime: spec.implementation.runtime().or(tool.built_in.then_some("built-in")),
             implementation: Some(spec.implementation),
-            input_schema: spec.input_schema,
-            output_schema: spec.output_schema,
+            input_schema: Some(spec.input_schema),
+            output_schema: Some(spec.output_schema),
             execution: Some(spec.execution),
             policy: spec.policy,
             requires_confirmation: spec.requires_confirmation,
@@ -159,8 +163,8 @@ impl From<&UnreadableFile> for ToolView {
             implementation_type: None,
             runtime: None,
             implementation: None,
-            input_schema: Value::Null,
-            output_schema: Value::Null,
+            input_schema: None,
+            output_schema: None,
             execution: None,
             policy: Policy::Allow,
             requires_confirmation: false,

@@ -147,8 +147,9 @@ fn is_text(params: &[Field], result: Option<&Shape>) -> bool {
 impl Signature {
     /// Compares with the input schema, if it declares arguments.
     fn check(&self, spec: &ToolSpec) -> Vec<Problem> {
+        let input = spec.input_schema.value();
         let (Self::Typed { name, params, .. }, Some(declared)) =
-            (self, spec.input_schema.get("properties").and_then(Value::as_object))
+            (self, input.get("properties").and_then(Value::as_object))
         else {
             return Vec::new();
         };

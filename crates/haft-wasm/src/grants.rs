@@ -39,7 +39,7 @@ impl Grants {
     /// Checks the requests of a definition against the settings.
     pub(crate) fn new(wasm: &Wasm, spec: &ToolSpec, settings: &WasmSettings) -> Result<Self, Vec<Problem>> {
         let (mut grants, mut problems) = (Self::default(), Vec::new());
-        let scope = Scope::from_schema(&spec.input_schema);
+        let scope = Scope::from_schema(&spec.input_schema.value());
         for (name, text) in &wasm.env {
             match Template::parse(Notation::Braces, text, &scope) {
                 Ok(template) => grants.env.push((name.clone(), template)),

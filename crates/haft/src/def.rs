@@ -123,7 +123,7 @@ impl ToolDef {
     fn with_schema(name: String, input_schema: Value, function: Arc<dyn Prepared>) -> Self {
         let spec = ToolName::for_program(&name).map(|tool| {
             let implementation = Implementation::Function(Function::new(name.as_str()));
-            ToolSpec { input_schema, ..ToolSpec::new(tool, implementation) }
+            ToolSpec { input_schema: input_schema.into(), ..ToolSpec::new(tool, implementation) }
         });
         Self { name, spec, type_schema: None, function }
     }
@@ -142,9 +142,8 @@ impl ToolDef {
     }
 
     /// Returns the schema of the arguments.
-    pub fn schema(&self) -> &Value {
-        static NULL: Value = Value::Null;
-        self.spec.as_ref().map_or(&NULL, |spec| &spec.input_schema)
+    pub fn schema(&self) -> Value {
+        self.spec.as_ref().map(|spec| spec.input_schema.value()).unwrap_or_default()
     }
 
     /// Sets the description that the model reads.
@@ -175,15 +174,15 @@ impl ToolDef {
     /// Sets the schema of the arguments, instead of that of the function's type.
     pub fn input_schema(mut self, schema: Value) -> Self {
         if let Ok(spec) = &mut self.spec {
-            let type_schema = std::mem::replace(&mut spec.input_schema, schema);
-            self.type_schema.get_or_insert(type_schema);
+            let type_schema = std::mem::replace(&mut spec.input_schema, schema.into());
+            self.type_schema.get_or_insert_with(|| type_schema.value());
         }
         self
     }
 
     /// Sets the schema of the value; a call whose value does not match fails.
     pub fn output_schema(self, schema: Value) -> Self {
-        self.set(|spec| spec.output_schema = schema)
+        self.set(|spec| spec.output_schema = schema.into())
     }
 
     /// Declares that the tool has no side effects and that equal arguments give equal values: it may be cached.

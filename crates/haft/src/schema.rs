@@ -1,6 +1,5 @@
 //! JSON Schema of Rust types and of the parameters of `#[tool]` functions.
 
-use haft_core::spec::empty_schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -20,7 +19,7 @@ pub(crate) fn input_schema<P: JsonSchema>() -> Value {
         // `true` accepts any value, so it accepts any object.
         Value::Bool(_) => Value::Object(Map::new()),
         // The unit type: the function is called with an empty map.
-        schema if schema.get("type").is_some_and(|kind| kind == "null") => empty_schema(),
+        schema if schema.get("type").is_some_and(|kind| kind == "null") => json!({}),
         schema => schema,
     }
 }

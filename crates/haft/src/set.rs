@@ -226,7 +226,7 @@ pub(crate) fn validated_spec(def: &ToolDef) -> Result<ToolSpec, RegisterErrorKin
     // A warning for imported schemas, but an error in a schema that the program itself defines.
     errors.extend(warnings.into_iter().filter(|warning| warning.code == check::INVALID_SCHEMA_VALUE));
     if let Some(type_schema) = &def.type_schema {
-        errors.extend(schema_match::mismatches(&spec.input_schema, type_schema));
+        errors.extend(schema_match::mismatches(&spec.input_schema.value(), type_schema));
     }
     if errors.is_empty() { Ok(spec) } else { Err(RegisterErrorKind::Definition(errors)) }
 }

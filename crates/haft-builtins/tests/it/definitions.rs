@@ -12,8 +12,8 @@ fn every_definition_is_valid_and_described() {
         assert_eq!((checked.errors, checked.warnings), (vec![], vec![]), "{}", spec.name);
         assert!((40..=400).contains(&spec.description.len()), "{}: {}", spec.name, spec.description.len());
         assert!(!spec.category.is_empty() && !spec.tags.is_empty(), "{}", spec.name);
-        assert_eq!(spec.input_schema["additionalProperties"], Value::Bool(false), "{}", spec.name);
-        for (name, property) in spec.input_schema["properties"].as_object().unwrap() {
+        assert_eq!(spec.input_schema.value()["additionalProperties"], Value::Bool(false), "{}", spec.name);
+        for (name, property) in spec.input_schema.value()["properties"].as_object().unwrap() {
             assert!(
                 property["description"].as_str().is_some_and(|text| text.len() > 5),
                 "{}.{name}",

@@ -86,7 +86,7 @@ impl Harness {
     pub(crate) async fn call_with_secrets(&self, name: &str, args: Value) -> (Outcome, Vec<Secret>) {
         let spec = self.tools.specs.iter().find(|spec| spec.name.as_str() == name).unwrap();
         let check = |schema: &Value, value: &Value| Schema::compile("schema", schema).unwrap().check(value);
-        if let Err(violations) = check(&spec.input_schema, &args) {
+        if let Err(violations) = check(&spec.input_schema.value(), &args) {
             return (Err(CallError::new(ErrorCode::InvalidArguments, format!("{violations:?}"))), Vec::new());
         }
         let tenant = TenantId::default_tenant();
@@ -96,7 +96,7 @@ impl Harness {
         let function = self.tools.functions.get(name).unwrap();
         let outcome = function.run(&call, args.as_object().unwrap()).await;
         if let Ok(value) = &outcome {
-            assert_eq!(check(&spec.output_schema, value), Ok(()), "{value}");
+            assert_eq!(check(&spec.output_schema.value(), value), Ok(()), "{value}");
         }
         (outcome, call.exposed())
     }

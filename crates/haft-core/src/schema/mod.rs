@@ -5,8 +5,10 @@
 mod bounds;
 mod message;
 pub mod normalize;
+mod raw;
 mod validate;
 pub mod walk;
 
+pub use raw::RawSchema;
 pub use validate::{Schema, Violation};
 pub use walk::declared_properties;

@@ -8,7 +8,7 @@ use haft_template::{ExecTemplate, PythonTemplate, Scope, reserved_variable};
 
 /// Compiles the templates of an `exec` tool.
 pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
-    match ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema)) {
+    match ExecTemplate::compile(exec, &Scope::from_schema(&spec.input_schema.value())) {
         Ok(template) => {
             for name in template.single_quoted_secrets() {
                 checked.warn(
@@ -58,11 +58,12 @@ fn has_pipe(command: &str) -> bool {
 /// Compiles a python body, and warns of arguments that cannot be variables.
 pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport) {
     if script.runtime == ScriptRuntime::Python
-        && let Err(errors) = PythonTemplate::compile(&script.body, &Scope::from_schema(&spec.input_schema))
+        && let Err(errors) =
+            PythonTemplate::compile(&script.body, &Scope::from_schema(&spec.input_schema.value()))
     {
         checked.errors.extend(errors.iter().map(|error| error.to_problem("implementation.body")));
     }
-    for name in spec.declared_arguments().filter(|name| reserved_variable(name)) {
+    for name in spec.declared_arguments().iter().filter(|name| reserved_variable(name)) {
         let name = excerpt(name, 60);
         checked.warn(
             format!("input_schema.properties.{name}"),

@@ -26,7 +26,7 @@ fn defaults(spec: &ToolSpec, checked: &mut CheckReport) {
     if !has_braces {
         return;
     }
-    let scope = Scope::from_schema(&spec.input_schema);
+    let scope = Scope::from_schema(&spec.input_schema.value());
     let (mut texts, mut reported) = (Vec::new(), HashSet::new());
     collect(&implementation, &mut texts);
     for (name, own, declared) in texts.into_iter().flat_map(|text| overridden_defaults(text, &scope)) {
@@ -55,7 +55,7 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
 fn notation(spec: &ToolSpec, checked: &mut CheckReport) {
     let Implementation::Http(http) = &spec.implementation else { return };
     let Ok(text) = serde_json::to_string(&spec.implementation) else { return };
-    for name in spec.declared_arguments() {
+    for name in &spec.declared_arguments() {
         let (dollar, braces) = (format!("${{{name}}}"), format!("{{{{{name}}}}}"));
         match http.templates {
             Notation::Braces if text.contains(&dollar) => checked.warn(
@@ -111,7 +111,7 @@ mod tests {
             if !default.is_null() {
                 n["default"] = default;
             }
-            spec.input_schema = json!({"type": "object", "properties": {"n": n, "m": {}}});
+            spec.input_schema = json!({"type": "object", "properties": {"n": n, "m": {}}}).into();
             let mut checked = super::CheckReport::default();
             super::check(&spec, &mut checked);
             let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();
@@ -138,7 +138,7 @@ mod tests {
             let implementation = json!({"type": "http", "url": url, "templates": templates});
             let mut spec =
                 ToolSpec::new(ToolName::new("t").unwrap(), serde_json::from_value(implementation).unwrap());
-            spec.input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+            spec.input_schema = json!({"type": "object", "properties": {"city": {"type": "string"}}}).into();
             let mut checked = super::CheckReport::default();
             super::check(&spec, &mut checked);
             let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();

@@ -16,7 +16,8 @@ const MAX_LISTED: usize = 64;
 
 /// Warns of defaults, which are passed on without validation, and of `enum` values that can never be used.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
-    let Some(properties) = spec.input_schema.get("properties").and_then(Value::as_object) else { return };
+    let input = spec.input_schema.value();
+    let Some(properties) = input.get("properties").and_then(Value::as_object) else { return };
     for (name, schema) in properties {
         let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
         if let (Some(min), Some(max)) = (bound("minimum"), bound("maximum"))
@@ -39,7 +40,7 @@ pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     }
     let mut schema = Map::from_iter([("properties".to_owned(), Value::Object(with_values.clone()))]);
     for definitions in ["$defs", "definitions"] {
-        let found = spec.input_schema.get(definitions).cloned();
+        let found = input.get(definitions).cloned();
         schema.extend(found.map(|found| (definitions.to_owned(), found)));
     }
     // A schema that does not compile is reported elsewhere.

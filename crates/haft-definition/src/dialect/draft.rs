@@ -8,7 +8,8 @@ use super::implementation::Block;
 use super::reading::Defaults;
 use haft_core::implementation::Implementation;
 use haft_core::name::{ToolName, Version};
-use haft_core::spec::{Execution, Origin, Policy, Retry, ToolSpec, empty_schema};
+use haft_core::schema::RawSchema;
+use haft_core::spec::{Execution, Origin, Policy, Retry, ToolSpec};
 use haft_core::tool::Status;
 
 /// Fields of the canonical form that are derived or belong to the store. They are ignored, so that a response of the API
@@ -116,8 +117,8 @@ impl Draft {
                 category,
                 tags,
                 implementation: self.implementation?,
-                input_schema: self.input_schema.unwrap_or_else(empty_schema),
-                output_schema: self.output_schema.unwrap_or_else(empty_schema),
+                input_schema: self.input_schema.map(RawSchema::from).unwrap_or_default(),
+                output_schema: self.output_schema.map(RawSchema::from).unwrap_or_default(),
                 execution,
                 policy,
                 requires_confirmation,

@@ -197,7 +197,7 @@ fn yaml_means_what_it_says() {
     let text = "name: t\nparams:\n  - {name: a, type: string, enum: [yes, no, on, y, 1.0, 1e3, 0x1F, ~, True, 2024-05-14]}\nimplementation: {type: builtin, function: f}\n";
     let spec = good(text, Yaml).spec;
     assert_eq!(
-        spec.input_schema["properties"]["a"]["enum"],
+        spec.input_schema.value()["properties"]["a"]["enum"],
         json!(["yes", "no", "on", "y", 1.0, 1000.0, 31, null, true, "2024-05-14"])
     );
     let merged = "x: &x {type: string}\nname: t\nparams:\n  - {<<: *x, name: a}\nimplementation: {type: builtin, function: f}\n";

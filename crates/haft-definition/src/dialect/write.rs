@@ -33,8 +33,8 @@ fn json(spec: &ToolSpec, enabled: Option<bool>) -> String {
 fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     let Implementation::Script(script) = &spec.implementation else {
         let mut keys = Keys::start(spec);
-        keys.put("parameters", spec.input_schema.clone());
-        keys.put("output_schema", written_schema(&spec.output_schema));
+        keys.put("parameters", spec.input_schema.value());
+        keys.put("output_schema", written_schema(spec.output_schema.value()));
         keys.put("implementation", value_of(&spec.implementation));
         keys.put("execution", execution(&spec.execution));
         keys.safety(spec);
@@ -43,8 +43,8 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     };
     let mut keys = Keys::start(spec);
     keys.put("runtime", json!(script.runtime.as_str()));
-    keys.put("parameters", spec.input_schema.clone());
-    keys.put("output_schema", written_schema(&spec.output_schema));
+    keys.put("parameters", spec.input_schema.value());
+    keys.put("output_schema", written_schema(spec.output_schema.value()));
     // Written even if they are the default, because readers of a script look for them.
     keys.put("policy", json!(spec.policy.as_str()));
     keys.put("requires_confirmation", flag(spec.requires_confirmation));
@@ -67,11 +67,12 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
 
 fn yaml(spec: &ToolSpec, enabled: Option<bool>) -> Keys {
     let mut keys = Keys::start(spec);
-    match params::from_schema(&spec.input_schema) {
+    let input = spec.input_schema.value();
+    match params::from_schema(&input) {
         Some(list) => keys.map.extend([("params".to_owned(), list)]),
-        None => keys.put("input_schema", written_schema(&spec.input_schema)),
+        None => keys.put("input_schema", written_schema(input)),
     }
-    keys.put("output_schema", written_schema(&spec.output_schema));
+    keys.put("output_schema", written_schema(spec.output_schema.value()));
     let mut rest = spec.execution.clone();
     let block = block(&spec.implementation, &mut rest);
     keys.put("implementation", Value::Object(block.map));
@@ -185,8 +186,8 @@ fn flag(flag: bool) -> Value {
     if flag { json!(true) } else { Value::Null }
 }
 
-fn written_schema(schema: &Value) -> Value {
-    if schema.as_object().is_some_and(Map::is_empty) { Value::Null } else { schema.clone() }
+fn written_schema(schema: Value) -> Value {
+    if schema.as_object().is_some_and(Map::is_empty) { Value::Null } else { schema }
 }
 
 /// Writes what differs from the defaults; `Null` if nothing does.

@@ -75,7 +75,7 @@ pub fn definition(spec: &ToolSpec, model_name: &str, format: Format) -> Definiti
 }
 
 fn for_model(spec: &ToolSpec, model_name: &str, format: Format) -> (Value, Vec<Problem>) {
-    let (schema, mut warnings) = object_root(&spec.input_schema);
+    let (schema, mut warnings) = object_root(&spec.input_schema.value());
     let description = &spec.description;
     let value = match format {
         Format::Anthropic => json!({"name": model_name, "description": description, "input_schema": schema}),
@@ -126,10 +126,11 @@ fn mcp(spec: &ToolSpec, model_name: &str) -> Value {
         set("title", spec.display_name.as_str().into());
     }
     set("description", spec.description.as_str().into());
-    set("inputSchema", object_schema(&spec.input_schema));
+    set("inputSchema", object_schema(&spec.input_schema.value()));
     // MCP supports only object schemas.
-    if spec.output_schema.get("type").is_some_and(|kind| kind == "object") {
-        set("outputSchema", spec.output_schema.clone());
+    let output = spec.output_schema.value();
+    if output.get("type").is_some_and(|kind| kind == "object") {
+        set("outputSchema", output);
     }
     if spec.execution.is_pure {
         set("annotations", json!({"readOnlyHint": true, "idempotentHint": true}));
@@ -161,7 +162,8 @@ mod tests {
         );
         spec.description = "Check current weather for a location".into();
         spec.input_schema =
-            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+            json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+                .into();
         assert_eq!(
             definition(&spec, "weather-check", Format::OpenAi).value,
             json!({"type": "function", "function": {
@@ -170,7 +172,7 @@ mod tests {
                 "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
             }})
         );
-        spec.input_schema = json!({});
+        spec.input_schema = json!({}).into();
         assert_eq!(
             definition(&spec, "w", Format::Anthropic).value,
             json!({"name": "w", "description": "Check current weather for a location",
@@ -184,15 +186,15 @@ mod tests {
         let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
         spec.description = "Adds".into();
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
-        spec.input_schema = schema.clone();
+        spec.input_schema = schema.clone().into();
         let check = |spec: &ToolSpec, format: &str, expected: Value| {
             assert_eq!(definition(spec, "sum", Format::parse(format).unwrap()).value, expected);
         };
         check(&spec, "gemini", json!({"name": "sum", "description": "Adds", "parametersJsonSchema": schema}));
         check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
-        spec.output_schema = json!({"type": "integer"});
+        spec.output_schema = json!({"type": "integer"}).into();
         check(&spec, "mcp", json!({"name": "sum", "description": "Adds", "inputSchema": schema}));
-        spec.output_schema = schema.clone();
+        spec.output_schema = schema.clone().into();
         spec.execution.is_pure = true;
         spec.display_name = "Sum".into();
         check(
@@ -208,7 +210,7 @@ mod tests {
         let function = Function::new("f");
         let mut spec = ToolSpec::new(ToolName::new("sum").unwrap(), Implementation::Function(function));
         spec.description = "Adds".into();
-        spec.input_schema = json!({"properties": {"a": {"type": "integer"}}});
+        spec.input_schema = json!({"properties": {"a": {"type": "integer"}}}).into();
         let loose = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
         let strict = json!({"type": "object", "properties": {"a": {"type": ["integer", "null"]}},
                             "required": ["a"], "additionalProperties": false});
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(written(&spec, strictly("openai")).value, chat(&strict, true));
         assert_eq!(format("anthropic").strict(), None);
 
-        spec.input_schema = json!({"properties": {"a": {"type": "object"}}});
+        spec.input_schema = json!({"properties": {"a": {"type": "object"}}}).into();
         let loose = json!({"type": "object", "properties": {"a": {"type": "object"}}});
         let made = written(&spec, strictly("openai"));
         assert_eq!(made.value, chat(&loose, false));

@@ -36,7 +36,7 @@ fn depth_is_bounded_in_every_form() {
     let body = json!({"requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/L0"}}}}});
     let tool = only(&document("3.0.3", &json!({"/a": {"post": body}}), &json!({"schemas": chain})));
     assert_eq!(
-        (warnings_text(&tool).as_str(), tool.spec.input_schema["$defs"].as_object().unwrap().len()),
+        (warnings_text(&tool).as_str(), tool.spec.input_schema.value()["$defs"].as_object().unwrap().len()),
         ("", 201)
     );
 }
@@ -124,7 +124,7 @@ fn no_text_of_a_document_names_a_secret() {
     }
     "#);
     // What stands between braces in a path is an argument, and hides the secret of its name.
-    assert!(import.tools[0].spec.declared_arguments().any(|name| name == "AWS_SECRET"));
+    assert!(import.tools[0].spec.declared_arguments().iter().any(|name| name == "AWS_SECRET"));
 }
 
 const KEYS: &str = "type properties items $ref allOf anyOf required nullable enum default example additionalProperties \

@@ -114,7 +114,7 @@ pub fn read(text: &str, options: &ImportOptions) -> Result<OpenApiImport, Proble
     for (operation, name) in selected.iter().zip(names) {
         match tool(&context, operation, name) {
             Ok(imported) => {
-                total += serde_json::to_string(&imported.spec.input_schema).map_or(0, |text| text.len());
+                total += imported.spec.input_schema.as_str().len();
                 tools.push(imported);
             }
             Err(error) => {

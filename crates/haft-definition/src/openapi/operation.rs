@@ -14,7 +14,7 @@ use crate::check::{MAX_ENTRIES, MAX_LABEL};
 use haft_core::implementation::{ApiKeyLocation, Auth, Http, HttpRequest, Implementation, TextStyle};
 use haft_core::name::{BundleSlug, ToolName};
 use haft_core::problem::{Problem, join};
-use haft_core::schema::Schema;
+use haft_core::schema::{RawSchema, Schema};
 use haft_core::spec::{Origin, ToolSpec};
 
 /// The maximum size of a description, in bytes: models read the descriptions of all tools.
@@ -115,10 +115,11 @@ pub(super) fn tool<'d>(
     }
     let http = Http { request: draft.request, auth, ..Http::default() };
     let mut spec = ToolSpec::new(name, Implementation::Http(Box::new(http)));
-    spec.input_schema = checked(draft.arguments.schema(draft.definitions), &mut warnings);
+    spec.input_schema = checked(draft.arguments.schema(draft.definitions), &mut warnings).into();
     spec.output_schema = Some(response_info.schema)
         .filter(|schema| Schema::compile("", schema).is_ok())
-        .unwrap_or_else(|| json!({}));
+        .map(RawSchema::from)
+        .unwrap_or_default();
     describe(context, operation, &mut spec, &mut warnings);
     Ok(ImportedOperation { spec, warnings, server: base, secrets: credentials.secrets })
 }

@@ -11,7 +11,7 @@ use haft_core::name::BundleSlug;
 fn shown(tool: &super::ImportedOperation) -> Value {
     let mut request = serde_json::to_value(http(tool)).unwrap();
     request.as_object_mut().unwrap().shift_remove("method");
-    json!({"request": request, "arguments": tool.spec.input_schema["properties"], "required": tool.spec.input_schema["required"]})
+    json!({"request": request, "arguments": tool.spec.input_schema.value()["properties"], "required": tool.spec.input_schema.value()["required"]})
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn styles_of_paths_headers_and_cookies() {
             parameter["style"] == "form",
             "{parameter}"
         );
-        let least = &tool.spec.input_schema["properties"]["p"];
+        let least = &tool.spec.input_schema.value()["properties"]["p"];
         assert_eq!(least["minItems"] == 1 || least["minProperties"] == 1, spelled != Value::Null, "{least}");
     }
     let parameters = json!([

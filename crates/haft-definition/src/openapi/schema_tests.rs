@@ -8,7 +8,7 @@ use super::test_support::{http, post, warnings_text};
 fn field(version: &str, schema: &Value, schemas: &Value) -> (Value, Value, String) {
     let body = json!({"required": true, "content": {"application/json": {"schema": {"type": "object", "properties": {"x": schema}}}}});
     let tool = post(version, &json!({"requestBody": body}), &json!({"schemas": schemas}));
-    let input = &tool.spec.input_schema;
+    let input = tool.spec.input_schema.value();
     let defs = input.get("$defs").cloned().unwrap_or_default();
     (input["properties"]["x"].clone(), defs, warnings_text(&tool))
 }
@@ -180,7 +180,7 @@ fn only_an_outline_of_the_response_is_used() {
             }}),
         );
         (
-            tool.spec.output_schema.clone(),
+            tool.spec.output_schema.value(),
             http(&tool).request.headers.get("Accept").cloned().unwrap_or_default(),
         )
     };

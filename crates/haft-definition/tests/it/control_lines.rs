@@ -43,7 +43,8 @@ fn body(args: Value) -> Value {
     let Ok(spec) = spec else { return json!(format!("{spec:?}")) };
     let Implementation::Http(http) = &spec.implementation else { return Value::Null };
     let template = http.request.body.clone().unwrap_or_default();
-    let template = ValueTemplate::parse(http.templates, &template, &Scope::from_schema(&spec.input_schema));
+    let template =
+        ValueTemplate::parse(http.templates, &template, &Scope::from_schema(&spec.input_schema.value()));
     let values = Values { args: &args, steps: &Map::new(), secrets: &BTreeMap::new(), version: "1.0.0" };
     match template.map(|template| template.render(&values)) {
         Ok(Ok((Some(value), _))) => value,

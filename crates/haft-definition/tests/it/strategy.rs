@@ -160,7 +160,7 @@ fn schema() -> BoxedStrategy<Value> {
         Value::Object(schema)
     });
     prop_oneof![
-        1 => Just(empty_schema()),
+        1 => Just(Value::Object(Map::new())),
         1 => any::<bool>().prop_map(Value::from),
         4 => plain,
         2 => object().prop_map(Value::from),
@@ -377,8 +377,8 @@ pub(crate) fn spec() -> BoxedStrategy<ToolSpec> {
                 category,
                 tags,
                 implementation,
-                input_schema,
-                output_schema,
+                input_schema: input_schema.into(),
+                output_schema: output_schema.into(),
                 execution,
                 policy,
                 requires_confirmation,

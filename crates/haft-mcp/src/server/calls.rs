@@ -22,7 +22,7 @@ use super::client_context::{ClientContext, View};
 use super::compact;
 use super::handler::McpServer;
 use super::notifier::CallNotifier;
-use super::{content, extension, listing};
+use super::{content, extension};
 
 impl McpServer {
     /// Handles `tools/call`.
@@ -88,9 +88,8 @@ impl McpServer {
             // An error means that no client is listening.
             let _ = self.shared.list_changed.send(client.owner());
         }
-        let definition = entry.definition(client.mode.into());
-        let declares_object =
-            definition.is_some_and(|(_, spec)| listing::describes_object(&spec.output_schema));
+        let compiled = entry.plan(client.mode.into(), self.shared.registry.executors());
+        let declares_object = compiled.is_ok_and(|compiled| compiled.returns_object);
         let is_forwarded = matches!(entry.tool.spec.implementation, Implementation::Mcp(_));
         let details = outcome.as_ref().err().filter(|_| is_forwarded).and_then(upstream_details);
         let mut result = content::result(outcome, &attachments, declares_object);

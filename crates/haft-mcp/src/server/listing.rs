@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use haft_core::implementation::{Implementation, Kind};
+use haft_core::schema::RawSchema;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::ToolOffer;
 use rmcp::ErrorData;
@@ -13,6 +14,8 @@ use serde_json::{Map, Value};
 const PAGE_SIZE: usize = 200;
 /// How deep `x-mcp-header` is searched for in a schema.
 const MAX_DEPTH: usize = 16;
+/// Marks an argument that a request header repeats.
+const HEADER_KEYWORD: &str = "x-mcp-header";
 
 /// Returns one page of a list; the cursor comes from the page before.
 pub(super) fn page<T>(
@@ -35,29 +38,34 @@ pub(super) fn page<T>(
 /// Writes a tool.
 pub(super) fn tool(offer: &ToolOffer<'_>) -> Tool {
     let spec = offer.spec;
-    let mut tool =
-        Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(object_schema(&spec.input_schema)))
-            .with_annotations(annotations(spec));
+    let input = object_schema(spec.input_schema.value());
+    let mut tool = Tool::new(offer.name.clone(), spec.description.clone(), Arc::new(input))
+        .with_annotations(annotations(spec));
     if !spec.display_name.is_empty() {
         tool = tool.with_title(spec.display_name.clone());
     }
-    if describes_object(&spec.output_schema) {
-        tool = tool.with_raw_output_schema(Arc::new(object_schema(&spec.output_schema)));
+    let output = spec.output_schema.value();
+    if describes_object(&output) {
+        tool = tool.with_raw_output_schema(Arc::new(object_schema(output)));
     }
     tool
 }
 
 /// Returns a tool with only its arguments if headers repeat some of them (`x-mcp-header`).
-pub(super) fn with_headers(name: &str, schema: &Value) -> Option<Tool> {
-    let schema = schema.as_object().filter(|schema| has_header(schema.get("properties"), MAX_DEPTH))?;
-    Some(Tool::new(name.to_owned(), "", Arc::new(schema.clone())))
+pub(super) fn with_headers(name: &str, schema: &RawSchema) -> Option<Tool> {
+    // Every call asks, and hardly any schema has such headers.
+    if !schema.as_str().contains(HEADER_KEYWORD) {
+        return None;
+    }
+    let Value::Object(schema) = schema.value() else { return None };
+    has_header(schema.get("properties"), MAX_DEPTH).then(|| Tool::new(name.to_owned(), "", Arc::new(schema)))
 }
 
 fn has_header(properties: Option<&Value>, depth: usize) -> bool {
     let Some(Value::Object(properties)) = properties else { return false };
     depth > 0
         && properties.values().any(|property| {
-            property.get("x-mcp-header").is_some() || has_header(property.get("properties"), depth - 1)
+            property.get(HEADER_KEYWORD).is_some() || has_header(property.get("properties"), depth - 1)
         })
 }
 
@@ -67,8 +75,8 @@ pub(super) fn describes_object(schema: &Value) -> bool {
 }
 
 /// Returns an object schema with properties: clients require both, even for tools without arguments.
-fn object_schema(schema: &Value) -> Map<String, Value> {
-    let mut map = schema.as_object().cloned().unwrap_or_default();
+fn object_schema(schema: Value) -> Map<String, Value> {
+    let mut map = if let Value::Object(map) = schema { map } else { Map::new() };
     map.entry("type").or_insert_with(|| "object".into());
     map.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     map
@@ -165,7 +173,7 @@ mod tests {
     #[test]
     fn argument_headers_are_found_in_nested_properties() {
         let check = |schema: Value, expected: bool| {
-            assert_eq!(with_headers("t", &schema).is_some(), expected, "{schema}");
+            assert_eq!(with_headers("t", &RawSchema::from(schema.clone())).is_some(), expected, "{schema}");
         };
         let marked = json!({"type": "string", "x-mcp-header": "Region"});
         check(json!({"properties": {"region": marked}}), true);

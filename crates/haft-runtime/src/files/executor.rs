@@ -144,7 +144,7 @@ struct Preparation {
 impl Preparation {
     fn new(spec: &ToolSpec, files: &Files) -> Self {
         Self {
-            scope: Scope::from_schema(&spec.input_schema),
+            scope: Scope::from_schema(&spec.input_schema.value()),
             problems: check::implementation_errors(spec),
             version: spec.version.as_str().to_owned(),
             permits: Arc::clone(&files.permits),

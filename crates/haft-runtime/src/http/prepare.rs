@@ -28,7 +28,7 @@ use crate::retry;
 pub(super) fn plan(spec: &ToolSpec, http: &Http) -> Result<Plan, Vec<Problem>> {
     let mut compiler = Compiler {
         notation: http.templates,
-        scope: Scope::from_schema(&spec.input_schema),
+        scope: Scope::from_schema(&spec.input_schema.value()),
         problems: Vec::new(),
     };
     let auth = http.auth.as_ref().and_then(|auth| AuthPlan::compile(&mut compiler, auth));

@@ -43,21 +43,20 @@ pub(super) fn validate(plan: &CompiledTool, args: &mut Value) -> Result<(), Call
     match plan.spec.execution.validation {
         Validation::None => return Ok(()),
         Validation::Strict => {}
-        Validation::Coerce => *args = coerce(&plan.spec.input_schema, std::mem::take(args)),
+        Validation::Coerce => *args = coerce(&plan.input_schema, std::mem::take(args)),
     }
     plan.aliases.restore(args);
     let checked = match plan.input.check(args) {
         // In strict mode models send null for omitted arguments.
-        Err(_) if drop_nulls(&plan.spec.input_schema, args) => plan.input.check(args),
+        Err(_) if drop_nulls(&plan.input_schema, args) => plan.input.check(args),
         checked => checked,
     };
     let checked = checked.or_else(|violations| {
-        let fitting =
-            for_alternatives(&plan.spec.input_schema, args).find(|own| plan.input.check(own).is_ok());
+        let fitting = for_alternatives(&plan.input_schema, args).find(|own| plan.input.check(own).is_ok());
         fitting.map(|own| *args = own).ok_or(violations)
     });
     if checked.is_ok() {
-        normalize_integers(&plan.spec.input_schema, args);
+        normalize_integers(&plan.input_schema, args);
     }
     checked.map_err(|violations| {
         let list: Vec<_> = violations

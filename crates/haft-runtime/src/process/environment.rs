@@ -68,12 +68,10 @@ impl Environment {
         place: &SandboxLayout,
         reads_file: bool,
     ) -> Result<File, CallError> {
-        let declared: Vec<(&str, &Value)> = declared(spec, args).collect();
-        let all: Map<String, Value> =
-            declared.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect();
-        self.args = Value::Object(all).to_string();
+        let declared = Value::Object(declared(spec, args));
+        self.args = declared.to_string();
         check_size(spec, self.args.len())?;
-        for (name, value) in declared {
+        for (name, value) in declared.as_object().into_iter().flatten() {
             let text = text_of(value);
             reject_nul(name, &text)?;
             if reserved_variable(name) || value.is_null() {
@@ -128,14 +126,14 @@ impl Environment {
 }
 
 /// Returns the declared arguments that have a value, from the call or from the schema's default.
-pub(crate) fn declared<'a>(
-    spec: &'a ToolSpec,
-    args: &'a Map<String, Value>,
-) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    schema::declared_properties(&spec.input_schema).into_iter().filter_map(|(name, schema)| {
+pub(crate) fn declared(spec: &ToolSpec, args: &Map<String, Value>) -> Map<String, Value> {
+    let schema = spec.input_schema.value();
+    let declared = schema::declared_properties(&schema).into_iter();
+    let with_value = declared.filter_map(|(name, schema)| {
         let value = args.get(name).or_else(|| schema.get("default"))?;
-        Some((name, value))
-    })
+        Some((name.to_owned(), value.clone()))
+    });
+    with_value.collect()
 }
 
 /// Returns an argument as the value of a variable: a string as it is, everything else as JSON.

@@ -81,7 +81,7 @@ impl PythonFunction {
         let environment = Environment::new(&processes.settings().path, &place);
         let mut kwargs = args.clone();
         for (name, value) in declared(&self.spec, args) {
-            kwargs.entry(name).or_insert_with(|| value.clone());
+            kwargs.entry(name).or_insert(value);
         }
         check_size(&self.spec, serde_json::to_vec(&kwargs).map_or(0, |text| text.len()))?;
         let operation = Operation::Function { entry: self.entry.text.clone(), kwargs };

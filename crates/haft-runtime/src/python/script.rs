@@ -40,7 +40,7 @@ impl PythonScript {
         body: &str,
         interpreters: &PythonPool,
     ) -> Result<Self, Vec<Problem>> {
-        let scope = Scope::from_schema(&spec.input_schema);
+        let scope = Scope::from_schema(&spec.input_schema.value());
         let template = PythonTemplate::compile(body, &scope).map_err(|errors| {
             errors.iter().map(|error| error.to_problem("implementation.body")).collect::<Vec<_>>()
         })?;

@@ -14,6 +14,7 @@ use haft_core::secret::Secret;
 use haft_core::spec::ToolSpec;
 use haft_definition::check;
 use haft_definition::export::ArgumentAliases;
+use serde_json::Value;
 
 use crate::executors::Executors;
 use crate::rate::Rate;
@@ -48,12 +49,16 @@ pub struct CompiledTool {
     pub number: u64,
     /// The definition.
     pub spec: Arc<ToolSpec>,
+    /// The schema of the arguments.
+    pub(crate) input_schema: Value,
     /// The validator of the arguments.
     pub input: Schema,
     /// The arguments that models know by other names.
     pub(crate) aliases: ArgumentAliases,
     /// The validator of the value.
     pub output: Schema,
+    /// Whether the definition says that the value is an object.
+    pub returns_object: bool,
     /// The part of the executor.
     pub prepared: Arc<dyn Prepared>,
     /// The timeout of a call.
@@ -80,8 +85,9 @@ impl CompiledTool {
                 None
             }
         };
-        let input = collect(Schema::compile("input_schema", &spec.input_schema));
-        let output = collect(Schema::compile("output_schema", &spec.output_schema));
+        let (input_schema, output_schema) = (spec.input_schema.value(), spec.output_schema.value());
+        let input = collect(Schema::compile("input_schema", &input_schema));
+        let output = collect(Schema::compile("output_schema", &output_schema));
         let prepared = executors.prepare(spec, folder).map_err(|found| problems.extend(found)).ok();
         let rate = rate(spec).map_err(|found| problems.extend(found)).ok();
         let (Some(input), Some(output), Some(prepared), Some(rate)) = (input, output, prepared, rate) else {
@@ -91,8 +97,10 @@ impl CompiledTool {
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             spec: Arc::clone(spec),
             input,
-            aliases: ArgumentAliases::new(&spec.input_schema),
+            aliases: ArgumentAliases::new(&input_schema),
+            input_schema,
             output,
+            returns_object: output_schema.get("type").is_some_and(|kind| kind == "object"),
             prepared,
             deadline: spec.deadline(),
             literals: redact::literal_secrets(spec),

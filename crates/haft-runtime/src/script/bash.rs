@@ -40,7 +40,11 @@ impl BashScript {
         Self {
             spec: Arc::clone(spec),
             body: body.into(),
-            secrets: script_secrets(ScriptRuntime::Bash, body, &Scope::from_schema(&spec.input_schema)),
+            secrets: script_secrets(
+                ScriptRuntime::Bash,
+                body,
+                &Scope::from_schema(&spec.input_schema.value()),
+            ),
             reads_file: body.contains("HAFT_ARGS_FILE"),
             reads_all: body.contains("HAFT_ARGS"),
             syntax_errors: OnceCell::new(),

@@ -40,7 +40,8 @@ async fn call_within(time: Duration, implementation: Value, args: Value) -> Outc
     let implementation: Implementation = serde_json::from_value(implementation).unwrap();
     let mut spec = ToolSpec::new(ToolName::new("tool").unwrap(), implementation);
     spec.input_schema =
-        json!({"type": "object", "properties": {"text": {"type": "string"}, "count": {"type": "integer"}}});
+        json!({"type": "object", "properties": {"text": {"type": "string"}, "count": {"type": "integer"}}})
+            .into();
     spec.sandbox = true;
     let spec = Arc::new(spec);
     assert_eq!(executor.examine(&spec).await, []);

@@ -65,7 +65,7 @@ impl World {
     async fn run(&self, implementation: Value, args: Value) -> Outcome {
         let mut spec =
             ToolSpec::new(ToolName::new("probe").unwrap(), serde_json::from_value(implementation).unwrap());
-        spec.input_schema = json!({ "type": "object", "properties": { "path": {}, "content": {} } });
+        spec.input_schema = json!({ "type": "object", "properties": { "path": {}, "content": {} } }).into();
         spec.execution.limits.max_response_bytes = 4000;
         spec.execution.limits.max_request_bytes = 3000;
         let executors: [Arc<dyn Executor>; 2] =

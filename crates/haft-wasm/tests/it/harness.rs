@@ -107,7 +107,7 @@ impl Tool {
     pub(crate) fn args(mut self, names: &[&str]) -> Self {
         let properties: serde_json::Map<_, _> =
             names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-        self.spec.input_schema = json!({"type": "object", "properties": properties});
+        self.spec.input_schema = json!({"type": "object", "properties": properties}).into();
         self
     }
 

@@ -48,7 +48,7 @@ async fn web_search(
 ) {
 }
 
-fn schema(def: &haft::ToolDef) -> &Value {
+fn schema(def: &haft::ToolDef) -> Value {
     def.schema()
 }
 

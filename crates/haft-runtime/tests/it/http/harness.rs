@@ -102,7 +102,7 @@ impl Tool<'_> {
         let http: Http = serde_json::from_value(self.http.clone()).unwrap();
         let mut spec = ToolSpec::new(ToolName::new("probe").unwrap(), Implementation::Http(Box::new(http)));
         spec.version = Version::new("v2").unwrap();
-        spec.input_schema = self.schema.clone();
+        spec.input_schema = self.schema.clone().into();
         spec.execution = self.execution.clone();
         self.world.executor.prepare(&Arc::new(spec), None)
     }

@@ -113,7 +113,7 @@ pub(super) fn spec(name: &str, implementation: Implementation, arguments: &[&str
     let mut spec = ToolSpec::new(ToolName::new(name).unwrap(), implementation);
     let properties: serde_json::Map<_, _> =
         arguments.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-    spec.input_schema = json!({"type": "object", "properties": properties});
+    spec.input_schema = json!({"type": "object", "properties": properties}).into();
     spec
 }
 
