@@ -203,7 +203,7 @@ impl Search {
 
     /// Returns whether the text from `start` to its end may be the beginning of a secret.
     fn reaches_end(&mut self, bytes: &[u8], start: usize, secret: &[u8]) -> bool {
-        self.compare(bytes, start, secret, Goal::Beginning).map_or(true, |end| end.is_some())
+        !matches!(self.compare(bytes, start, secret, Goal::Beginning), Ok(None))
     }
 
     /// Compares a secret with the text at `start` and returns where it ends.

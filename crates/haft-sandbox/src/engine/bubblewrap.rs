@@ -176,12 +176,13 @@ fn isolated(
     for path in read_only.into_iter().flat_map(mounts::present) {
         options.triple("--ro-bind", path, path);
     }
-    let read_only = &context.settings.read_only;
-    for path in read_only.iter().filter(|path| path.exists()) {
+    let read_only = context.settings.read_only.iter().filter(|path| path.exists());
+    for path in read_only.clone() {
         options.triple("--ro-bind", path, path);
     }
-    for path in context.hidden()?.iter().filter(|path| read_only.iter().any(|shown| path.starts_with(shown)))
-    {
+    let system = mounts::SYSTEM.iter().chain(&mounts::STORES).map(Path::new);
+    let shown: Vec<&Path> = system.chain(read_only.map(PathBuf::as_path)).collect();
+    for path in context.hidden()?.iter().filter(|path| shown.iter().any(|shown| path.starts_with(shown))) {
         hide(options, path);
     }
     options.file(mounts::PASSWD.as_bytes(), Path::new("/etc/passwd"), inherited)?;
@@ -334,7 +335,7 @@ impl BlockedChild {
             tree: Some(RunningTree {
                 child: self.child,
                 killed: false,
-                handle: TreeHandle::Namespace { init, status },
+                handle: TreeHandle::Namespace { init, pid, status },
                 group: Some(self.group),
                 folder: None,
             }),

@@ -150,10 +150,9 @@ fn rules_for(
         Level::Isolated => {
             let network: &[&str] = if command.network { &mounts::NETWORK } else { &[] };
             let folders = [mounts::SYSTEM.as_slice(), &mounts::STORES, &mounts::SETTINGS, network];
-            for path in folders.into_iter().flat_map(mounts::present) {
-                rules = allow(rules, path, read)?;
-            }
-            for path in context.settings.read_only.iter().flat_map(|path| all_but(path, &hidden)) {
+            let own = context.settings.read_only.iter().map(PathBuf::as_path);
+            let shown = folders.into_iter().flat_map(mounts::present).chain(own);
+            for path in shown.flat_map(|path| all_but(path, &hidden)) {
                 rules = allow(rules, &path, read)?;
             }
         }
