@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::Timestamp;
 use crate::id::{CallId, ToolId};
 use crate::name::TenantId;
-use crate::outcome::{CallError, Outcome};
+use crate::outcome::{CallError, ErrorCode, Outcome};
+use crate::problem::excerpt;
 use crate::runnable::Mode;
 
 /// The state of a call.
@@ -88,6 +89,14 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The length that an error message is shortened to when the body of its call is removed, in characters.
+const SHORT_MESSAGE: usize = 300;
+
 /// The record of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
@@ -146,6 +155,9 @@ pub struct CallRecord {
     /// The duration in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<f64>,
+    /// Whether arguments, value, content and output were removed because the ledger reached its size limit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub body_removed: bool,
 }
 
 impl CallRecord {
@@ -159,7 +171,7 @@ impl CallRecord {
                 self.value = Some(value);
             }
             Err(error) => {
-                self.status = if error.code == crate::outcome::ErrorCode::Cancelled {
+                self.status = if error.code == ErrorCode::Cancelled {
                     CallStatus::Cancelled
                 } else {
                     CallStatus::Error
@@ -169,8 +181,32 @@ impl CallRecord {
         }
     }
 
+    /// Returns the record without what the call received and returned: who called what, when, and how it ended.
+    #[must_use]
+    pub fn without_body(mut self) -> Self {
+        self.args = Value::Null;
+        self.value = None;
+        self.content = Vec::new();
+        if let Some(process) = &mut self.process {
+            process.stdout.clear();
+            process.stderr.clear();
+        }
+        if let Some(error) = &mut self.error {
+            error.message = excerpt(&error.message, SHORT_MESSAGE);
+            error.for_model = error.for_model.as_ref().map(|text| excerpt(text, SHORT_MESSAGE));
+            error.details = None;
+        }
+        self.body_removed = true;
+        self
+    }
+
     /// Returns the outcome of a finished call.
     pub fn outcome(&self) -> Option<Outcome> {
+        if self.body_removed && self.status == CallStatus::Success {
+            let message =
+                "the call succeeded, but its result is no longer stored: the ledger reached its size limit";
+            return Some(Err(CallError::new(ErrorCode::Conflict, message)));
+        }
         match (&self.error, self.status.is_final()) {
             (Some(error), true) => Some(Err(error.clone())),
             (None, true) => Some(Ok(self.value.clone().unwrap_or(Value::Null))),

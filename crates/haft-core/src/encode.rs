@@ -37,13 +37,6 @@ pub fn percent_encode_reserved_into(text: &str, out: &mut String) {
     out.extend(utf8_percent_encode(text, ENDING));
 }
 
-/// Escapes a text for XML content and attributes.
-pub fn xml_escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    text.chars().for_each(|c| xml_escape_into(c, &mut out));
-    out
-}
-
 /// Appends one character, escaped for XML content and attributes.
 pub fn xml_escape_into(c: char, out: &mut String) {
     match c {

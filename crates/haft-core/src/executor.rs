@@ -226,13 +226,13 @@ impl CallContext {
         self.shared = OnceLock::new();
     }
 
-    /// Redacts a text and its encoded forms from the outcome, as if it was read by [`CallContext::secret`].
+    /// Redacts a text, plain or encoded, from the outcome, as if it was read by [`CallContext::secret`].
     pub fn hide(&self, secret: Secret) {
         let exposed = &mut self.shared().artifacts().exposed;
         if exposed.contains(&secret) {
             return;
         }
-        exposed.extend(secret.escaped_forms());
+        exposed.extend(secret.lines());
         exposed.push(secret);
     }
 

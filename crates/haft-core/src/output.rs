@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use crate::secret::{Secret, partial_secret_at_end, partial_secret_at_start, scrub_text};
+use crate::secret::{Secret, partial_secret_at_end, partial_secret_at_start, scrub_bytes, scrub_text};
 
 /// The number of last lines in an error message.
 const LAST_LINES: usize = 20;
@@ -50,7 +50,7 @@ impl StreamOutput<'_> {
         }
         if !is_text(self.bytes) {
             // Secrets must be removed before encoding.
-            return base64_value(&redact_bytes(self.bytes, secrets), self.left_out, max_bytes);
+            return base64_value(&scrub_bytes(self.bytes, secrets), self.left_out, max_bytes);
         }
         if self.left_out == 0 {
             let text = self.text();
@@ -78,22 +78,6 @@ fn is_text(bytes: &[u8]) -> bool {
     }
     let whole = bytes.len() - half;
     (whole > 0 || bytes.is_empty()) && (foreign - half) * 10 <= whole && !bytes.contains(&0)
-}
-
-/// Replaces the secrets in the bytes.
-fn redact_bytes(bytes: &[u8], secrets: &[Secret]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for secret in secrets.iter().map(|secret| secret.expose().as_bytes()).filter(|secret| secret.len() >= 4) {
-        let mut from = 0;
-        while let Some(found) =
-            bytes.get(from..).and_then(|rest| rest.windows(secret.len()).position(|window| window == secret))
-        {
-            let start = from + found;
-            bytes.splice(start..start + secret.len(), *b"***");
-            from = start + 3;
-        }
-    }
-    bytes
 }
 
 /// Parses one JSON document. Returns `None` for a number that JSON would write differently: `1.10` may be a price or a

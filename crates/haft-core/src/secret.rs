@@ -1,12 +1,15 @@
 //! Secrets: values that must not appear in output, logs or records.
 
+mod escape;
+mod search;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use crate::BoxFuture;
-use crate::encode::{percent_encode, xml_escape};
 use crate::name::TenantId;
 
 /// The text that is shown in place of a secret; written back, it means "unchanged".
@@ -30,21 +33,11 @@ impl Secret {
         &self.0
     }
 
-    /// Returns the forms that the text takes in a URL, in JSON and in XML, because a response may echo any of them, and
-    /// each line of a multi-line text.
-    pub fn escaped_forms(&self) -> impl Iterator<Item = Secret> + '_ {
+    /// Returns the lines of a multi-line text that are long enough to be redacted on their own.
+    pub fn lines(&self) -> impl Iterator<Item = Secret> + '_ {
         let text = self.expose();
-        let quoted = serde_json::Value::String(text.to_owned()).to_string();
-        let json =
-            quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned();
-        // Some servers escape only the characters that must be escaped.
-        let xml = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let lines = text.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE_LENGTH);
-        [percent_encode(text), json, xml, xml_escape(text)]
-            .into_iter()
-            .chain(lines.map(str::to_owned))
-            .filter(move |form| form != text)
-            .map(Secret::new)
+        lines.filter(move |line| *line != text).map(|line| Secret::new(line.to_owned()))
     }
 }
 
@@ -130,7 +123,7 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
         Value::String(text) => scrub_text(text, secrets),
         Value::Array(items) => items.iter_mut().for_each(|item| scrub(item, secrets)),
         Value::Object(map) => {
-            if map.keys().any(|key| secrets.iter().any(|s| contains_secret(key, s))) {
+            if map.keys().any(|key| contains_secret(key, secrets)) {
                 *map = std::mem::take(map)
                     .into_iter()
                     .map(|(mut key, item)| {
@@ -144,7 +137,7 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
         // A numeric secret may come back as a number.
         Value::Number(number) => {
             let text = number.to_string();
-            if secrets.iter().any(|secret| contains_secret(&text, secret)) {
+            if contains_secret(&text, secrets) {
                 *value = Value::String(MASK.to_owned());
             }
         }
@@ -152,39 +145,45 @@ pub fn scrub(value: &mut serde_json::Value, secrets: &[Secret]) {
     }
 }
 
-/// Replaces the given secrets in a text.
-///
-/// Longer secrets are replaced first, so that no part of a secret remains that contains another one.
+/// Replaces the given secrets in a text, however it is encoded: each character may be percent-encoded, a JSON escape or
+/// an HTML character reference.
 pub fn scrub_text(text: &mut String, secrets: &[Secret]) {
-    let mut found: Vec<&Secret> = secrets.iter().filter(|secret| contains_secret(text, secret)).collect();
-    found.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
-    for secret in found {
-        *text = text.replace(secret.expose(), MASK);
+    // A secret is whole characters, so a part of valid text that is one starts and ends between characters.
+    if let Cow::Owned(scrubbed) = scrub_bytes(text.as_bytes(), secrets) {
+        *text = String::from_utf8_lossy(&scrubbed).into_owned();
     }
+}
+
+/// Like [`scrub_text`], for bytes that may not be text.
+pub fn scrub_bytes<'a>(bytes: &'a [u8], secrets: &[Secret]) -> Cow<'a, [u8]> {
+    let found = search::find(bytes, secrets);
+    if found.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let (mut scrubbed, mut from) = (Vec::with_capacity(bytes.len()), 0);
+    for range in found {
+        scrubbed.extend_from_slice(bytes.get(from..range.start).unwrap_or_default());
+        scrubbed.extend_from_slice(MASK.as_bytes());
+        from = range.end;
+    }
+    scrubbed.extend_from_slice(bytes.get(from..).unwrap_or_default());
+    Cow::Owned(scrubbed)
 }
 
 /// Returns how many bytes at the end of a truncated text may be the beginning of a secret. Call it after complete
 /// secrets were replaced.
 pub fn partial_secret_at_end(text: &str, secrets: &[Secret]) -> usize {
-    let parts = |secret: &str| {
-        let ends = secret.char_indices().map(|(index, _)| index).rev();
-        ends.filter_map(|end| secret.get(..end)).find(|part| text.ends_with(part)).map_or(0, str::len)
-    };
-    secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
+    let end = search::partial_at_end(text.as_bytes(), secrets);
+    text.len() - text.floor_char_boundary(end)
 }
 
 /// Returns how many bytes at the start of a truncated text may be the end of a secret.
 pub fn partial_secret_at_start(text: &str, secrets: &[Secret]) -> usize {
-    let parts = |secret: &str| {
-        let starts = secret.char_indices().map(|(index, _)| index).skip(1);
-        starts.filter_map(|start| secret.get(start..)).find(|part| text.starts_with(part)).map_or(0, str::len)
-    };
-    secrets.iter().map(|secret| parts(secret.expose())).max().unwrap_or(0)
+    text.ceil_char_boundary(search::partial_at_start(text.as_bytes(), secrets))
 }
 
-/// Very short secrets are not replaced: that would corrupt unrelated text without hiding anything.
-fn contains_secret(text: &str, secret: &Secret) -> bool {
-    secret.expose().len() >= 4 && text.contains(secret.expose())
+fn contains_secret(text: &str, secrets: &[Secret]) -> bool {
+    !search::find(text.as_bytes(), secrets).is_empty()
 }
 
 #[cfg(test)]
@@ -208,23 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn escaped_forms_are_complete() {
-        let forms = |text: &str| {
+    fn long_lines_are_secrets_of_their_own() {
+        let lines = |text: &str| {
             let secret = Secret::new(text.to_owned());
-            secret.escaped_forms().map(|form| form.expose().to_owned()).collect::<Vec<_>>()
+            secret.lines().map(|line| line.expose().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(forms("plain-1"), Vec::<String>::new());
-        assert_eq!(
-            forms("first line\r\nshort\n  second line"),
-            [
-                "first%20line%0D%0Ashort%0A%20%20second%20line",
-                r"first line\r\nshort\n  second line",
-                "first line&#13;&#10;short&#10;  second line",
-                "first line",
-                "second line"
-            ]
-        );
-        assert_eq!(forms(r#"a&"b""#), ["a%26%22b%22", r#"a&\"b\""#, r#"a&amp;"b""#, "a&amp;&quot;b&quot;"]);
+        assert_eq!(lines("one line only"), Vec::<String>::new());
+        assert_eq!(lines("first line\r\nshort\n  second line"), ["first line", "second line"]);
     }
 
     #[test]
@@ -243,6 +232,90 @@ mod tests {
         check("ü and äö", 2, 4);
         check("h", 0, 1);
         check("hunter2", 0, 0);
+    }
+
+    #[test]
+    fn secrets_are_found_in_any_mixture_of_encodings() {
+        let secrets = ["p/ss w\"rd&1<>", "ab%41c", r"back\nslash", "tökén-😀", "plain-token"]
+            .map(|text| Secret::new(text.to_owned()));
+        for encoded in [
+            // Percent-encoding.
+            "p%2Fss%20w%22rd%261%3C%3E",
+            "p%2fss+w%22rd%261%3c%3e",
+            "%70/%73s w%22rd&1<%3E",
+            "t%C3%b6k%c3%A9n-%F0%9f%98%80",
+            "%70lain%2dtoken",
+            // JSON.
+            r#"p\/ss w\"rd&1<>"#,
+            r#"p\/ss w\u0022rd\u00261\u003c\u003E"#,
+            r"t\u00f6k\u00E9n-\ud83d\uDE00",
+            // HTML.
+            "p/ss w&quot;rd&amp;1&lt;&gt;",
+            "p&sol;ss&#32;w&#34;rd&#x26;1&#60;&#X3e;",
+            "t&#246;k&#xE9;n&#45;&#128512;",
+            // Mixtures, and text that is encoded twice or three times.
+            r#"p%2Fss\u0020w&quot;rd%261\u003c&gt;"#,
+            "p%252Fss%2520w%2522rd%25261%253C%253E",
+            r#"p\\\/ss w\\\"rd&1<>"#,
+            r"p\u00252Fss w&amp;#34;rd%26amp;1\u0026lt;&#38;gt;",
+            "%2525252D".replace("%2525252D", "plain%25252Dtoken").as_str(),
+            // Secrets that look like escape sequences themselves.
+            "ab%41%63",
+            "ab%2541c",
+            "%61b%41c",
+            r"back\\nslash",
+            r"back\nslas%68",
+        ] {
+            for (before, after) in [("", ""), ("x=", "&y=1"), ("C:\\", "%"), ("100%", ";"), ("ä&", "ä")] {
+                let mut text = format!("{before}{encoded}{after}");
+                scrub_text(&mut text, &secrets);
+                assert_eq!(text, format!("{before}***{after}"), "{encoded}");
+            }
+        }
+        for other in [
+            "p%2Fss%20w%22rd%262%3C%3E",
+            "abAc",
+            "back\nslash",
+            "plain%2Ftoken",
+            "%70lain%2",
+            "100% & more \\ +",
+        ] {
+            let mut text = other.to_owned();
+            scrub_text(&mut text, &secrets);
+            assert_eq!(text, other);
+        }
+    }
+
+    #[test]
+    fn partial_secrets_are_found_in_encoded_text() {
+        let secrets = [Secret::new("p/ss word".to_owned())];
+        for (text, start, end) in [
+            ("nothing", 0, 0),
+            ("%2", 0, 2),
+            ("x p%2Fs", 0, 5),
+            ("x p%2", 0, 3),
+            ("x p%252", 0, 5),
+            (r"x p\u002", 0, 6),
+            (r"x p\u002fss\", 0, 10),
+            ("x p&so", 0, 4),
+            ("x %70&#4", 0, 6),
+            ("s%20wor%64 y", 10, 0),
+            ("Fss+word y", 8, 0),
+            ("2Fss+word y", 9, 0),
+            ("u002fss word y", 12, 0),
+            ("47;ss word y", 10, 0),
+        ] {
+            let found = (partial_secret_at_start(text, &secrets), partial_secret_at_end(text, &secrets));
+            assert_eq!(found, (start, end), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_takes_too_long_is_masked_as_a_whole() {
+        let secrets = [Secret::new(format!("{}b", "a".repeat(20_000)))];
+        let mut text = "a%61".repeat(20_000);
+        scrub_text(&mut text, &secrets);
+        assert_eq!(text, MASK);
     }
 
     #[test]

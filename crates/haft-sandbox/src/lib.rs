@@ -25,7 +25,7 @@ pub use capture::{Capture, CaptureEnd, CapturedOutput, Stream};
 pub use command::{Bind, Command, File, Input, Level, Limits, SandboxLayout};
 pub use ending::{ExitReason, Limit, ProcessResult};
 pub use error::SandboxError;
-pub use running::{Running, StdinHandle};
+pub use running::{ChildHandle, Running, StdinHandle};
 pub use sandbox::Sandbox;
 pub use self_test::{Probe, ProbeReport};
 pub use settings::{EngineName, Settings};

@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use tokio::io::AsyncReadExt as _;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
@@ -84,7 +86,7 @@ impl RunningTree {
 pub(crate) enum TreeHandle {
     /// The first process of the PID namespace: the kernel kills the others with it. The pipe reports whether the
     /// program was started.
-    Namespace { init: AsyncFd<OwnedFd>, status: pipe::Receiver },
+    Namespace { init: AsyncFd<OwnedFd>, pid: Pid, status: pipe::Receiver },
     /// A supervisor kills the tree when this pipe is closed.
     Supervisor { lifeline: Option<OwnedFd> },
     /// A container is killed by its name.
@@ -102,6 +104,17 @@ impl TreeHandle {
     }
 }
 
+/// A child of the first process of a namespace.
+#[derive(Debug)]
+pub struct ChildHandle(OwnedFd);
+
+impl ChildHandle {
+    /// Kills the process; does nothing if it has ended.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
+    }
+}
+
 /// The result of waiting for a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End {
@@ -116,6 +129,17 @@ impl Running {
             tree.handle.kill();
             tree.killed = true;
         }
+    }
+
+    /// Returns the children of the first process of a PID namespace; an error if the process has no namespace of its own.
+    pub fn children(&self) -> io::Result<Vec<ChildHandle>> {
+        let Some(TreeHandle::Namespace { pid, .. }) = self.tree.as_ref().map(|tree| &tree.handle) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let pid = pid.as_raw_nonzero();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        pids.map(|pid| Ok(ChildHandle(pidfd_open(pid, PidfdFlags::empty())?))).collect()
     }
 
     /// Waits until the process and its descendants have ended.

@@ -172,14 +172,18 @@ impl Sandbox {
         // Not part of the wall time: removing its files may take a while.
         let end = running.end().await;
         capture.finish();
-        let result: Result<_, SandboxError> = stopped.and_then(|stopped| Ok((end?, stopped)));
-        let (end, stopped) = result.map_err(|error| error.explained(&capture.stderr.text()))?;
+        let result: Result<_, SandboxError> = stopped.and_then(|stopped| match (stopped, end) {
+            (None, end) => end.map(|end| (end.ending, end.processes_met)),
+            // A process that is stopped early may not have been started yet, which the engine reports as an error.
+            (Some(limit), end) => Ok((ExitReason::Stopped(limit), end.is_ok_and(|end| end.processes_met))),
+        });
+        let (ending, processes_met) = result.map_err(|error| error.explained(&capture.stderr.text()))?;
         Ok(ProcessResult {
-            ending: stopped.map_or(end.ending, ExitReason::Stopped),
+            ending,
             stdout: capture.stdout,
             stderr: capture.stderr,
             took: running.started.elapsed(),
-            processes_met: end.processes_met,
+            processes_met,
         })
     }
 

@@ -107,6 +107,24 @@ pub(crate) async fn validate(
     spec: &ToolSpec,
     folder: Option<String>,
 ) -> check::CheckReport {
+    let mut report = validate_without_process(app, tenant, spec, folder).await;
+    // The executor may start a process for its check, so it runs only if there are no errors yet.
+    if report.errors.is_empty() {
+        let problems = app.registry().executors().examine(spec).await;
+        let (unchecked, errors) = problems.into_iter().partition(|problem| problem.code == NOT_CHECKED);
+        report.errors = errors;
+        report.warnings.extend::<Vec<_>>(unchecked);
+    }
+    report
+}
+
+/// Like [`validate`], without the checks that start a process, such as the syntax check of a script.
+pub(crate) async fn validate_without_process(
+    app: &App,
+    tenant: &TenantId,
+    spec: &ToolSpec,
+    folder: Option<String>,
+) -> check::CheckReport {
     let mut report = check::definition(spec);
     report.warnings.extend(shadowed_by_built_in(app, spec));
     let spec = Arc::new(spec.clone());
@@ -121,13 +139,6 @@ pub(crate) async fn validate(
                 report.errors.extend(errors);
             }
         }
-    }
-    // The executor may start a process for its check, so it runs only if there are no errors yet.
-    if report.errors.is_empty() {
-        let problems = app.registry().executors().examine(&spec).await;
-        let (unchecked, errors) = problems.into_iter().partition(|problem| problem.code == NOT_CHECKED);
-        report.errors = errors;
-        report.warnings.extend::<Vec<_>>(unchecked);
     }
     report
 }

@@ -1,12 +1,16 @@
 //! Serving connections, bounded in time and number, with a graceful shutdown.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
-use hyper::body::Incoming;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::mcp::{StdioClient, UnknownBundle};
-use crate::{mcp_connections, router};
+use crate::{mcp_connections, permissions, router};
 
 /// The most concurrent connections; further ones wait in the accept queue of the operating system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -50,6 +54,7 @@ impl Connections {
 
 /// Serves HTTP until `stop` completes, then shuts down.
 pub(crate) async fn http(app: &Arc<App>, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
+    permissions::warn_if_open(&app.settings().home);
     let background = BackgroundTasks::start(app);
     let connections = Connections::default();
     let accepting = accept(&listener, router::edge(app), &connections);
@@ -158,7 +163,7 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
         let edge = Arc::clone(&edge);
         let service = service_fn(move |request: http::Request<Incoming>| {
             let edge = Arc::clone(&edge);
-            async move { Ok::<_, Infallible>(edge.handle(request.map(Body::new)).await) }
+            async move { Ok::<_, Infallible>(respond(&edge, request).await) }
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let finishing = connections.finishing.clone();
@@ -177,6 +182,51 @@ async fn accept(listener: &TcpListener, edge: Edge, connections: &Connections) {
             }
             drop(permit);
         });
+    }
+}
+
+/// Handles a request. The connection cannot be used again if its body was not read to the end, so the response says that
+/// it will be closed.
+async fn respond(edge: &Edge, request: http::Request<Incoming>) -> Response {
+    if request.body().is_end_stream() {
+        return edge.handle(request.map(Body::new)).await;
+    }
+    let read = Arc::new(AtomicBool::new(false));
+    let mut response =
+        edge.handle(request.map(|inner| Body::new(TrackedBody { inner, read: Arc::clone(&read) }))).await;
+    if !read.load(Ordering::Relaxed) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// A request body that notes when it was read to its end.
+struct TrackedBody {
+    inner: Incoming,
+    read: Arc<AtomicBool>,
+}
+
+impl HttpBody for TrackedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        if matches!(polled, Poll::Ready(None)) || self.inner.is_end_stream() {
+            self.read.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
     }
 }
 

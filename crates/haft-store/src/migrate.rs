@@ -6,13 +6,14 @@ use sqlx::{Any, Row as _, Transaction};
 use crate::engine::{self, Engine, failed_to};
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
     include_str!("../migrations/0004_mcp.sql"),
     include_str!("../migrations/0005_gone.sql"),
     include_str!("../migrations/0006_bundle_kind.sql"),
+    include_str!("../migrations/0007_ledger_sizes.sql"),
 ];
 
 const MIGRATE: &str = "migrate the database schema";
@@ -101,7 +102,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 6, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 7, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

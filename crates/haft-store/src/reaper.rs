@@ -91,9 +91,14 @@ impl Inner {
             tenant = next;
             let by_number = self.oldest_kept(&tenant).await.map_err(failed_to(CALLS))?;
             if let Some(end) = by_age.clone().max(by_number) {
-                removed += self.reap_calls_of(&tenant, &end).await.map_err(failed_to(CALLS))?;
+                let count = self.reap_calls_of(&tenant, &end).await.map_err(failed_to(CALLS))?;
+                if count > 0 {
+                    self.usage.forget_before(&tenant, &end).await.map_err(failed_to(CALLS))?;
+                }
+                removed += count;
             }
         }
+        self.usage.enforce().await.map_err(failed_to(CALLS))?;
         Ok(removed)
     }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use haft_core::secret::Secret;
 
+use crate::ledger::usage::LedgerLimits;
+
 /// Where and how a store keeps its data.
 #[derive(Debug, Clone)]
 pub struct StoreSettings {
@@ -27,6 +29,11 @@ pub struct StoreSettings {
 pub struct Retention {
     /// The largest number of calls of a tenant.
     pub calls: u32,
+    /// The largest size of the calls of a tenant in bytes. The oldest arguments and results are removed first, and the
+    /// calls themselves only if that is not enough.
+    pub tenant_bytes: u64,
+    /// The largest size of all calls in bytes; the tenant with most is reduced first.
+    pub ledger_bytes: u64,
     /// How many days audit records are kept.
     pub audit_days: u32,
     /// The largest number of audit records.
@@ -41,11 +48,19 @@ impl Default for Retention {
     fn default() -> Self {
         Self {
             calls: 5_000_000,
+            tenant_bytes: 4 << 30,
+            ledger_bytes: 16 << 30,
             audit_days: 365,
             audit_records: 1_000_000,
             history_days: 90,
             history_copies: 20,
         }
+    }
+}
+
+impl Retention {
+    pub(crate) fn ledger_limits(self) -> LedgerLimits {
+        LedgerLimits { tenant: self.tenant_bytes, total: self.ledger_bytes }
     }
 }
 

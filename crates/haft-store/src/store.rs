@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use haft_core::catalog::{Change, ChangeSink, StoreError};
@@ -15,8 +16,10 @@ use tokio::sync::{Mutex, watch};
 
 use crate::engine::{Engine, failed_to};
 use crate::files::Files;
+use crate::files::reserve::Reserve;
 use crate::ledger::health::LedgerHealth;
 use crate::ledger::journal::Journal;
+use crate::ledger::usage::LedgerUsage;
 use crate::ledger::{Durability, LedgerBackend, database};
 use crate::settings::{Retention, StoreSettings};
 use crate::vault::Vault;
@@ -41,7 +44,10 @@ pub(crate) struct Inner {
     pub(crate) keep_days: u32,
     pub(crate) retention: Retention,
     pub(crate) ledger: LedgerBackend,
+    pub(crate) usage: Arc<LedgerUsage>,
     pub(crate) health: LedgerHealth,
+    /// The calls of dead processes wait for room on the disk.
+    pub(crate) recovery_due: AtomicBool,
     pub(crate) vault: Vault,
     pub(crate) database_url: Option<Secret>,
     /// With PostgreSQL, the connection whose lock shows that this node is alive.
@@ -88,13 +94,15 @@ impl Store {
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Arc<Store>, StoreError> {
         let vault = Vault::new(&settings)?;
+        let has_room = prepare_disk(&settings).await;
         let (engine, files) = open_engine(&settings).await?;
         migrate::run(&engine).await?;
         let node = time::new_id(&*clock).to_string();
         let node_lock =
             engine.hold_node_lock(&node).await.map_err(failed_to("acquire the lock of this node"))?;
+        let usage = Arc::new(LedgerUsage::new(&engine, settings.retention.ledger_limits()));
         let ledger = match &files {
-            None => LedgerBackend::Database(database::group_commit(&engine, &node)),
+            None => LedgerBackend::Database(database::group_commit(&engine, &node, &usage)),
             Some(files) => {
                 let name = node.clone();
                 let durability = if settings.sync_to_disk { Durability::Disk } else { Durability::System };
@@ -112,7 +120,9 @@ impl Store {
             keep_days: settings.keep_days,
             retention: settings.retention,
             ledger,
+            usage,
             health: LedgerHealth::default(),
+            recovery_due: AtomicBool::new(false),
             vault,
             database_url: settings.database_url,
             node_lock: Mutex::new(node_lock),
@@ -120,11 +130,26 @@ impl Store {
             built_in_names: RwLock::default(),
             tokens: watch::Sender::new(0),
         });
-        inner.recover().await?;
+        if has_room {
+            inner.recover().await?;
+        } else {
+            inner.defer_recovery();
+        }
         inner.reload().await?;
         if let Some(files) = &inner.files {
             files.clean_history().await?;
-            inner.sync().await?;
+            match inner.sync().await {
+                // The catalog is that of the last sync.
+                Err(error) if !has_room => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "changed files are not read");
+                }
+                result => drop(result?),
+            }
+            if has_room {
+                // In a new home folder. A disk without room for it is full soon, and reports that itself.
+                let reserve = files.reserve.clone();
+                drop(files.run("reserve space".into(), move |_| reserve.ensure()).await);
+            }
         }
         Ok(Arc::new(Store { inner }))
     }
@@ -147,6 +172,9 @@ impl Store {
                 }
             }
         }
+        if let Err(error) = self.inner.usage.enforce().await {
+            tracing::warn!(%error, "cannot store the size of the ledger");
+        }
         drop(self.inner.node_lock.lock().await.take());
         self.inner.engine.close().await;
     }
@@ -162,6 +190,17 @@ impl Store {
             Err(error) => Err(StoreError::unavailable("change the store", error)),
         }
     }
+}
+
+/// Makes room for the start on a full disk; returns whether calls can be recorded.
+async fn prepare_disk(settings: &StoreSettings) -> bool {
+    let (None, Some(home)) = (&settings.database_url, &settings.home) else { return true };
+    let reserve = Reserve::new(home);
+    // A home folder that does not exist yet is created next.
+    if !home.exists() {
+        return true;
+    }
+    tokio::task::spawn_blocking(move || reserve.prepare()).await.unwrap_or(true)
 }
 
 async fn open_engine(settings: &StoreSettings) -> Result<(Engine, Option<Files>), StoreError> {

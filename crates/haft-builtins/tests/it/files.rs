@@ -111,3 +111,15 @@ async fn a_listing_is_bounded() {
     assert_eq!(listed.as_array().unwrap().last().unwrap(), &json!({"name": "…", "kind": "more"}));
     assert_eq!(listed.as_array().unwrap().len(), 18);
 }
+
+#[tokio::test]
+async fn unfinished_writes_are_not_listed() {
+    let harness = Harness::new(&Setup::default());
+    let temporary = ".haft-0123456789abcdef0123456789abcdef.tmp";
+    for name in [temporary, ".haft-notes.tmp", "a.tmp"] {
+        fs::write(harness.path().join(name), "x").unwrap();
+    }
+    let listing = harness.call("list_files", json!({"path": "."})).await.unwrap();
+    let names: Vec<_> = listing.as_array().unwrap().iter().map(|entry| entry["name"].clone()).collect();
+    assert_eq!(names, [".haft-notes.tmp", "a.tmp"]);
+}

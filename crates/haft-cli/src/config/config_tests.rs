@@ -137,6 +137,8 @@ fn every_key_can_be_set_by_file_and_by_environment() {
         ("ledger.sync", "\"os\""),
         ("ledger.keep_days", "0"),
         ("ledger.keep_calls", "1"),
+        ("ledger.keep_bytes_per_tenant", "1"),
+        ("ledger.keep_bytes", "1"),
         ("audit.keep_days", "0"),
         ("audit.keep_records", "1"),
         ("history.keep_days", "0"),

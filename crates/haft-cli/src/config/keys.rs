@@ -237,6 +237,18 @@ pub(crate) const KEYS: &[Key] = &[
         |to, value| count(value).map(|limit| to.settings.retention.calls = limit),
     ),
     key(
+        "ledger.keep_bytes_per_tenant",
+        "4294967296",
+        "Maximum size of the calls of a tenant in bytes; the oldest arguments and results are removed first. 0 means no limit.",
+        |to, value| bytes(value).map(|limit| to.settings.retention.tenant_bytes = limit),
+    ),
+    key(
+        "ledger.keep_bytes",
+        "17179869184",
+        "Maximum size of all calls in bytes; the tenant that takes most is reduced first. 0 means no limit.",
+        |to, value| bytes(value).map(|limit| to.settings.retention.ledger_bytes = limit),
+    ),
+    key(
         "audit.keep_days",
         "365",
         "How many days audit records are kept; 0 keeps them forever.",
@@ -365,6 +377,11 @@ pub(crate) const KEYS: &[Key] = &[
 /// Parses a retention period in days.
 fn days(value: &Value) -> Result<u32, InvalidValue> {
     value.number(0..=36_500).map(|days| u32::try_from(days).unwrap_or(u32::MAX))
+}
+
+/// Parses a size limit.
+fn bytes(value: &Value) -> Result<u64, InvalidValue> {
+    value.number(0..=1 << 50)
 }
 
 /// Parses a retention limit.

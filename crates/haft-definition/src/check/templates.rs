@@ -53,11 +53,15 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
 
 /// Warns of arguments in the other notation, which would be read as a secret or sent literally.
 fn notation(spec: &ToolSpec, checked: &mut CheckReport) {
-    let Implementation::Http(http) = &spec.implementation else { return };
+    let notation = match &spec.implementation {
+        Implementation::Http(http) => http.templates,
+        Implementation::FileRead(_) | Implementation::FileWrite(_) => Notation::Braces,
+        _ => return,
+    };
     let Ok(text) = serde_json::to_string(&spec.implementation) else { return };
     for name in &spec.declared_arguments() {
         let (dollar, braces) = (format!("${{{name}}}"), format!("{{{{{name}}}}}"));
-        match http.templates {
+        match notation {
             Notation::Braces if text.contains(&dollar) => checked.warn(
                 "implementation",
                 "template_notation",
@@ -143,6 +147,26 @@ mod tests {
             super::check(&spec, &mut checked);
             let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();
             assert_eq!(said.join(""), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_other_notation_is_reported_in_file_tools() {
+        for (implementation, expected) in [
+            (json!({"type": "file_read", "path": "${path}"}), true),
+            (json!({"type": "file_write", "path": "a/${path}", "content": "x"}), true),
+            (json!({"type": "file_write", "path": "a", "content": "${path}"}), true),
+            (json!({"type": "file_read", "path": "{{path}}"}), false),
+            (json!({"type": "file_read", "path": "${SECRET}/{{path}}"}), false),
+        ] {
+            let implementation = serde_json::from_value(implementation).unwrap();
+            let mut spec = ToolSpec::new(ToolName::new("t").unwrap(), implementation);
+            spec.input_schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+            let mut checked = super::CheckReport::default();
+            super::check(&spec, &mut checked);
+            let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();
+            let warning = "`${path}` refers to a secret here; use `{{path}}` for the argument";
+            assert_eq!(said.join(""), if expected { warning } else { "" }, "{:?}", spec.implementation);
         }
     }
 }

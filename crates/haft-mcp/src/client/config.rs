@@ -43,7 +43,7 @@ impl<'a> ConfigRenderer<'a> {
             let secret = secret.ok_or_else(|| {
                 invalid(format!("secret `{name}` not found; store it with `haft secret set {name}`"))
             })?;
-            self.used.extend(secret.escaped_forms());
+            self.used.extend(secret.lines());
             self.used.push(secret.clone());
             secrets.insert(name, secret);
         }
@@ -57,7 +57,7 @@ impl<'a> ConfigRenderer<'a> {
     pub(super) fn hide_literals(&mut self, transport: &Transport) {
         for CredentialLiteral { secret, certain } in haft_core::redact::redact_transport(transport).literals {
             let hidden = if certain { &mut self.used } else { &mut self.guessed };
-            hidden.extend(secret.escaped_forms());
+            hidden.extend(secret.lines());
             hidden.push(secret);
         }
     }

@@ -11,6 +11,7 @@ use super::beneath;
 use super::error::FileError;
 use super::roots::{Files, Root};
 use super::work::run_blocking;
+use super::write::is_temporary;
 
 /// The maximum number of entries that are visited, listed or not.
 const MAX_VISITED: usize = 20_000;
@@ -77,7 +78,7 @@ impl Walk {
         for entry in Dir::read_from(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy();
-            if matches!(&*name, "." | "..") {
+            if matches!(&*name, "." | "..") || is_temporary(&name) {
                 continue;
             }
             if self.left == 0 {

@@ -20,6 +20,16 @@ use super::roots::Root;
 /// The default permissions of a new file.
 pub(super) const NEW_FILE_MODE: u32 = 0o644;
 
+/// The name of a temporary file is 32 hexadecimal digits between these.
+const TEMPORARY_PREFIX: &str = ".haft-";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// Returns whether a file is the unfinished result of a write.
+pub(super) fn is_temporary(name: &str) -> bool {
+    let digits = name.strip_prefix(TEMPORARY_PREFIX).and_then(|rest| rest.strip_suffix(TEMPORARY_SUFFIX));
+    digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
 /// A write operation.
 #[derive(Debug, Clone)]
 pub(super) struct FileWrite {
@@ -76,7 +86,7 @@ impl FileWrite {
 /// Writes a temporary file and renames it over the target: readers see the old or the new file, and no link is
 /// followed.
 fn replace(folder: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: Mode) -> Result<(), Errno> {
-    let temporary = format!(".haft-{}.tmp", Uuid::now_v7().simple());
+    let temporary = format!("{TEMPORARY_PREFIX}{}{TEMPORARY_SUFFIX}", Uuid::now_v7().simple());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o600))?;
     let written = write_and_sync(File::from(file), bytes, mode)

@@ -181,6 +181,7 @@ impl Invocation {
             started_at: self.started_at,
             finished_at: None,
             duration_ms: None,
+            body_removed: false,
         }
     }
 }

@@ -122,4 +122,15 @@ mod tests {
         let lines = emitted("hunter2-key", &[&format!("{long}hunter2"), "-key and more\n"]);
         assert_eq!(lines, [long.as_str(), "*** and more"]);
     }
+
+    #[test]
+    fn an_encoded_secret_across_two_parts_of_a_line_is_not_emitted() {
+        let long = "x".repeat(MAX_LINE_BYTES);
+        for (first, second) in
+            [("hunter%3", "2%2Dkey"), (r"h\u0075nter2\u00", "2dkey"), ("hunter2&#4", "5;key")]
+        {
+            let lines = emitted("hunter2-key", &[&format!("{long}{first}"), &format!("{second} and more\n")]);
+            assert_eq!(lines, [long.as_str(), "*** and more"], "{first}");
+        }
+    }
 }

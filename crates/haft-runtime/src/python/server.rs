@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use haft_sandbox::{
-    Capture, CaptureEnd, CapturedOutput, ExitReason, Limit, Running, Sandbox, SandboxError, StdinHandle,
-    Stream,
+    Capture, CaptureEnd, CapturedOutput, ChildHandle, ExitReason, Limit, Running, Sandbox, SandboxError,
+    StdinHandle, Stream,
 };
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -121,13 +121,15 @@ impl Server {
         }
         drop(theirs);
         self.accepted().await?;
+        // Before the tool can report an end of its own.
+        let processes = self.running.children();
         let mut received = Received { capture: Capture::new(limits.output), result: Vec::new() };
         let work = self.follow(ours, &mut received, limits.output, watch);
         let end = timeout_at(limits.deadline, work).await.unwrap_or(Err(Limit::Wall));
         let Received { mut capture, result } = received;
         capture.finish();
         let (ending, after) = match end {
-            Ok(CallEnd::Exit(code)) => (ExitReason::Exited(code), AfterCall::Settling),
+            Ok(CallEnd::Exit(code)) => (ExitReason::Exited(code), self.end_processes(processes).await),
             Ok(CallEnd::Line(line)) => self.ended(&line).await?,
             Ok(CallEnd::Disconnected) => (self.wait().await, AfterCall::Ended),
             Err(limit) => (self.stop(limit).await, AfterCall::Ended),
@@ -135,8 +137,22 @@ impl Server {
         Ok(PythonResult { ending, stdout: capture.stdout, stderr: capture.stderr, result, after })
     }
 
-    /// Waits until the process of a finished call has ended; returns whether the interpreter accepts another call. A
-    /// tool can report its end and go on: then the interpreter must be dropped, which ends both.
+    /// Ends the processes of a call that has reported its end. A tool can report that itself, and would go on.
+    async fn end_processes(&mut self, processes: io::Result<Vec<ChildHandle>>) -> AfterCall {
+        if let Ok(processes) = processes {
+            processes.iter().for_each(ChildHandle::kill);
+            return AfterCall::Settling;
+        }
+        if self.settle().await {
+            return AfterCall::Ready;
+        }
+        self.running.kill();
+        self.wait().await;
+        AfterCall::Ended
+    }
+
+    /// Waits until the process of a finished call has ended; returns whether the interpreter accepts another call. If
+    /// not, it must be dropped, which ends both.
     pub(super) async fn settle(&mut self) -> bool {
         let line = timeout(EXIT_TIMEOUT, self.wire.line()).await;
         line.is_ok_and(|line| line.ok().flatten().is_some_and(|line| accepts_more(&line)))

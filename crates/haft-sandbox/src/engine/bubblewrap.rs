@@ -90,8 +90,9 @@ impl Bubblewrap {
         // happen if the server is killed before it has set the limits.
         let open = unblock.try_clone().map_err(system("open a pipe"))?;
         let (status, status_writer) = fds::pipe().map_err(system("open a pipe"))?;
-        let options =
-            self.options(context, command, &mut inherited).map_err(system("make an anonymous file"))?;
+        let options = self
+            .options(context, command, &mut inherited)
+            .map_err(system("prepare the options of `bwrap`"))?;
         let mut options = options;
         options.pair("--block-fd", fds::number(&blocked));
         options.pair("--sync-fd", fds::number(&open));
@@ -175,8 +176,14 @@ fn isolated(
     for path in read_only.into_iter().flat_map(mounts::present) {
         options.triple("--ro-bind", path, path);
     }
-    for path in context.settings.read_only.iter().filter(|path| path.exists()) {
+    let read_only = context.settings.read_only.iter().filter(|path| path.exists());
+    for path in read_only.clone() {
         options.triple("--ro-bind", path, path);
+    }
+    let system = mounts::SYSTEM.iter().chain(&mounts::STORES).map(Path::new);
+    let shown: Vec<&Path> = system.chain(read_only.map(PathBuf::as_path)).collect();
+    for path in context.hidden()?.iter().filter(|path| shown.iter().any(|shown| path.starts_with(shown))) {
+        hide(options, path);
     }
     options.file(mounts::PASSWD.as_bytes(), Path::new("/etc/passwd"), inherited)?;
     options.file(mounts::GROUP.as_bytes(), Path::new("/etc/group"), inherited)?;
@@ -202,19 +209,22 @@ fn host(
         options.triple("--ro-bind", "/sys", "/sys");
     }
     devices(options, command);
-    for path in context.hidden() {
-        if path.is_dir() {
-            options.private(path, 1 << 20);
-        } else {
-            options.triple("--ro-bind", "/dev/null", path);
-        }
-    }
+    context.hidden()?.iter().for_each(|path| hide(options, path));
     // Again, because it may be inside a hidden folder.
     options.private(&context.settings.scratch, 1 << 20);
     options.private(command.place.work(), command.limits.work);
     small_files(options, command, inherited)?;
     binds(options, command);
     Ok(())
+}
+
+/// Covers a folder or a file.
+fn hide(options: &mut Options, path: &Path) {
+    if path.is_dir() {
+        options.private(path, 1 << 20);
+    } else {
+        options.triple("--ro-bind", "/dev/null", path);
+    }
 }
 
 /// Sets up a minimal `/dev` and its own `/proc`. `/proc` is read-only: root could otherwise write kernel settings and
@@ -325,7 +335,7 @@ impl BlockedChild {
             tree: Some(RunningTree {
                 child: self.child,
                 killed: false,
-                handle: TreeHandle::Namespace { init, status },
+                handle: TreeHandle::Namespace { init, pid, status },
                 group: Some(self.group),
                 folder: None,
             }),

@@ -1,13 +1,16 @@
-//! Folders hidden from every process.
+//! Folders hidden from every process, wherever a mount shows them.
 //!
 //! They are kept open, so that they are found after a move: a process at level `Host` can rename a parent folder, and the
 //! next process would see them at the new path.
 
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
+
+use super::mount_table::MountTable;
 
 /// Folders hidden from every process.
 #[derive(Debug)]
@@ -31,8 +34,8 @@ impl HiddenPaths {
         Self { folders: paths.map(open_folder).collect() }
     }
 
-    /// Returns the current canonical paths, and the configured ones if they exist.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+    /// Returns the current canonical paths, the configured ones if they exist, and the same folders in other mounts.
+    pub(crate) fn paths(&self) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for folder in &self.folders {
             let found = [folder.handle.as_ref().and_then(current_path), fs::canonicalize(&folder.path).ok()];
@@ -42,7 +45,15 @@ impl HiddenPaths {
                 }
             }
         }
-        paths
+        // Read for every process: a mount may have been added.
+        let mounts = MountTable::read()?;
+        let aliases: Vec<PathBuf> = paths.iter().flat_map(|path| mounts.aliases(path)).collect();
+        for path in aliases {
+            if !paths.iter().any(|hidden| path.starts_with(hidden)) {
+                paths.push(path);
+            }
+        }
+        Ok(paths)
     }
 }
 
@@ -64,13 +75,13 @@ mod tests {
         fs::create_dir_all(at("a/data")).unwrap();
         std::os::unix::fs::symlink(at("a/data"), at("link")).unwrap();
         let hidden = HiddenPaths::open([at("a/data"), at("link"), at("later")].iter());
-        assert_eq!(hidden.paths(), [at("a/data")]);
+        assert_eq!(hidden.paths().unwrap(), [at("a/data")]);
         fs::create_dir(at("later")).unwrap();
         fs::rename(at("a"), at("b")).unwrap();
-        assert_eq!(hidden.paths(), [at("b/data"), at("later")]);
+        assert_eq!(hidden.paths().unwrap(), [at("b/data"), at("later")]);
         fs::create_dir_all(at("a/data")).unwrap();
-        assert_eq!(hidden.paths(), [at("b/data"), at("a/data"), at("later")]);
+        assert_eq!(hidden.paths().unwrap(), [at("b/data"), at("a/data"), at("later")]);
         fs::remove_dir_all(at("b")).unwrap();
-        assert_eq!(hidden.paths(), [at("a/data"), at("later")]);
+        assert_eq!(hidden.paths().unwrap(), [at("a/data"), at("later")]);
     }
 }

@@ -76,7 +76,9 @@ impl Landlock {
         let system = SandboxError::system;
         let failed = |what: String| SandboxError::Engine { engine: NAME, message: what };
         folder.write_files(&command.files)?;
-        let rules = rules_for(context, command, &folder).map_err(|error| failed(error.to_string()))?;
+        let hidden = context.hidden().map_err(system("read the mounts"))?;
+        let rules =
+            rules_for(context, command, &folder, hidden).map_err(|error| failed(error.to_string()))?;
         let rules: Option<OwnedFd> = rules.into();
         let rules = rules.ok_or_else(|| failed("the kernel returned no ruleset".to_owned()))?;
         let filters =
@@ -135,6 +137,7 @@ fn rules_for(
     context: &EngineContext,
     command: &Command,
     folder: &Folder,
+    hidden: Vec<PathBuf>,
 ) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
@@ -147,11 +150,10 @@ fn rules_for(
         Level::Isolated => {
             let network: &[&str] = if command.network { &mounts::NETWORK } else { &[] };
             let folders = [mounts::SYSTEM.as_slice(), &mounts::STORES, &mounts::SETTINGS, network];
-            for path in folders.into_iter().flat_map(mounts::present) {
-                rules = allow(rules, path, read)?;
-            }
-            for path in &context.settings.read_only {
-                rules = allow(rules, path, read)?;
+            let own = context.settings.read_only.iter().map(PathBuf::as_path);
+            let shown = folders.into_iter().flat_map(mounts::present).chain(own);
+            for path in shown.flat_map(|path| all_but(path, &hidden)) {
+                rules = allow(rules, &path, read)?;
             }
         }
         Level::Host => {
@@ -160,8 +162,8 @@ fn rules_for(
             }
             rules = allow(rules, Path::new("/dev/shm"), all)?;
             let apart = KERNEL.into_iter().chain(["/dev"]).map(PathBuf::from);
-            let hidden = context.hidden().into_iter().chain(apart).collect::<Vec<_>>();
-            for path in all_but(&hidden) {
+            let hidden = hidden.into_iter().chain(apart).collect::<Vec<_>>();
+            for path in all_but(Path::new("/"), &hidden) {
                 rules = allow(rules, &path, all)?;
             }
         }
@@ -210,8 +212,8 @@ fn allow(
     rules.add_rule(PathBeneath::new(handle, access))
 }
 
-/// Returns paths that cover everything except the hidden folders, because Landlock has no deny rules.
-fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
+/// Returns paths that cover a folder except the hidden ones, because Landlock has no deny rules.
+fn all_but(folder: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     fn walk(folder: &Path, hidden: &[PathBuf], found: &mut Vec<PathBuf>) {
         if hidden.iter().any(|hidden| folder == hidden) {
             return;
@@ -228,7 +230,7 @@ fn all_but(hidden: &[PathBuf]) -> Vec<PathBuf> {
         }
     }
     let mut found = Vec::new();
-    walk(Path::new("/"), hidden, &mut found);
+    walk(folder, hidden, &mut found);
     found
 }
 

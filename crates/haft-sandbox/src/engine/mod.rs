@@ -6,6 +6,7 @@ mod container;
 mod folder;
 mod hidden;
 mod landlock;
+mod mount_table;
 mod mounts;
 mod shared;
 

@@ -43,7 +43,7 @@ impl EngineContext {
     }
 
     /// Returns the current paths of hidden folders, including the scratch folder.
-    pub(crate) fn hidden(&self) -> Vec<PathBuf> {
+    pub(crate) fn hidden(&self) -> io::Result<Vec<PathBuf>> {
         self.hidden.paths()
     }
 }

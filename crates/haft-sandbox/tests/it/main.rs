@@ -5,6 +5,7 @@ mod basics;
 mod containers;
 mod escape;
 mod leftovers;
+mod mounts;
 mod rig;
 mod tree;
 mod unprivileged;

@@ -30,8 +30,6 @@ type ToolPath = (String, String, String);
 /// Checks the segments of a path and returns the reference to the tool.
 fn reference(app: &App, identity: &Identity, path: &ToolPath) -> Result<ToolRef, ApiError> {
     let (bundle, name, version) = path;
-    check_without_underscore(name)?;
-    check_without_underscore(version)?;
     let bundle = bundles::find(app, identity, bundle)?;
     Ok(ToolRef::Name {
         bundle: Some(bundle.slug.clone()),
@@ -74,6 +72,9 @@ pub(crate) async fn put(
     body: Body,
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
+    // Existing tools may have such names, but none is created here.
+    check_without_underscore(&path.1)?;
+    check_without_underscore(&path.2)?;
     let ToolRef::Name { bundle: Some(bundle), name, version: Some(version) } =
         reference(&app, &identity, &path)?
     else {

@@ -163,7 +163,9 @@ pub(crate) async fn put(
         }
         (_, slug) => slug.unwrap_or(key),
     };
-    check_without_underscore(&slug)?;
+    if find(&app, &identity, &slug).is_err() {
+        check_without_underscore(&slug)?;
+    }
     let put = PutBundle {
         id,
         tenant: identity.tenant.clone(),

@@ -8,6 +8,7 @@ use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use haft_core::outcome::ErrorCode;
+use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
@@ -20,6 +21,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{self, ApiError, ErrorBody};
+use crate::exact_json;
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::view::OutcomeView;
@@ -29,7 +31,7 @@ use crate::view::OutcomeView;
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct InvokeBody {
     /// The arguments.
-    #[serde(alias = "parameters", alias = "arguments")]
+    #[serde(alias = "parameters", alias = "arguments", deserialize_with = "exact_json::object")]
     #[schema(value_type = Object)]
     args: Map<String, Value>,
     /// The chat that the call belongs to.
@@ -107,6 +109,13 @@ pub(crate) async fn run(
         message: format!("{}; expected `{{\"args\": {{…}}}}`", error.message),
         ..error.of_call()
     })?;
+    if let Some(number) = exact_json::rounded_integer(&body.bytes) {
+        let message = format!(
+            "the integer `{}` does not fit in 64 bits and would be rounded; send it as a string",
+            excerpt(number, 60)
+        );
+        return Err(ApiError::bad_request(message).of_call());
+    }
     let request = Request {
         principal: app.pipeline().principal(identity.tenant.clone(), identity.caller.clone()),
         args: call.args,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::FileForm;
+use haft_core::implementation::Kind;
 use haft_core::name::BundleSlug;
-use haft_core::problem::Problem;
+use haft_core::problem::{NOT_CHECKED, Problem};
 use haft_core::reference::ToolRef;
+use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
 use haft_definition::check::CheckReport;
 use haft_definition::dialect::{self, Defaults};
@@ -81,7 +83,7 @@ pub(crate) async fn run(
         Some(Err(errors)) => ValidationReport { valid: false, errors, warnings: Vec::new() },
         Some(Ok(parsed)) => {
             let folder = folder(&app, &identity, &reference, parsed.bundle.as_deref());
-            let checks = definition::validate(&app, &identity.tenant, &parsed.spec, folder).await;
+            let checks = checks(&app, &identity, &parsed.spec, folder).await;
             filtered(checks, parsed.warnings, &request)
         }
         None => validate_stored(&app, &identity, &reference, &request).await?,
@@ -91,6 +93,20 @@ pub(crate) async fn run(
         report.warnings.retain(|warning| warning.code != definition::UNKNOWN_NAME);
     }
     Ok(success(report).into_response())
+}
+
+/// Checks a definition. A viewer starts no processes, so the syntax of scripts is not checked for one.
+async fn checks(app: &App, identity: &Identity, spec: &ToolSpec, folder: Option<String>) -> CheckReport {
+    if identity.role >= Role::Caller {
+        return definition::validate(app, &identity.tenant, spec, folder).await;
+    }
+    let mut report = definition::validate_without_process(app, &identity.tenant, spec, folder).await;
+    if matches!(spec.implementation.kind(), Kind::Script | Kind::Exec) {
+        let message =
+            "the syntax of the code was not checked: that starts a process, which needs the role `caller`";
+        report.warnings.push(Problem::new("implementation", NOT_CHECKED, message));
+    }
+    report
 }
 
 /// Returns the folder of the definition's bundle, otherwise that of the tool it would replace.
@@ -114,8 +130,7 @@ async fn validate_stored(
     }
     let entry = super::tool::find(app, identity, reference)?;
     let mut report = filtered(
-        definition::validate(app, &identity.tenant, &entry.tool.spec, entry.tool.folder().map(str::to_owned))
-            .await,
+        checks(app, identity, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await,
         file_warnings(app, &entry).await,
         request,
     );

@@ -99,6 +99,52 @@ async fn calls_that_cannot_be_recorded_are_rejected() {
     server.halt().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_full_disk_reads_answer_and_the_server_starts() {
+    let Some(disk) = SmallDisk::mount() else {
+        skip(Prerequisite::SmallFileSystem, "cannot mount a small file system; run the tests as root");
+        return;
+    };
+    let home = disk.folder.path().to_owned();
+    let mut server = Server::start_with(|settings| settings.home = home.clone()).await;
+    server.create(function_tool("tally", "tally")).await;
+    let (_, first) = server.invoke("tally", json!({})).await;
+    let filler = disk.fill();
+    let until_full =
+        async { while server.invoke("tally", json!({"text": "x".repeat(1000)})).await.0 == 200 {} };
+    tokio::time::timeout(Duration::from_mins(1), until_full).await.unwrap();
+    // Once while it runs, and once after a start with a full disk.
+    for restarts in 0..2 {
+        for path in
+            ["/api/calls", "/api/tools", "/api/tools/tally", "/tools/bundles", "/tools/search?q=tally"]
+        {
+            let (status, answer) = server.get(path).await;
+            assert_eq!(status, 200, "{restarts} {path} {answer}");
+        }
+        let call = format!("/api/calls/{}", first["call_id"].as_str().unwrap());
+        let (status, answer) = server.get(&call).await;
+        assert!(status == 200 || restarts == 1, "{answer}");
+        if restarts == 0 {
+            server.halt().await;
+            server = Server::start_with(|settings| settings.home = home.clone()).await;
+        }
+    }
+    std::fs::remove_file(filler).unwrap();
+    // With room again, calls run, and those that waited in the journal are listed.
+    let again = async {
+        loop {
+            let listed =
+                server.get(&format!("/api/calls/{}", first["call_id"].as_str().unwrap())).await.0 == 200;
+            if server.invoke("tally", json!({})).await.0 == 200 && listed {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), again).await.unwrap();
+    server.halt().await;
+}
+
 fn total(calls: &Value) -> u64 {
     calls["data"]["total"].as_u64().or(calls["total"].as_u64()).unwrap()
 }

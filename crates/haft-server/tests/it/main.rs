@@ -21,6 +21,7 @@ mod mcp_servers;
 mod oauth;
 mod operation;
 mod postgres;
+mod robustness;
 mod scripts;
 mod search;
 mod seeds;

@@ -1,5 +1,7 @@
 //! `bundle.yaml`: the description of a bundle in its folder.
 
+use std::fmt::Write as _;
+
 use haft_core::Timestamp;
 use haft_core::bundle::Bundle;
 use haft_core::id::BundleId;
@@ -84,7 +86,6 @@ pub(crate) fn write(text: &str, bundle: &Bundle) -> Result<BundleText, String> {
 }
 
 fn edit(text: &str, bundle: &Bundle) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     set(&mut lines, "id", Some(bundle.id.to_string()));
     set(&mut lines, "display_name", Some(quoted(&bundle.display_name)));
@@ -94,6 +95,22 @@ fn edit(text: &str, bundle: &Bundle) -> String {
     set(&mut lines, "soft_deleted_at", bundle.soft_deleted_at.map(|at| at.to_string()));
     let mut out = lines.join("\n");
     out.push('\n');
+    out
+}
+
+/// Quotes a text for YAML: as JSON, with escapes for the characters that YAML does not allow or reads as a line break.
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            _ => out.push(c),
+        }
+    }
     out
 }
 
@@ -157,6 +174,16 @@ mod tests {
         let text = edited("", &deleted);
         assert_eq!(parse(&text).unwrap().soft_deleted_at, Some(bundle.created_at));
         assert_eq!(parse(&edited(&text, &bundle)).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_character_is_written() {
+        let all: String = (0..=0x1_ffff).filter_map(char::from_u32).collect();
+        let bundle = Bundle { display_name: all.clone(), description: format!("a\n{all}"), ..bundle() };
+        let read = parse(&edited("", &bundle)).unwrap();
+        assert!(
+            read.display_name == Some(bundle.display_name) && read.description == Some(bundle.description)
+        );
     }
 
     #[test]

@@ -7,12 +7,14 @@ use haft_core::catalog::StoreError;
 
 use super::layout::{HISTORY, SKILLS};
 use super::lock::{self, HomeLock};
+use super::reserve::Reserve;
 use super::{history, write};
 
 /// The home folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) home: PathBuf,
+    pub(crate) reserve: Reserve,
 }
 
 impl Files {
@@ -24,7 +26,7 @@ impl Files {
         };
         std::fs::create_dir_all(home.join(SKILLS)).map_err(fail(SKILLS))?;
         history::create_folder(home).map_err(fail(HISTORY))?;
-        Ok(Self { home: home.to_owned() })
+        Ok(Self { home: home.to_owned(), reserve: Reserve::new(home) })
     }
 
     /// Returns the absolute path of a relative one.

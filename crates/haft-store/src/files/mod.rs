@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod layout;
 pub(crate) mod lock;
 mod nested;
+pub(crate) mod reserve;
 pub(crate) mod scan;
 pub(crate) mod stamp;
 pub(crate) mod write;

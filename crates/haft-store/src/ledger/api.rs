@@ -89,6 +89,7 @@ impl Inner {
         .await
         .map_err(failed_to(action))?;
         if done.rows_affected() == 1 {
+            self.usage.count(std::slice::from_ref(&row)).await;
             return Ok(Reservation::Taken);
         }
         let found = sqlx::query(record::select("WHERE tenant = $1 AND idempotency_key = $2"))
@@ -116,8 +117,14 @@ impl Inner {
     }
 
     async fn calls(self: &Arc<Self>, query: CallQuery) -> Result<CallPage, StoreError> {
-        // The journal is drained first, so that only the table has to be filtered, ordered and counted.
-        self.drain_journal().await?;
+        // The journal is drained first, so that only the table has to be filtered, ordered and counted. With a full disk,
+        // a list without the latest calls is better than none.
+        if let Err(error) = self.drain_journal().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the latest calls are missing in a list"
+            );
+        }
         let (condition, values) = filter(&query);
         let mut count = sqlx::query(AssertSqlSafe(format!("SELECT COUNT(*) FROM calls WHERE {condition}")));
         for value in &values {

@@ -6,6 +6,7 @@ use haft_core::catalog::StoreError;
 
 use super::group_commit::{GroupCommit, WriteError};
 use super::insert::insert;
+use super::usage::LedgerUsage;
 use crate::engine::{Engine, storage_failure};
 
 const RECORD: &str = "record a call";
@@ -13,11 +14,15 @@ const RECORD: &str = "record a call";
 const REJECTED: &str = "the database rejected the write; see the log";
 
 /// Creates the group commit that stores calls in the database.
-pub(crate) fn group_commit(engine: &Engine, node: &str) -> GroupCommit {
-    let (engine, node): (Engine, Arc<str>) = (engine.clone(), node.into());
+pub(crate) fn group_commit(engine: &Engine, node: &str, usage: &Arc<LedgerUsage>) -> GroupCommit {
+    let (engine, node, usage): (Engine, Arc<str>, _) = (engine.clone(), node.into(), Arc::clone(usage));
     GroupCommit::new(move |rows| {
-        let (engine, node) = (engine.clone(), Arc::clone(&node));
-        Box::pin(async move { insert(&engine, &node, &rows).await.map_err(|error| rejected(&error)) })
+        let (engine, node, usage) = (engine.clone(), Arc::clone(&node), Arc::clone(&usage));
+        Box::pin(async move {
+            insert(&engine, &node, &rows).await.map_err(|error| rejected(&error))?;
+            usage.count(&rows).await;
+            Ok(())
+        })
     })
 }
 

@@ -37,6 +37,8 @@ impl Inner {
             journal.restore(batch);
             return Err(failed_to(DRAIN)(error));
         }
+        // Before the rows are discarded, so that new calls wait while bodies are removed.
+        self.usage.count(batch.rows()).await;
         self.with_journal(move |journal| journal.discard(&batch)).await
     }
 

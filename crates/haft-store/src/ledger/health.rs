@@ -85,9 +85,17 @@ impl Inner {
             return Err(self.health.last_error());
         }
         let result = match &self.ledger {
-            LedgerBackend::Journal(_) => self.with_journal(super::journal::Journal::probe).await.flatten(),
+            LedgerBackend::Journal(_) => self.probe_journal().await,
             LedgerBackend::Database(_) => database::probe(&self.engine).await,
         };
         self.health.observe(result)
+    }
+
+    async fn probe_journal(self: &Arc<Self>) -> Result<(), StoreError> {
+        if let Some(files) = &self.files {
+            let reserve = files.reserve.clone();
+            files.run("write the call journal".into(), move |_| reserve.ensure()).await?;
+        }
+        self.with_journal(super::journal::Journal::probe).await.flatten()
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod record;
 mod recover;
 mod segment;
 mod tail;
+pub(crate) mod usage;
 
 use group_commit::GroupCommit;
 use journal::Journal;

@@ -5,9 +5,10 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use haft_core::call::CallStatus;
-use haft_core::catalog::StoreError;
+use haft_core::catalog::{StorageFailure, StoreError};
 use haft_core::outcome::CallError;
 use sqlx::Row as _;
 
@@ -33,6 +34,32 @@ impl Inner {
         self.finish_interrupted().await
     }
 
+    /// Leaves the calls of dead processes in their journals until there is room on the disk. Until then no calls are
+    /// recorded.
+    pub(crate) fn defer_recovery(&self) {
+        self.recovery_due.store(true, Ordering::Release);
+        let full = StoreError::Unavailable {
+            action: "write the call journal".to_owned(),
+            failure: StorageFailure::DiskFull,
+            source: "the disk is full".into(),
+        };
+        drop(self.health.observe::<()>(Err(full)));
+    }
+
+    /// Recovers the calls of dead processes that were deferred, once calls can be recorded again.
+    pub(crate) async fn recover_deferred(self: &Arc<Self>) {
+        if self.health.is_failing() || !self.recovery_due.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = self.recover().await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "calls stay in the journal of a dead process"
+            );
+            self.recovery_due.store(true, Ordering::Release);
+        }
+    }
+
     async fn replay(&self, node: &str) -> Result<(), StoreError> {
         let Some(files) = &self.files else { return Ok(()) };
         let folder = files.at(JOURNAL_FOLDER);
@@ -50,6 +77,7 @@ impl Inner {
                 .collect::<Result<_, StoreError>>()?;
             if !rows.is_empty() {
                 insert(&self.engine, node, &rows).await.map_err(failed_to(RECOVER))?;
+                self.usage.count(&rows).await;
             }
             files.run(RECOVER.into(), move |_| write::remove(&path)).await?;
         }

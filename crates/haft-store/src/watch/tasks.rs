@@ -71,6 +71,9 @@ async fn drain_regularly(inner: Arc<Inner>, stop: CancellationToken) {
             tracing::error!(error = error as &dyn std::error::Error, "calls stay in the journal");
         }
         failing = result.is_err();
+        if !failing {
+            inner.recover_deferred().await;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use haft_core::id::ToolId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
 use haft_core::name::TenantId;
 use haft_core::runnable::Mode;
+use haft_store::{Retention, Store, StoreSettings};
 use serde_json::json;
 
 use crate::harness::{Harness, TestClock, call_id, eventually, on_both};
@@ -23,6 +24,9 @@ on_both![
     old_calls_are_removed,
     many_old_calls_are_removed_in_several_transactions,
     a_call_is_stored_even_if_its_caller_stops_waiting,
+    the_oldest_bodies_are_removed_at_the_size_limit,
+    the_largest_tenant_is_reduced_at_the_total_limit,
+    the_oldest_calls_are_removed_if_no_bodies_are_left,
 ];
 
 fn tool() -> ToolId {
@@ -54,6 +58,7 @@ fn call(clock: &TestClock, status: CallStatus) -> CallRecord {
         started_at: now,
         finished_at: status.is_final().then_some(now),
         duration_ms: status.is_final().then_some(1.25),
+        body_removed: false,
     }
 }
 
@@ -244,6 +249,76 @@ async fn a_call_is_stored_even_if_its_caller_stops_waiting(harness: Harness) {
         assert!(Instant::now() < deadline, "some calls are missing");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Opens a store with limits at the same location.
+async fn limited(harness: &Harness, tenant_bytes: u64, ledger_bytes: u64) -> Arc<Store> {
+    let retention = Retention { tenant_bytes, ledger_bytes, ..Retention::default() };
+    let settings = StoreSettings { retention, ..harness.settings() };
+    Store::open(settings, harness.clock.clone(), harness.sink.clone()).await.unwrap()
+}
+
+/// Records calls with arguments of this size, and moves them to the database now and then.
+async fn record_large(harness: &Harness, store: &Store, tenant: &str, count: usize, bytes: usize) {
+    for number in 0..count {
+        let (tenant, args) = (TenantId::new(tenant).unwrap(), json!({"text": "x".repeat(bytes)}));
+        let record = CallRecord { tenant, args, ..call(&harness.clock, CallStatus::Success) };
+        store.record(Arc::new(record)).await.unwrap();
+        harness.clock.advance(1);
+        if number % 4 == 3 {
+            store.calls(all()).await.unwrap();
+        }
+    }
+    store.calls(all()).await.unwrap();
+}
+
+async fn every_call(store: &Store, tenant: &str) -> Vec<CallRecord> {
+    let query = CallQuery { tenant: TenantId::new(tenant).unwrap(), limit: 10_000, ..all() };
+    store.calls(query).await.unwrap().calls
+}
+
+async fn the_oldest_bodies_are_removed_at_the_size_limit(harness: Harness) {
+    let store = limited(&harness, 1 << 20, 0).await;
+    record_large(&harness, &store, "default", 40, 64 << 10).await;
+    let calls = every_call(&store, "default").await;
+    assert_eq!(calls.len(), 40, "every call is still recorded");
+    let kept = calls.iter().take_while(|call| !call.body_removed).count();
+    assert!((8..=18).contains(&kept), "{kept} bodies of 64 KiB fit in 1 MiB");
+    for (number, call) in calls.iter().enumerate() {
+        assert_eq!(call.body_removed, number >= kept, "the oldest bodies are removed first");
+        assert_eq!(call.args.is_null(), call.body_removed);
+        assert_eq!((&*call.caller, call.status), ("test", CallStatus::Success));
+    }
+    let removed = calls.last().unwrap();
+    let outcome = removed.outcome().unwrap().unwrap_err();
+    assert!(outcome.message.contains("no longer stored"), "{outcome:?}");
+    store.close().await;
+    // The sizes are known after a restart.
+    let store = limited(&harness, 1 << 20, 0).await;
+    record_large(&harness, &store, "default", 20, 64 << 10).await;
+    let calls = every_call(&store, "default").await;
+    let kept = calls.iter().filter(|call| !call.body_removed).count();
+    assert!(calls.len() == 60 && (8..=18).contains(&kept), "{kept} of {}", calls.len());
+    store.close().await;
+}
+
+async fn the_largest_tenant_is_reduced_at_the_total_limit(harness: Harness) {
+    let store = limited(&harness, 0, 1 << 20).await;
+    record_large(&harness, &store, "acme", 4, 64 << 10).await;
+    record_large(&harness, &store, "default", 40, 64 << 10).await;
+    assert!(every_call(&store, "acme").await.iter().all(|call| !call.body_removed));
+    let kept = every_call(&store, "default").await.iter().filter(|call| !call.body_removed).count();
+    assert!((4..=14).contains(&kept), "{kept}");
+    store.close().await;
+}
+
+async fn the_oldest_calls_are_removed_if_no_bodies_are_left(harness: Harness) {
+    let store = limited(&harness, 128 << 10, 0).await;
+    record_large(&harness, &store, "default", 600, 10).await;
+    let calls = every_call(&store, "default").await;
+    let bytes: usize = calls.iter().map(|call| serde_json::to_string(call).unwrap().len()).sum();
+    assert!(calls.len() > 100 && bytes < (192 << 10), "{} calls, {bytes} bytes", calls.len());
+    store.close().await;
 }
 
 /// A process whose lock file was removed may still have written calls.

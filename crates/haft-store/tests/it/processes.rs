@@ -182,6 +182,7 @@ fn call() -> CallRecord {
         started_at: RealClock.now(),
         finished_at: None,
         duration_ms: None,
+        body_removed: false,
     }
 }
 

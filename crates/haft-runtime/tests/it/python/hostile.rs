@@ -162,3 +162,30 @@ async fn the_last_output_is_not_lost() {
         assert_eq!(tool.call(json!({})).await, Ok(json!(format!("ab{}", "c".repeat(90_000)))));
     }
 }
+
+#[tokio::test]
+async fn a_script_that_reports_its_end_ends() {
+    let rig = Rig::new();
+    let folder = tempfile::tempdir().unwrap();
+    let late = folder.path().join("late");
+    let body = r#"
+import os, stat, time
+for descriptor in range(3, 64):
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            os.write(descriptor, b"\nexit 0\n")
+    except OSError:
+        pass
+time.sleep(2)
+open(LATE, "w").close()
+"#;
+    let body = body.replace("LATE", &format!("{late:?}"));
+    let tool = rig.script_with(&body, &[], |spec| spec.sandbox = false);
+    // The second call waits for the end of the first one.
+    for _ in 0..2 {
+        assert_eq!(tool.call(json!({})).await, Ok(json!("")));
+    }
+    let next = rig.script_with("print(1)", &[], |spec| spec.sandbox = false);
+    assert_eq!(next.call(json!({})).await, Ok(json!(1)));
+    assert!(!late.exists(), "the script went on after its call had ended");
+}

@@ -1,0 +1,254 @@
+//! Finds secrets in text, plain or in any mixture of escape sequences.
+//!
+//! The text is decoded while it is compared: every byte of a secret may be itself or an escape sequence. A whole text
+//! can be encoded several times, such as a URL in JSON in JSON; the decoded text is then searched again.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use memchr::{memchr_iter, memchr3_iter, memmem};
+
+use super::Secret;
+use super::escape::{self, Escape, STARTS};
+
+/// Shorter secrets are not searched: that would corrupt unrelated text without hiding anything.
+const MIN_LENGTH: usize = 4;
+/// How many encodings may be nested.
+const MAX_NESTING: usize = 3;
+/// The limit of compared bytes per text and secret. A text that exceeds it, such as one long repetition, counts as secret.
+const MAX_STEPS: usize = 10_000_000;
+
+/// Returns the parts of a text that are secrets, in order and without overlaps.
+pub(super) fn find(text: &[u8], secrets: &[Secret]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for secret in searchable(secrets) {
+        found.extend(memmem::find_iter(text, secret).map(|start| start..start + secret.len()));
+    }
+    let mut search = Search::default();
+    for layer in layers(text, secrets) {
+        for secret in searchable(secrets) {
+            if search.encoded(&layer, secret, &mut found).is_err() {
+                return std::iter::once(0..text.len()).collect();
+            }
+        }
+    }
+    merged(found)
+}
+
+/// Returns where the text ends if its last bytes may be the beginning of a secret.
+pub(super) fn partial_at_end(text: &[u8], secrets: &[Secret]) -> usize {
+    let window = window(secrets);
+    let from = text.len().saturating_sub(window);
+    let tail = text.get(from..).unwrap_or_default();
+    let mut first = tail.len();
+    let mut search = Search::default();
+    for layer in std::iter::once(Layer::new(tail)).chain(layers(tail, secrets)) {
+        for secret in searchable(secrets) {
+            let start = (0..layer.bytes.len()).find(|start| search.reaches_end(&layer.bytes, *start, secret));
+            first = first.min(start.map_or(tail.len(), |start| layer.source(start)));
+        }
+    }
+    from + first
+}
+
+/// Returns how many of the first bytes may be the end of a secret.
+pub(super) fn partial_at_start(text: &[u8], secrets: &[Secret]) -> usize {
+    let head = text.get(..text.len().min(window(secrets))).unwrap_or(text);
+    let mut last = 0;
+    let mut search = Search::default();
+    for layer in std::iter::once(Layer::new(head)).chain(layers(head, secrets)) {
+        for secret in searchable(secrets) {
+            let suffixes = (1..secret.len()).filter_map(|start| secret.get(start..));
+            for suffix in suffixes {
+                for start in std::iter::once(0).chain(escape::endings(&layer.bytes)) {
+                    let end = search.compare(&layer.bytes, start, suffix, Goal::Whole).unwrap_or(None);
+                    last = last.max(end.map_or(0, |end| layer.source(end)));
+                }
+            }
+        }
+    }
+    last
+}
+
+fn searchable(secrets: &[Secret]) -> impl Iterator<Item = &[u8]> {
+    secrets.iter().map(|secret| secret.expose().as_bytes()).filter(|secret| secret.len() >= MIN_LENGTH)
+}
+
+/// Returns how many bytes of text the longest secret may take.
+fn window(secrets: &[Secret]) -> usize {
+    let longest = searchable(secrets).map(<[u8]>::len).max().unwrap_or_default();
+    longest.saturating_add(1).saturating_mul(escape::MAX_LENGTH)
+}
+
+/// Sorts ranges and joins those that overlap.
+fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    found.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for range in found {
+        match joined.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// A text, decoded zero or more times.
+struct Layer {
+    bytes: Vec<u8>,
+    /// Where each byte is in the original text, and the end of that text; empty in the original text.
+    sources: Vec<usize>,
+    /// Where its escape sequences are.
+    escapes: Vec<usize>,
+}
+
+/// Returns the text and what is left of it after decoding it, as long as it contains escape sequences.
+fn layers(text: &[u8], secrets: &[Secret]) -> impl Iterator<Item = Layer> {
+    let spaces = searchable(secrets).any(|secret| secret.contains(&b' '));
+    let relevant = move |layer: &Layer| !layer.escapes.is_empty() || (spaces && layer.bytes.contains(&b'+'));
+    // No copy of a text without escape sequences.
+    let plain = STARTS.iter().all(|start| !text.contains(start)) && !(spaces && text.contains(&b'+'));
+    let first = if plain || searchable(secrets).next().is_none() { None } else { Some(Layer::new(text)) };
+    let next = move |layer: &Layer| (!layer.escapes.is_empty()).then(|| layer.decoded());
+    std::iter::successors(first.filter(relevant), next).take(MAX_NESTING)
+}
+
+impl Layer {
+    fn new(text: &[u8]) -> Self {
+        Self { bytes: text.to_vec(), sources: Vec::new(), escapes: escapes(text) }
+    }
+
+    fn source(&self, index: usize) -> usize {
+        self.sources.get(index).copied().unwrap_or(index)
+    }
+
+    fn decoded(&self) -> Self {
+        let (mut bytes, mut sources) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let mut at = 0;
+        while let Some(first) = self.bytes.get(at) {
+            let escape = Escape::read(self.bytes.get(at..).unwrap_or_default());
+            let decoded = escape.as_ref().map_or(std::slice::from_ref(first), Escape::decoded);
+            bytes.extend_from_slice(decoded);
+            sources.extend(decoded.iter().map(|_| self.source(at)));
+            at += escape.map_or(1, |escape| escape.length);
+        }
+        sources.push(self.source(at));
+        let escapes = escapes(&bytes);
+        Self { bytes, sources, escapes }
+    }
+}
+
+/// Returns the positions of the escape sequences.
+fn escapes(bytes: &[u8]) -> Vec<usize> {
+    let [percent, backslash, ampersand] = STARTS;
+    memchr3_iter(percent, backslash, ampersand, bytes)
+        .filter(|at| Escape::read(bytes.get(*at..).unwrap_or_default()).is_some())
+        .collect()
+}
+
+/// The limit of compared bytes was exceeded.
+struct StepLimit;
+
+/// What a comparison looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// All of the secret.
+    Whole,
+    /// A part of the secret up to the end of the text.
+    Beginning,
+}
+
+/// Compares secrets with text. A byte such as `%` may be itself or start an escape sequence; both are tried.
+#[derive(Default)]
+struct Search {
+    steps: usize,
+    /// Further readings of the text: a position in the secret and one in the text.
+    untried: Vec<(usize, usize)>,
+    /// The positions at which both readings were tried.
+    forks: HashSet<(usize, usize)>,
+}
+
+impl Search {
+    /// Finds a secret that contains at least one escape sequence. What precedes its first one is plain, which limits
+    /// where it can start.
+    fn encoded(
+        &mut self,
+        layer: &Layer,
+        secret: &[u8],
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<(), StepLimit> {
+        self.steps = 0;
+        let bytes = &layer.bytes;
+        let spaces = secret.contains(&b' ');
+        let pluses = memchr_iter(b'+', bytes).filter(|_| spaces).map(|at| (at, b' '));
+        let escapes = layer.escapes.iter().filter_map(|at| {
+            let escape = Escape::read(bytes.get(*at..)?)?;
+            Some((*at, *escape.decoded().first()?))
+        });
+        for (at, first) in pluses.chain(escapes) {
+            for before in memchr_iter(first, secret) {
+                let Some(start) = at.checked_sub(before) else { break };
+                // Comparing a long plain beginning takes time, too.
+                self.steps += before / 64;
+                if bytes.get(start..at) == secret.get(..before)
+                    && let Some(rest) = secret.get(before..)
+                    && let Some(end) = self.compare(bytes, at, rest, Goal::Whole)?
+                {
+                    found.push(layer.source(start)..layer.source(end));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the text from `start` to its end may be the beginning of a secret.
+    fn reaches_end(&mut self, bytes: &[u8], start: usize, secret: &[u8]) -> bool {
+        !matches!(self.compare(bytes, start, secret, Goal::Beginning), Ok(None))
+    }
+
+    /// Compares a secret with the text at `start` and returns where it ends.
+    fn compare(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        secret: &[u8],
+        goal: Goal,
+    ) -> Result<Option<usize>, StepLimit> {
+        self.forks.clear();
+        self.untried.clear();
+        self.untried.push((0, start));
+        while let Some((mut done, mut at)) = self.untried.pop() {
+            while let Some(expected) = secret.get(done) {
+                self.step()?;
+                let rest = bytes.get(at..).unwrap_or_default();
+                if goal == Goal::Beginning && ((rest.is_empty() && done > 0) || escape::is_incomplete(rest)) {
+                    return Ok(Some(at));
+                }
+                let Some(byte) = rest.first() else { break };
+                let plain = byte == expected || (*byte == b'+' && *expected == b' ');
+                let escape = Escape::read(rest).filter(|escape| {
+                    secret.get(done..).is_some_and(|rest| rest.starts_with(escape.decoded()))
+                });
+                match escape {
+                    Some(escape) => {
+                        if plain && self.forks.insert((done, at)) {
+                            self.untried.push((done + 1, at + 1));
+                        }
+                        (done, at) = (done + escape.decoded().len(), at + escape.length);
+                    }
+                    None if plain => (done, at) = (done + 1, at + 1),
+                    None => break,
+                }
+            }
+            if goal == Goal::Whole && done == secret.len() {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self) -> Result<(), StepLimit> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS { Err(StepLimit) } else { Ok(()) }
+    }
+}
