@@ -61,8 +61,8 @@ pub(super) fn implementation(fields: &mut Fields<'_>, draft: &mut Draft, notatio
     };
     let inner = block.text("type").and_then(|word| Kind::parse(&word));
     if inner.is_some_and(|inner| inner != kind) {
-        let message = conflict(&block.path("type"));
-        fields.error(outer_key, "conflicting_fields", message);
+        fields.error(outer_key, "conflicting_fields", conflict(&block.path("type")));
+        return drop(block.rest());
     }
     draft.take(reader.read(&mut block, kind));
 }

@@ -276,6 +276,7 @@ const INPUT_SCHEMA: [&str; 5] = ["input_schema", "parameters", "argSchema", "arg
 
 /// Reads the input schema under any of its spellings: a JSON Schema, or a list of parameters.
 pub(super) fn input_schema(fields: &mut Fields<'_>) -> Option<Value> {
+    fields.suggest(&INPUT_SCHEMA);
     let mut found: Option<(&str, Value)> = None;
     for key in INPUT_SCHEMA {
         let Some(schema) = schema_or_list(fields, key) else { continue };
@@ -291,7 +292,7 @@ pub(super) fn input_schema(fields: &mut Fields<'_>) -> Option<Value> {
 fn schema_or_list(fields: &mut Fields<'_>, key: &'static str) -> Option<Value> {
     match fields.peek(key)? {
         Value::Array(_) => fields.nested_list(key).map(params::to_schema),
-        Value::Object(map) if is_map_of_arguments(map) => {
+        Value::Object(map) if is_map_of_arguments(map, key) => {
             let message = if key == "params" {
                 "expected a list, found a map; write each parameter as a list item such as `- name: city`"
             } else {
@@ -313,14 +314,17 @@ fn schema_or_list(fields: &mut Fields<'_>, key: &'static str) -> Option<Value> {
     }
 }
 
-/// Returns whether a map has the names of arguments as keys, and no keyword of JSON Schema.
-fn is_map_of_arguments(map: &Map<String, Value>) -> bool {
+/// Returns whether a map has the names of arguments as keys, and no keyword of JSON Schema. As a schema it would declare
+/// nothing.
+fn is_map_of_arguments(map: &Map<String, Value>, key: &str) -> bool {
     let is_keyword = |(key, value): (&String, &Value)| match key.as_str() {
         "type" | "title" | "description" => !value.is_object(),
         key => SCHEMA_KEYWORDS.contains(&key) || key.starts_with('$') || key.starts_with("x-"),
     };
     let is_argument = |value: &Value| value.get("type").is_some_and(Value::is_string);
-    !map.is_empty() && map.values().all(is_argument) && !map.iter().any(is_keyword)
+    // A schema may have unknown keywords, but nobody writes one as `params`.
+    let are_arguments = key == "params" || map.values().all(is_argument);
+    !map.is_empty() && are_arguments && !map.iter().any(is_keyword)
 }
 
 /// The keywords that the schema of an object may have, besides its type and texts.

@@ -113,6 +113,11 @@ impl<'r> Fields<'r> {
         self.error(key, "wrong_type", format!("expected {expected}, found {}", describe(found)));
     }
 
+    /// Adds keys that are suggested for misspelled ones.
+    pub(super) fn suggest(&mut self, keys: &[&'static str]) {
+        self.known.extend(keys);
+    }
+
     /// Takes a value, including `null`.
     pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);

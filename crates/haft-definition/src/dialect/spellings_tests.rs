@@ -180,7 +180,7 @@ fn calls_per_minute_are_a_rate_limit() {
             );
         }
     }
-    insta::assert_snapshot!(findings(r#"{"slug": "t", "builtin_key": "f", "maxCallsPerMinute": "many"}"#, Json), @"line 1, column 38: `maxCallsPerMinute`: expected a number of calls, found a string");
+    insta::assert_snapshot!(findings(r#"{"slug": "t", "builtin_key": "f", "maxCallsPerMinute": "many"}"#, Json), @"line 1, column 35: `maxCallsPerMinute`: expected a number of calls, found a string");
 }
 
 #[test]
