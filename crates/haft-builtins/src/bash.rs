@@ -52,8 +52,7 @@ pub(crate) fn bash() -> Result<ToolSpec, NameError> {
 }
 
 fn sandboxed(mut spec: ToolSpec, body: &str) -> ToolSpec {
-    spec.implementation =
-        Implementation::Script(Script { runtime: ScriptRuntime::Bash, body: body.to_owned() });
+    spec.implementation = Implementation::Script(Script::new(ScriptRuntime::Bash, body));
     spec.sandbox = true;
     spec.network = false;
     spec.policy = Policy::Elevated;

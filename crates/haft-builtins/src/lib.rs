@@ -17,6 +17,7 @@ mod settings;
 mod tool;
 mod web_fetch;
 mod web_search;
+mod whatsapp;
 
 pub use parts::{BuiltInParts, BuiltIns, EMAILS_PER_MINUTE, built_ins};
 pub use settings::{PlatformSettings, VARIABLES};

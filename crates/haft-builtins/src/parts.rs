@@ -12,7 +12,7 @@ use haft_runtime::function::{Functions, blocking};
 
 use crate::settings::PlatformSettings;
 use crate::tool::function;
-use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch, web_search};
+use crate::{bash, datetime, files, http_request, json_transform, mail, web_fetch, web_search, whatsapp};
 
 /// The resources of the built-in tools.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct BuiltInParts {
     pub clock: Arc<dyn Clock>,
     /// The platform's settings for mail and search, used for tenants without their own.
     pub platform: PlatformSettings,
-    /// The rate limit of `send_email` in messages per minute; 0 means no limit.
+    /// The rate limit of `send_email`, and of `send_whatsapp`, in messages per minute; 0 means no limit.
     pub emails_per_minute: u32,
 }
 
@@ -60,6 +60,11 @@ pub fn built_ins(parts: &BuiltInParts) -> Result<BuiltIns, NameError> {
             &functions,
             mail::send_email(*emails_per_minute)?,
             function(mail::SendEmail::new(egress.clone(), platform.clone())),
+        ),
+        add(
+            &functions,
+            whatsapp::spec(*emails_per_minute)?,
+            function(whatsapp::SendWhatsApp::new(egress.clone(), platform.clone())),
         ),
         add(&functions, http_request::spec()?, function(http_request::HttpRequest(egress.clone()))),
         add(&functions, web_fetch::spec()?, function(web_fetch::WebFetch(egress.clone()))),

@@ -1,4 +1,4 @@
-//! The settings of mail and search, and their owner.
+//! The settings of mail, messages and search, and their owner.
 //!
 //! A tenant's settings are stored credentials. Tenants without them use the platform's settings, which come from the
 //! server's environment and which definitions cannot reference. The two are never mixed: a tenant that could set only
@@ -24,6 +24,12 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "`send_email`: `starttls` (default), `tls`, or `none`, which sends the password unencrypted",
     ),
     ("SMTP_CA", "`send_email`: additional trusted certificates in PEM format"),
+    (
+        "WHATSAPP_PHONE_NUMBER_ID",
+        "`send_whatsapp`: the id of the business phone number in the WhatsApp Cloud API",
+    ),
+    ("WHATSAPP_TOKEN", "`send_whatsapp`: the access token"),
+    ("WHATSAPP_API_URL", "`send_whatsapp`: the endpoint. Default: `https://graph.facebook.com/v23.0`"),
     ("WEB_SEARCH_PROVIDER", "`web_search`: `serper`, `brave` or `searxng`, if several are configured"),
     ("SERPER_API_KEY", "`web_search`: the API key for Serper"),
     ("BRAVE_API_KEY", "`web_search`: the API key for Brave Search"),

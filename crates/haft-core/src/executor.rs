@@ -29,7 +29,7 @@ pub trait Executor: Send + Sync {
         Ok(())
     }
     /// Runs slow checks, such as the syntax of a script, when a definition is written or validated, never when it is
-    /// called. A check that could not run is reported with the code [`crate::problem::NOT_CHECKED`].
+    /// called. Problems with the codes [`crate::problem::NOT_CHECKED`] and [`crate::problem::MISSING_IMPORT`] are warnings.
     fn examine<'a>(&'a self, _spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(std::future::ready(Vec::new()))
     }

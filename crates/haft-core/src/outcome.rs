@@ -10,6 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::id::CallId;
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, retry $retry:literal;)+) => {
 /// The stable codes of errors of calls and requests.
@@ -140,6 +142,9 @@ pub struct CallError {
     /// How long to wait before a retry, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+    /// The record of a rejected call; the record of a finished call has its own id.
+    #[serde(skip)]
+    pub call_id: Option<CallId>,
 }
 
 impl CallError {
@@ -152,6 +157,7 @@ impl CallError {
             details: None,
             for_model: None,
             retry_after: None,
+            call_id: None,
         }
     }
 
@@ -183,12 +189,16 @@ impl CallError {
 
     /// Returns the text for the model, limited in length.
     pub fn model_text(&self) -> String {
-        let text = self.for_model.as_deref().unwrap_or(&self.message);
-        let mut out = String::with_capacity(text.len().min(MODEL_TEXT_LIMIT) + 20);
-        out.push_str("Tool call failed: ");
-        out.extend(text.chars().take(MODEL_TEXT_LIMIT));
-        out
+        model_text(self.for_model.as_deref().unwrap_or(&self.message))
     }
+}
+
+/// Returns what a model reads about a failed call, limited in length.
+pub fn model_text(reason: &str) -> String {
+    let mut out = String::with_capacity(reason.len().min(MODEL_TEXT_LIMIT) + 20);
+    out.push_str("Tool call failed: ");
+    out.extend(reason.chars().take(MODEL_TEXT_LIMIT));
+    out
 }
 
 /// The outcome of a call.

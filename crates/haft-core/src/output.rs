@@ -39,15 +39,20 @@ impl StreamOutput<'_> {
         text
     }
 
-    /// Returns the output as a value of at most `max_bytes`: JSON if it is one document, text otherwise, base64 if it
-    /// is binary. Truncated text ends with a note.
+    /// Returns the output as JSON, if all of it is one document.
+    pub fn json(&self) -> Option<Value> {
+        if self.left_out == 0 { document(self.bytes) } else { None }
+    }
+
+    /// Returns the output as a value of at most `max_bytes`: JSON if it is one document, otherwise as
+    /// [`StreamOutput::text_value`].
     pub fn value(&self, max_bytes: u64, secrets: &[Secret]) -> Value {
+        self.json().unwrap_or_else(|| self.text_value(max_bytes, secrets))
+    }
+
+    /// Returns the output as text of at most `max_bytes`, or base64 if it is binary. Truncated text ends with a note.
+    pub fn text_value(&self, max_bytes: u64, secrets: &[Secret]) -> Value {
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        if self.left_out == 0
-            && let Some(value) = document(self.bytes)
-        {
-            return value;
-        }
         if !is_text(self.bytes) {
             // Secrets must be removed before encoding.
             return base64_value(&scrub_bytes(self.bytes, secrets), self.left_out, max_bytes);

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 /// The code of a check that could not run; it is a warning, not an error.
 pub const NOT_CHECKED: &str = "not_checked";
 
+/// The code of a module that a script imports and that is not installed; it is a warning, because the script may catch
+/// the error.
+pub const MISSING_IMPORT: &str = "missing_import";
+
 /// One error or warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -84,4 +88,42 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(score, _)| *score >= 0.6)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate)
+}
+
+/// Returns the type of JSON Schema that a word of another language stands for, or the most similar one.
+pub fn nearest_type(word: &str) -> Option<&'static str> {
+    const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
+    let lower = word.to_ascii_lowercase();
+    let meant = match lower.as_str() {
+        "str" | "text" | "char" | "varchar" | "date" | "datetime" | "uuid" => "string",
+        "int" | "int32" | "int64" | "uint" | "i32" | "i64" | "long" | "short" => "integer",
+        "float" | "float32" | "float64" | "double" | "decimal" | "f32" | "f64" => "number",
+        "bool" | "flag" => "boolean",
+        "list" | "tuple" | "set" | "vec" | "slice" => "array",
+        "dict" | "map" | "hash" | "struct" | "json" => "object",
+        "none" | "nil" | "void" => "null",
+        _ => return nearest(word, TYPES),
+    };
+    Some(meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_other_languages_have_a_counterpart() {
+        for (word, expected) in [
+            ("int", Some("integer")),
+            ("Integer", Some("integer")),
+            ("str", Some("string")),
+            ("bool", Some("boolean")),
+            ("float64", Some("number")),
+            ("dict", Some("object")),
+            ("strin", Some("string")),
+            ("color", None),
+        ] {
+            assert_eq!(nearest_type(word), expected, "{word}");
+        }
+    }
 }

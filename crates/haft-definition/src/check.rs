@@ -5,6 +5,7 @@
 
 mod http;
 mod scripts;
+mod shell;
 mod templates;
 mod values;
 mod words;
@@ -78,6 +79,20 @@ pub fn implementation_errors(spec: &ToolSpec) -> Vec<Problem> {
     let mut checked = CheckReport::default();
     implementation(spec, &mut checked);
     checked.errors
+}
+
+/// Returns the warnings about how a tool will run; those about names, descriptions and schemas are left out. Unlike
+/// [`definition`] it compiles no schema, so that it can be shown in lists.
+pub fn runtime_warnings(spec: &ToolSpec) -> Vec<Problem> {
+    let mut checked = CheckReport::default();
+    implementation(spec, &mut checked);
+    templates::check(spec, &mut checked);
+    checked.warnings
+}
+
+/// Returns the program or module of a script or command that needs network access, if there is one.
+pub fn network_program(spec: &ToolSpec) -> Option<String> {
+    scripts::network_program(spec)
 }
 
 fn size(spec: &ToolSpec, checked: &mut CheckReport) {

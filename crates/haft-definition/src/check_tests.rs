@@ -248,7 +248,7 @@ fn commands_and_scripts_are_compiled() {
     let check = |implementation: serde_json::Value| {
         findings(json!({
             "name": "weather-report", "description": "Current weather for a city", "implementation": implementation,
-            "input_schema": { "type": "object", "properties": { "city": {}, "PATH": {} } },
+            "input_schema": { "type": "object", "properties": { "city": {}, "PATH": {} } }, "network": true,
         }))
     };
     let exec = |command: &str| check(json!({ "type": "exec", "command": command }));
@@ -267,6 +267,44 @@ fn commands_and_scripts_are_compiled() {
 ! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"
 ? input_schema.properties.PATH [reserved_argument] `PATH` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it
 "#);
+}
+
+#[test]
+fn scripts_that_will_not_do_what_they_say_are_warned_about() {
+    let check = |implementation: serde_json::Value, network: bool| {
+        findings(json!({
+            "name": "weather-report", "description": "Current weather for a city", "implementation": implementation,
+            "parameters": { "type": "object", "properties": { "city": {} } }, "network": network,
+        }))
+    };
+    let bash = |body: &str| check(json!({ "type": "script", "runtime": "bash", "body": body }), true);
+    // The body of the document.
+    insta::assert_snapshot!(bash("curl -s 'https://api.weather.example.com/current?city=$city'"), @"? implementation.body [argument_in_single_quotes] `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes");
+    assert_eq!(bash("curl -s \"https://api.weather.example.com/current?city=$city\""), "");
+    assert_eq!(bash("jq --arg city \"$city\" '.[$city]' x; bash -c 'echo $city'; echo 'in $cityhall'"), "");
+    insta::assert_snapshot!(bash("cat x |\n jq ."), @"? implementation.body [pipe_hides_failure] only the last program of a pipe decides whether the call fails; add a line `set -o pipefail` at the top to report failures of the others");
+    assert_eq!(bash("set -euo pipefail\ncat x | jq ."), "");
+    let offline = |implementation: serde_json::Value| check(implementation, false);
+    let expected = |program: &str| {
+        format!(
+            "? network [network_disabled] it uses `{program}`, but the tool has no network access; set `network: true`"
+        )
+    };
+    for (implementation, program) in [
+        (json!({ "type": "script", "runtime": "bash", "body": "x=$(curl y)" }), "curl"),
+        (json!({ "type": "exec", "command": "wget {{city}}" }), "wget"),
+        (json!({ "type": "exec", "argv": ["/usr/bin/curl", "{{city}}"] }), "curl"),
+        (json!({ "type": "script", "runtime": "python", "body": "import json, requests\n" }), "requests"),
+        (
+            json!({ "type": "script", "runtime": "python", "body": "from urllib.request import urlopen" }),
+            "urllib.request",
+        ),
+    ] {
+        assert_eq!(offline(implementation.clone()), expected(program));
+        assert_eq!(check(implementation, true), "");
+    }
+    assert_eq!(offline(json!({ "type": "script", "runtime": "bash", "body": "echo 'curl x' # curl" })), "");
+    assert_eq!(offline(json!({ "type": "script", "runtime": "python", "body": "import urllib.parse" })), "");
 }
 
 #[test]

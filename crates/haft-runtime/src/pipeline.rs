@@ -392,7 +392,7 @@ impl Pipeline {
         };
         Err(match interruption {
             ErrorCode::Timeout => {
-                timed_out(call.tool(), deadline.saturating_duration_since(call.context().started))
+                timed_out(&call.plan.spec, deadline.saturating_duration_since(call.context().started))
             }
             _ => self.cancelled(call.entry()),
         })
@@ -416,6 +416,7 @@ impl Pipeline {
             labels.idempotency_key = None;
         }
         let record = Arc::new(invocation.finished_record(Err(error.clone())));
+        let error = CallError { call_id: Some(record.id), ..error };
         self.record(record).await.map_or_else(not_recorded, |()| error)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_core::implementation::Kind;
+use haft_core::implementation::{HttpRequest, Implementation, Kind};
 use haft_core::outcome::CallError;
 use haft_core::spec::{Retry, ToolSpec, default_backoff};
 
@@ -18,6 +18,25 @@ pub(crate) fn policy(spec: &ToolSpec) -> Retry {
         .clone()
         .unwrap_or(Retry { attempts: DEFAULT_ATTEMPTS, backoff_ms: default_backoff() })
 }
+
+/// Returns whether a second call does no harm, although the first may have had effects.
+pub(crate) fn is_repeatable(spec: &ToolSpec) -> bool {
+    let idempotent = |request: &HttpRequest| {
+        let method = request.method.to_ascii_uppercase();
+        // Without a method and a body it is a `GET`.
+        if method.is_empty() { request.body.is_none() } else { IDEMPOTENT.contains(&method.as_str()) }
+    };
+    let is_safe_request = match &spec.implementation {
+        Implementation::Http(http) if http.steps.is_empty() => idempotent(&http.request),
+        Implementation::Http(http) => http.steps.iter().all(|step| idempotent(&step.request)),
+        _ => false,
+    };
+    let is_retried = spec.execution.retry.as_ref().is_some_and(|retry| retry.attempts > 0);
+    spec.execution.is_pure || is_retried || is_safe_request
+}
+
+/// The idempotent methods of RFC 9110.
+const IDEMPOTENT: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
 /// Returns whether a call that failed with this error may be repeated.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_core::catalog::{FileForm, SourceText, UnreadableFile};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
-use haft_core::problem::{NOT_CHECKED, Problem, nearest};
+use haft_core::problem::{MISSING_IMPORT, NOT_CHECKED, Problem, nearest};
 use haft_core::redact;
 use haft_core::reference::ToolRef;
 use haft_core::spec::ToolSpec;
@@ -13,7 +13,6 @@ use haft_core::tool::{Status, Tool};
 use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
-use serde_json::Value;
 
 use crate::app::App;
 use crate::body::Body;
@@ -111,9 +110,10 @@ pub(crate) async fn validate(
     // The executor may start a process for its check, so it runs only if there are no errors yet.
     if report.errors.is_empty() {
         let problems = app.registry().executors().examine(spec).await;
-        let (unchecked, errors) = problems.into_iter().partition(|problem| problem.code == NOT_CHECKED);
+        let is_warning = |problem: &Problem| [NOT_CHECKED, MISSING_IMPORT].contains(&problem.code.as_str());
+        let (warnings, errors) = problems.into_iter().partition(is_warning);
         report.errors = errors;
-        report.warnings.extend::<Vec<_>>(unchecked);
+        report.warnings.extend::<Vec<_>>(warnings);
     }
     report
 }
@@ -163,28 +163,25 @@ pub(crate) const UNKNOWN_NAME: &str = "unknown_name";
 
 /// Warns of template names that are unknown: a misspelled argument, or a secret that is not stored yet.
 async fn unknown_names(app: &App, tenant: &TenantId, compiled: &CompiledTool) -> Vec<Problem> {
-    let mut names = compiled.prepared.secrets();
-    names.sort_unstable();
-    names.dedup();
     let mut warnings = Vec::new();
-    let input = compiled.spec.input_schema.value();
-    let properties = input.get("properties").and_then(Value::as_object);
-    let declares = |name: &str| properties.is_some_and(|all| all.contains_key(name));
-    // `${version}` is always defined, and an argument in the wrong notation is reported elsewhere.
-    for name in names.into_iter().filter(|name| *name != "version" && !declares(name)) {
+    for name in compiled.secret_names() {
         // If the store is unavailable, do not warn.
-        if app.has_secret(tenant, name).await.unwrap_or(true) {
-            continue;
+        if !app.has_secret(tenant, name).await.unwrap_or(true) {
+            warnings.push(unknown_name(&compiled.spec, name));
         }
-        let arguments = properties.into_iter().flat_map(|all| all.keys().map(String::as_str));
-        let hint = match nearest(name, arguments) {
-            Some(argument) => format!("; did you mean the argument `{argument}`?"),
-            None => format!("; store it with `haft secret set {name}`"),
-        };
-        let message = format!("`{name}` is neither an argument nor a stored secret{hint}");
-        warnings.push(Problem::new("implementation", UNKNOWN_NAME, message));
     }
     warnings
+}
+
+/// Returns the warning about a name that is neither an argument nor a stored secret.
+pub(crate) fn unknown_name(spec: &ToolSpec, name: &str) -> Problem {
+    let arguments = spec.declared_arguments();
+    let hint = match nearest(name, arguments.iter().map(String::as_str)) {
+        Some(argument) => format!("; did you mean the argument `{argument}`?"),
+        None => format!("; store it with `haft secret set {name}`"),
+    };
+    let message = format!("`{name}` is neither an argument nor a stored secret{hint}");
+    Problem::new("implementation", UNKNOWN_NAME, message)
 }
 
 /// Compiles a definition on the blocking pool: a wasm module takes a while.

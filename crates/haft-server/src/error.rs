@@ -6,8 +6,9 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use haft_core::catalog::StoreError;
+use haft_core::id::CallId;
 use haft_core::name::NameError;
-use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::outcome::{CallError, ErrorCode, model_text};
 use haft_core::page::PageTokenError;
 use haft_core::problem::{Problem, join};
 use haft_runtime::registry::ResolveError;
@@ -30,6 +31,10 @@ pub(crate) struct ApiError {
     pub retryable: bool,
     /// How long to wait before a retry, if known.
     pub retry_after: Option<Duration>,
+    /// The record of the rejected call, if there is one.
+    pub call_id: Option<CallId>,
+    /// The text for the model, if it differs from the message.
+    pub for_model: Option<String>,
 }
 
 /// The body of every error.
@@ -43,6 +48,10 @@ pub(crate) struct ErrorBody {
     ok: Option<bool>,
     /// The error.
     error: ErrorDetail,
+    /// The id of the rejected call; `null` if it was rejected before it was recorded. For calls only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    call_id: Option<Option<CallId>>,
     /// The id of the request, as in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
@@ -62,13 +71,25 @@ pub(crate) struct ErrorDetail {
     /// Machine-readable details.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
+    /// The message for the model; for calls only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_text: Option<String>,
 }
 
 impl ApiError {
     /// Creates an error.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let retryable = code.retryable();
-        Self { code, message: message.into(), details: None, of_call: false, retryable, retry_after: None }
+        Self {
+            code,
+            message: message.into(),
+            details: None,
+            of_call: false,
+            retryable,
+            retry_after: None,
+            call_id: None,
+            for_model: None,
+        }
     }
 
     /// Creates an `invalid_request` error.
@@ -147,6 +168,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = status(self.code);
+        let model_text = self.of_call.then(|| model_text(self.for_model.as_deref().unwrap_or(&self.message)));
         let body = ErrorBody {
             status: "error",
             ok: self.of_call.then_some(false),
@@ -155,7 +177,9 @@ impl IntoResponse for ApiError {
                 message: self.message,
                 retryable: self.of_call.then_some(self.retryable),
                 details: self.details,
+                model_text,
             },
+            call_id: self.of_call.then_some(self.call_id),
             request_id: crate::request_id::current(),
         };
         let mut response = (status, Json(body)).into_response();
@@ -203,13 +227,13 @@ impl From<CallError> for ApiError {
             tracing::error!(error = %error, "internal error during a call");
             let hidden = Self::new(error.code, error.for_model.unwrap_or_default());
             // The error decides: a tool that ran must not be retried because its record is missing.
-            return Self { of_call: true, retryable: error.retryable, ..hidden };
+            return Self { of_call: true, retryable: error.retryable, call_id: error.call_id, ..hidden };
         }
-        let CallError { code, message, details, retryable, retry_after, .. } = error;
+        let CallError { code, message, details, retryable, retry_after, call_id, for_model } = error;
         // The pipeline rejects a call with this code only if the tool does not exist.
         let tool_missing = || (code == ErrorCode::NotFound).then(|| json!({"kind": "tool"}));
         let details = details.map(|details| *details).or_else(tool_missing);
-        Self { code, message, details, of_call: true, retryable, retry_after }
+        Self { code, message, details, of_call: true, retryable, retry_after, call_id, for_model }
     }
 }
 

@@ -49,6 +49,7 @@ mod secrets;
 mod serve;
 pub mod settings;
 mod view;
+mod warnings;
 
 pub use app::{App, Extensions, StartError};
 pub use haft_mcp::server::{

@@ -149,7 +149,7 @@ pub struct BuiltInSettings {
     pub enabled: bool,
     /// Settings for mail and search, by the names in [`BUILT_IN_VARIABLES`]; definitions cannot refer to them.
     pub platform: Vec<(String, Secret)>,
-    /// The rate limit of `send_email` in messages per minute; 0 is unlimited.
+    /// The rate limit of `send_email`, and of `send_whatsapp`, in messages per minute; 0 is unlimited.
     pub emails_per_minute: u32,
 }
 

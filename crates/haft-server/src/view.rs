@@ -85,7 +85,7 @@ pub(crate) struct ToolView {
     /// The timeout of a script, repeated from `execution`.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_secs: Option<u64>,
-    /// Warnings about the definition, in responses to writes.
+    /// Why the tool may not do what its author expects, although it is ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub(crate) warnings: Vec<haft_core::problem::Problem>,

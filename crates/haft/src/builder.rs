@@ -167,12 +167,12 @@ impl Builder {
         self
     }
 
-    /// Adds the built-in tools: `exec`, `bash`, `send_email`, `http_request`, `web_fetch`, `web_search`,
+    /// Adds the built-in tools: `exec`, `bash`, `send_email`, `send_whatsapp`, `http_request`, `web_fetch`, `web_search`,
     /// `json_transform`, `datetime_utils`, and with a sandbox also `read_file`, `write_file`, `append_file` and
     /// `list_files`. A tool of the program overrides a built-in tool with the same name; [`Tools::filter`] selects
     /// some of them.
     ///
-    /// `send_email` and `web_search` read their settings (`SMTP_HOST`, `SERPER_API_KEY`, …) from the secrets, and from
+    /// `send_email`, `send_whatsapp` and `web_search` read their settings (`SMTP_HOST`, `SERPER_API_KEY`, …) from the secrets, and from
     /// environment variables listed in [`Builder::env`]. `exec` and `bash` are elevated, so [`Builder::deny_elevated`]
     /// rejects them. Requires the feature `builtins`.
     ///

@@ -8,3 +8,4 @@ mod harness;
 mod mail;
 mod requests;
 mod searching;
+mod whatsapp;

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Request, find_server};
+use crate::client::{Client, Request, find_server, segment};
 use crate::config::Resolved;
 use crate::context::Context;
 use crate::error::CliError;
@@ -80,6 +80,7 @@ async fn check_all(context: &Context) -> Result<Vec<Check>, CliError> {
     if is_usable {
         checks.push(check_space(&home));
         checks.extend(PRIVATE_FILES.iter().filter_map(|name| check_private(&home.join(name))));
+        checks.extend(check_toolsets(&home));
     }
     checks.push(check_server(context, &home).await);
     let remote = context.server()?.is_some();
@@ -267,15 +268,20 @@ async fn check_credentials(client: &Client) -> Option<Check> {
 
 async fn check_definitions(client: &Client) -> Vec<Check> {
     let name = "definitions";
-    let mut failed = Vec::new();
+    let (mut failed, mut warnings, mut lookups) = (Vec::new(), Vec::new(), MAX_LOOKUPS);
     let mut request = Request::get("/api/tools?include_disabled=true&page_size=500");
     let total = loop {
         let page = match client.data(request).await {
             Ok(page) => page,
             Err(error) => return vec![Check::new(name, State::Failed, error.message())],
         };
-        let unready = view::list(&page, "tools").iter().filter(|tool| !view::is(tool, "ready"));
-        failed.extend(unready.map(failed_definition));
+        for tool in view::list(&page, "tools") {
+            if view::is(tool, "ready") {
+                warnings.extend(definition_warnings(&whole_tool(client, tool, &mut lookups).await));
+            } else {
+                failed.push(failed_definition(tool));
+            }
+        }
         match page.get("next_page_token").and_then(Value::as_str) {
             Some(token) => {
                 request =
@@ -287,14 +293,62 @@ async fn check_definitions(client: &Client) -> Vec<Check> {
     if failed.is_empty() {
         failed.push(Check::new(name, State::Ok, format!("all {total} ready")));
     }
+    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+    failed.extend(warnings.into_iter().take(MAX_WARNINGS));
+    if more > 0 {
+        failed.push(Check::new(name, State::Warning, format!("{more} more warnings; see `haft tool list`")));
+    }
     failed
 }
 
-fn failed_definition(tool: &Value) -> Check {
-    let path = view::text(tool, "path");
-    let name = if path.is_empty() { view::qualified(tool) } else { path };
-    Check::new(format!("definition `{name}`"), State::Failed, view::text(tool, "error"))
+/// The maximum number of warnings about definitions.
+const MAX_WARNINGS: usize = 50;
+
+/// The maximum number of tools that are read one by one.
+const MAX_LOOKUPS: usize = 200;
+
+/// Reads a tool of a file, because lists leave out the warnings about the text of the file and about its imports.
+async fn whole_tool(client: &Client, tool: &Value, lookups: &mut usize) -> Value {
+    if *lookups == 0 || view::text(tool, "path").is_empty() {
+        return tool.clone();
+    }
+    *lookups -= 1;
+    let path = format!("/api/tools/{}", segment(&view::text(tool, "id")));
+    client.data(Request::get(path)).await.unwrap_or_else(|_| tool.clone())
 }
+
+fn failed_definition(tool: &Value) -> Check {
+    Check::new(definition_name(tool), State::Failed, view::text(tool, "error"))
+}
+
+fn definition_warnings(tool: &Value) -> Vec<Check> {
+    let warnings = view::list(tool, "warnings").iter();
+    warnings
+        .map(|warning| Check::new(definition_name(tool), State::Warning, view::problem(warning)))
+        .collect()
+}
+
+fn definition_name(tool: &Value) -> String {
+    let path = view::text(tool, "path");
+    format!("definition `{}`", if path.is_empty() { view::qualified(tool) } else { path })
+}
+
+/// Warns of toolset manifests in the folders of bundles, of which nothing is read.
+fn check_toolsets(home: &Path) -> Vec<Check> {
+    let bundles = std::fs::read_dir(home.join("skills")).into_iter().flatten().flatten();
+    bundles
+        .map(|bundle| bundle.path().join(TOOLSET_FILE))
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let shown = path.strip_prefix(home).unwrap_or(&path).display().to_string();
+            Check::new(format!("toolset `{shown}`"), State::Warning, "toolset manifests are not read yet")
+                .hint("define each of its tools in a file of its own")
+        })
+        .collect()
+}
+
+/// The manifest of a toolset.
+const TOOLSET_FILE: &str = "toolset.yaml";
 
 #[cfg(test)]
 mod tests {

@@ -211,7 +211,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "built_ins.emails_per_minute",
         "10",
-        "Rate limit of the tool `send_email` in messages per minute; 0 is unlimited.",
+        "Rate limit of `send_email`, and of `send_whatsapp`, in messages per minute; 0 is unlimited.",
         |to, value| {
             let limit = value.number(0..=1_000_000)?;
             to.settings.built_ins.emails_per_minute = u32::try_from(limit).unwrap_or(u32::MAX);

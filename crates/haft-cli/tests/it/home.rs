@@ -155,3 +155,36 @@ fn doctor_and_validate_report_ignored_keys() {
     assert_eq!(run.code, 8, "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("skills/web/bundle.yaml"), "{}", run.stdout);
 }
+
+#[test]
+fn a_dropped_file_is_ready_with_warnings() {
+    let haft = Haft::new();
+    assert_eq!(haft.run(&["init"]).code, 0);
+    // The body of the seed document, which would send the literal `$city`.
+    haft.write(
+        "home/skills/web/weather-check.skill",
+        "---\nname: weather-check\ndescription: Check current weather for a location\nruntime: bash\n\
+         parameters: {type: object, properties: {city: {type: string}}}\n---\n\
+         curl -s 'https://api.weather.example.com/current?city=$city'\n",
+    );
+    haft.write("home/skills/web/toolset.yaml", "id: web\n");
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rows = |arguments: &[&str], word: &str| {
+        let run = haft.run(arguments);
+        assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+        run.stdout.lines().filter(|line| line.contains(word)).map(squeezed).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(rows(&["tool", "list"], "weather-check"), @"web:weather-check@1.0.0 script draft yes, 3 warnings 0 Check current weather for a location");
+    insta::assert_snapshot!(rows(&["tool", "show", "weather-check"], "warning"), @r"
+    state draft, enabled, ready with warnings
+    warning `network`: it uses `curl`, but the tool has no network access; set `network: true`
+    warning `implementation.body`: `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes
+    warning `skills/web/toolset.yaml` is not read yet: define each of its tools in a file of its own
+    ");
+    insta::assert_snapshot!(rows(&["doctor"], "web/"), @r"
+    warning toolset `skills/web/toolset.yaml` toolset manifests are not read yet; define each of its tools in a file of its own
+    warning definition `skills/web/weather-check.skill` `network`: it uses `curl`, but the tool has no network access; set `network: true`
+    warning definition `skills/web/weather-check.skill` `implementation.body`: `$city` on line 1 is in single quotes, in which the shell does not replace it; use double quotes
+    warning definition `skills/web/weather-check.skill` `skills/web/toolset.yaml` is not read yet: define each of its tools in a file of its own
+    ");
+}

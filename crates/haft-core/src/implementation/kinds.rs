@@ -130,6 +130,15 @@ impl Implementation {
         }
     }
 
+    /// Returns how the standard output of its process becomes the value.
+    pub const fn output_format(&self) -> OutputFormat {
+        match self {
+            Implementation::Script(script) => script.output,
+            Implementation::Exec(exec) => exec.output,
+            _ => OutputFormat::Auto,
+        }
+    }
+
     /// Returns the language of the body, if there is one.
     pub const fn runtime(&self) -> Option<&'static str> {
         match self {
@@ -165,6 +174,49 @@ pub struct Script {
     pub runtime: ScriptRuntime,
     /// The text.
     pub body: String,
+    /// How its standard output becomes the value.
+    #[serde(default, skip_serializing_if = "OutputFormat::is_default")]
+    pub output: OutputFormat,
+}
+
+impl Script {
+    /// Creates a script whose output is JSON where it is valid JSON.
+    pub fn new(runtime: ScriptRuntime, body: impl Into<String>) -> Self {
+        Self { runtime, body: body.into(), output: OutputFormat::default() }
+    }
+}
+
+/// How the standard output of a process becomes the value of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// JSON if it is one valid document, otherwise text.
+    #[default]
+    Auto,
+    /// Always text.
+    Text,
+    /// JSON; anything else is an error.
+    Json,
+}
+
+impl OutputFormat {
+    /// Every format, by the name used in definitions.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("text", Self::Text), ("json", Self::Json)];
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Auto
+    }
+
+    /// Returns the name used in definitions.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// The language of a script.
@@ -228,6 +280,8 @@ pub struct Exec {
     pub env: BTreeMap<String, String>,
     /// The template of the text for standard input; `None` means empty.
     pub stdin: Option<String>,
+    /// How its standard output becomes the value.
+    pub output: OutputFormat,
 }
 
 /// What an `exec` tool runs.
@@ -242,7 +296,7 @@ pub enum ExecProgram {
 impl Exec {
     /// Makes an `exec` implementation without `env` and `stdin`.
     pub fn new(program: ExecProgram) -> Self {
-        Self { program, env: BTreeMap::new(), stdin: None }
+        Self { program, env: BTreeMap::new(), stdin: None, output: OutputFormat::default() }
     }
 }
 
@@ -257,28 +311,30 @@ struct ExecFields {
     env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stdin: Option<String>,
+    #[serde(default, skip_serializing_if = "OutputFormat::is_default")]
+    output: OutputFormat,
 }
 
 impl From<Exec> for ExecFields {
-    fn from(Exec { program, env, stdin }: Exec) -> Self {
+    fn from(Exec { program, env, stdin, output }: Exec) -> Self {
         let (command, argv) = match program {
             ExecProgram::Command(command) => (Some(command), None),
             ExecProgram::Argv(argv) => (None, Some(argv)),
         };
-        Self { command, argv, env, stdin }
+        Self { command, argv, env, stdin, output }
     }
 }
 
 impl TryFrom<ExecFields> for Exec {
     type Error = &'static str;
 
-    fn try_from(ExecFields { command, argv, env, stdin }: ExecFields) -> Result<Self, Self::Error> {
+    fn try_from(ExecFields { command, argv, env, stdin, output }: ExecFields) -> Result<Self, Self::Error> {
         let program = match (command, argv) {
             (Some(command), None) => ExecProgram::Command(command),
             (None, Some(argv)) => ExecProgram::Argv(argv),
             _ => return Err("expected exactly one of `argv` and `command`"),
         };
-        Ok(Self { program, env, stdin })
+        Ok(Self { program, env, stdin, output })
     }
 }
 

@@ -7,7 +7,7 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, nearest_type};
 use crate::schema::message::{message, not_empty};
 use crate::schema::{bounds, walk};
 
@@ -69,8 +69,12 @@ impl Schema {
             .offline()
             .build(schema)
             .map_err(|error| {
-                let path = error.instance_path().as_str().replace('/', ".");
-                let message = format!("invalid JSON Schema: {}", message(&error));
+                let pointer = error.instance_path().as_str();
+                let path = pointer.replace('/', ".");
+                let found =
+                    schema.pointer(pointer).and_then(Value::as_str).filter(|_| path.ends_with(".type"));
+                let hint = found.and_then(nearest_type).map(|near| format!("; did you mean `{near}`?"));
+                let message = format!("invalid JSON Schema: {}{}", message(&error), hint.unwrap_or_default());
                 vec![Problem::new(format!("{field}{path}"), "invalid_schema", message)]
             })?;
         Ok(Self { validator: Some(validator), weight, has_choices: has_choices(schema) })

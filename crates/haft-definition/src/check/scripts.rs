@@ -1,7 +1,7 @@
 //! Checks commands and scripts.
 
-use super::{CheckReport, named};
-use haft_core::implementation::{Exec, ExecProgram, Script, ScriptRuntime};
+use super::{CheckReport, named, shell};
+use haft_core::implementation::{Exec, ExecProgram, Implementation, Script, ScriptRuntime};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
 use haft_template::{ExecTemplate, PythonTemplate, Scope, reserved_variable};
@@ -20,48 +20,114 @@ pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
         }
         Err(problems) => checked.errors.extend(problems),
     }
+    without_network(spec, checked);
     let ExecProgram::Command(command) = &exec.program else { return };
     named(command, "command", checked);
-    if has_pipe(command) && !command.contains("pipefail") {
+    if shell::scan(command).has_pipe && !command.contains("pipefail") {
         checked.warn(
             "implementation.command",
-            "pipe_hides_failure",
+            PIPE_HIDES_FAILURE,
             "only the last program of a pipe decides whether the call fails; start the command with \
              `set -o pipefail;` to report failures of the others",
         );
     }
 }
 
-/// Returns whether a command has a pipe.
-fn has_pipe(command: &str) -> bool {
-    let (mut quote, mut is_escaped, mut before) = (None, false, ' ');
-    let mut rest = command.chars().peekable();
-    // In `{{x | default:1}}` it is a filter.
-    let mut braces = 0_usize;
-    while let Some(c) = rest.next() {
-        let next = rest.peek().copied();
-        match (c, quote) {
-            _ if is_escaped => is_escaped = false,
-            ('{', _) if next == Some('{') => braces += 1,
-            ('}', _) if next == Some('}') => braces = braces.saturating_sub(1),
-            ('\\', None | Some('"')) => is_escaped = true,
-            ('\'' | '"', None) => quote = Some(c),
-            (_, Some(open)) if c == open => quote = None,
-            ('|', None) if braces == 0 && before != '|' && before != '>' && next != Some('|') => return true,
-            _ => {}
+/// The code of a pipe in which failures have no effect.
+const PIPE_HIDES_FAILURE: &str = "pipe_hides_failure";
+
+/// Programs that are of no use without a network.
+const NETWORK_PROGRAMS: [&str; 10] =
+    ["curl", "wget", "ssh", "scp", "sftp", "ftp", "nc", "telnet", "dig", "nslookup"];
+
+/// Python modules that are of no use without a network.
+const NETWORK_MODULES: [&str; 6] = ["requests", "httpx", "aiohttp", "urllib.request", "urllib3", "smtplib"];
+
+/// Returns the program or module of a script or command that needs network access, if there is one.
+pub(super) fn network_program(spec: &ToolSpec) -> Option<String> {
+    let program = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        NETWORK_PROGRAMS.contains(&name).then(|| name.to_owned())
+    };
+    match &spec.implementation {
+        Implementation::Exec(Exec { program: ExecProgram::Argv(argv), .. }) => program(argv.first()?),
+        Implementation::Exec(Exec { program: ExecProgram::Command(text), .. })
+        | Implementation::Script(Script { runtime: ScriptRuntime::Bash, body: text, .. }) => {
+            shell::scan(text).commands.iter().find_map(|word| program(word))
         }
-        before = c;
+        Implementation::Script(Script { runtime: ScriptRuntime::Python, body, .. }) => {
+            body.split(['\n', ';']).find_map(|line| imported(line)).map(str::to_owned)
+        }
+        _ => None,
     }
-    false
 }
 
-/// Compiles a python body, and warns of arguments that cannot be variables.
+/// Returns the network module that a line of Python imports.
+fn imported(line: &str) -> Option<&'static str> {
+    let line = line.trim();
+    let names = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?;
+    let is_named = |module: &&&str| {
+        names.split(',').any(|name| {
+            let rest = name.trim_start().strip_prefix(**module);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '.', '\t']))
+        })
+    };
+    NETWORK_MODULES.iter().find(is_named).copied()
+}
+
+fn without_network(spec: &ToolSpec, checked: &mut CheckReport) {
+    if spec.network {
+        return;
+    }
+    if let Some(program) = network_program(spec) {
+        let message = format!("it uses `{program}`, but the tool has no network access; set `network: true`");
+        checked.warn("network", "network_disabled", message);
+    }
+}
+
+/// Programs that read `$name` in a single-quoted argument themselves, or run it as a script.
+const OWN_SYNTAX: [&str; 19] = [
+    "bash", "sh", "dash", "zsh", "ksh", "jq", "awk", "gawk", "mawk", "perl", "php", "envsubst", "eval",
+    "trap", "xargs", "find", "ssh", "psql", "node",
+];
+
+/// Warns of arguments that the shell does not expand, and of failures that a pipe hides.
+fn bash(spec: &ToolSpec, body: &str, checked: &mut CheckReport) {
+    let scanned = shell::scan(body);
+    for name in &spec.declared_arguments() {
+        let quoted = |part: &&shell::SingleQuoted| {
+            !OWN_SYNTAX.contains(&part.command.as_str()) && shell::mentions(&part.text, name)
+        };
+        if let Some(part) = scanned.single_quoted.iter().find(quoted) {
+            let message = format!(
+                "`${}` on line {} is in single quotes, in which the shell does not replace it; use double quotes",
+                excerpt(name, 60),
+                part.line
+            );
+            checked.warn("implementation.body", "argument_in_single_quotes", message);
+        }
+    }
+    if scanned.has_pipe && !body.contains("pipefail") {
+        checked.warn(
+            "implementation.body",
+            PIPE_HIDES_FAILURE,
+            "only the last program of a pipe decides whether the call fails; add a line `set -o pipefail` at the top to \
+             report failures of the others",
+        );
+    }
+}
+
+/// Compiles a python body, and warns of probable mistakes.
 pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport) {
     if script.runtime == ScriptRuntime::Python
         && let Err(errors) =
             PythonTemplate::compile(&script.body, &Scope::from_schema(&spec.input_schema.value()))
     {
         checked.errors.extend(errors.iter().map(|error| error.to_problem("implementation.body")));
+    }
+    without_network(spec, checked);
+    if script.runtime == ScriptRuntime::Bash {
+        bash(spec, &script.body, checked);
     }
     for name in spec.declared_arguments().iter().filter(|name| reserved_variable(name)) {
         let name = excerpt(name, 60);

@@ -23,22 +23,36 @@ const LOCATIONS: [(&str, &[&str]); 6] = [
         "implementation",
         &["implementation", "implementation_config", "config_schema.implementation", "impl", ""],
     ),
-    ("input_schema", &["input_schema", "params", "parameters", "argSchema", "schema.input", "schema"]),
+    (
+        "input_schema",
+        &[
+            "input_schema",
+            "params",
+            "parameters",
+            "argSchema",
+            "inputSchema",
+            "args_schema",
+            "argsSchema",
+            "schema.input",
+            "schema",
+        ],
+    ),
     ("output_schema", &["output_schema", "outputSchema", "schema.output"]),
     ("name", &["name", "slug"]),
     ("display_name", &["display_name", "displayName", "name"]),
 ];
 
 /// Keys with the same meaning.
-const ALIASES: [&[&str]; 9] = [
-    &["timeout_ms", "timeout", "timeout_s", "timeout_secs", "timeoutMs"],
-    &["backoff_ms", "backoff"],
+const ALIASES: [&[&str]; 10] = [
+    &["timeout_ms", "timeout", "timeout_s", "timeout_secs", "timeoutMs", "timeoutSecs"],
+    &["backoff_ms", "backoff", "backoffMs"],
+    &["rate_limit", "rateLimit", "max_calls_per_minute", "maxCallsPerMinute"],
     &["url", "urlTemplate", "url_template"],
-    &["body", "bodyTemplate"],
-    &["function", "function_name", "goFunc", "builtin_key"],
+    &["body", "bodyTemplate", "body_template"],
+    &["function", "function_name", "functionName", "goFunc", "builtin_key", "builtinKey"],
     &["success_codes", "successCodes"],
-    &["response", "responseEncoding"],
-    &["extract", "extractExpr"],
+    &["response", "responseEncoding", "response_encoding"],
+    &["extract", "extractExpr", "extract_expr"],
     &["error_mode", "errorMode"],
 ];
 

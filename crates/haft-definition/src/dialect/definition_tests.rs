@@ -372,15 +372,15 @@ line 8, column 3: `implementation.retry.attempts`: missing required field; expec
 line 8, column 11: `implementation.retry.backof`: unknown field, ignored; did you mean `backoff`?
 ");
     insta::assert_snapshot!(findings("name: t\nparams:\n  - type: string\n  - name: a\n    type: text\n  - name: a\n  - b\nimplementation: {type: builtin, function: f}\n", Yaml), @r"
-line 7, column 5: `params[3]`: expected a map, found a string
-line 3, column 5: `params[0].name`: missing required field; expected the name of the parameter
-line 5, column 5: `params[1].type`: unknown type `text`; expected one of `string`, `integer`, `number`, `boolean`, `array`, `object`
-line 6, column 5: `params[2].name`: duplicate parameter `a`; remove one of them
-");
+    line 7, column 5: `params[3]`: expected a map, found a string
+    line 3, column 5: `params[0].name`: missing required field; expected the name of the parameter
+    line 5, column 5: `params[1].type`: unknown type `text`; did you mean `string`?
+    line 6, column 5: `params[2].name`: duplicate parameter `a`; remove one of them
+    ");
     insta::assert_snapshot!(findings("name: t\nparams: {a: string}\n", Yaml), @r"
-line 2, column 1: `params`: expected a list, found a map; write each parameter as a list item such as `- name: city`
-`implementation`: missing required field; expected a map with a `type`, such as `http`
-");
+    line 2, column 1: `params`: expected a list, found a map; write each parameter as a list item such as `- name: city`
+    `implementation`: missing required field; expected a map with a `type`, such as `http`
+    ");
     insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: missing implementation; add `implementation`, or `runtime` and `body`, or `implementation_type`, or `impl`");
     insta::assert_snapshot!(findings("- a\n", Yaml), @r"expected a map of keys such as `name`, found a list");
     insta::assert_snapshot!(findings("", Yaml), @r"expected a map of keys such as `name`, found null");

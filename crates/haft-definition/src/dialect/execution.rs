@@ -1,6 +1,6 @@
 //! Reads execution settings and renderers.
 
-use super::fields::Fields;
+use super::fields::{Fields, conflict};
 use super::implementation::SECOND;
 use haft_core::spec::{Execution, Limits, RateLimit, Renderer, Retry, Validation, default_backoff};
 
@@ -19,7 +19,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Execution {
         retry: retry(fields),
         validation: fields.choice("validation", &validations).unwrap_or_default(),
         limits: fields.nested("limits").map(|mut limits| read_limits(&mut limits)).unwrap_or_default(),
-        rate_limit: fields.nested("rate_limit").and_then(|mut limit| rate_limit(&mut limit)),
+        rate_limit: rate_limits(fields),
     }
 }
 
@@ -67,6 +67,25 @@ fn read_limits(limits: &mut Fields<'_>) -> Limits {
             .unwrap_or(default.max_response_bytes),
         max_parallel: limits.integer("max_parallel", "a number of calls"),
     }
+}
+
+/// Reads the rate limit under both of its spellings.
+fn rate_limits(fields: &mut Fields<'_>) -> Option<RateLimit> {
+    let limit = fields.nested("rate_limit").and_then(|mut limit| rate_limit(&mut limit));
+    let per_minute = calls_per_minute(fields);
+    if let (Some(limit), Some(per_minute)) = (&limit, &per_minute)
+        && limit != per_minute
+    {
+        let message = conflict(&fields.path("rate_limit"));
+        fields.error("max_calls_per_minute", "conflicting_fields", message);
+    }
+    limit.or(per_minute)
+}
+
+/// Reads `maxCallsPerMinute`, the rate limit of `tool.json`.
+pub(super) fn calls_per_minute(fields: &mut Fields<'_>) -> Option<RateLimit> {
+    let calls = fields.integer("max_calls_per_minute", "a number of calls")?;
+    Some(RateLimit { calls, per: "1m".to_owned() })
 }
 
 fn rate_limit(limit: &mut Fields<'_>) -> Option<RateLimit> {

@@ -45,30 +45,51 @@ pub(super) struct Fields<'r> {
     path: String,
     map: Map<String, Value>,
     known: Vec<&'static str>,
+    /// Keys that the author wrote in camelCase.
+    camel: Vec<&'static str>,
     report: &'r Report,
 }
 
 impl<'r> Fields<'r> {
     pub(super) fn new(path: impl Into<String>, map: Map<String, Value>, report: &'r Report) -> Self {
-        Self { path: path.into(), map, known: Vec::new(), report }
+        Self { path: path.into(), map, known: Vec::new(), camel: Vec::new(), report }
     }
 
     pub(super) fn report(&self) -> &'r Report {
         self.report
     }
 
-    /// Returns the dotted path of a key.
+    /// Returns the dotted path of a key, as the author wrote it.
     pub(super) fn path(&self, key: &str) -> String {
-        join(&self.path, key)
+        match camel_case(key).filter(|_| self.camel.contains(&key)) {
+            Some(camel) => join(&self.path, &camel),
+            None => join(&self.path, key),
+        }
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
-        self.map.get(key).is_some_and(|value| !value.is_null())
+        self.peek(key).is_some_and(|value| !value.is_null())
     }
 
     /// Returns a value without taking it.
     pub(super) fn peek(&self, key: &str) -> Option<&Value> {
-        self.map.get(key)
+        self.map.get(key).or_else(|| self.map.get(&camel_case(key)?))
+    }
+
+    /// Renames a key in camelCase, so that every key can be written in either style.
+    fn rename_camel_case(&mut self, key: &'static str) {
+        let Some(value) = camel_case(key).and_then(|camel| self.map.shift_remove(&camel)) else { return };
+        match self.map.get(key) {
+            None | Some(Value::Null) => {
+                self.map.insert(key.to_owned(), value);
+                self.camel.push(key);
+            }
+            Some(own) if *own == value || value.is_null() => {}
+            Some(_) => {
+                let camel = camel_case(key).unwrap_or_default();
+                self.error(&camel, "conflicting_fields", conflict(&self.path(key)));
+            }
+        }
     }
 
     /// Returns the remaining keys, in order.
@@ -92,9 +113,15 @@ impl<'r> Fields<'r> {
         self.error(key, "wrong_type", format!("expected {expected}, found {}", describe(found)));
     }
 
+    /// Adds keys that are suggested for misspelled ones.
+    pub(super) fn suggest(&mut self, keys: &[&'static str]) {
+        self.known.extend(keys);
+    }
+
     /// Takes a value, including `null`.
     pub(super) fn raw(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
+        self.rename_camel_case(key);
         self.map.shift_remove(key)
     }
 
@@ -103,22 +130,19 @@ impl<'r> Fields<'r> {
         self.raw(key).filter(|value| !value.is_null())
     }
 
-    /// Returns which of several aliases of a field is present; reports an error if there are two.
+    /// Returns which of several aliases of a field is present; reports an error if two of them disagree.
     pub(super) fn alias(&mut self, keys: &[&'static str]) -> Option<&'static str> {
         self.known.extend(keys);
         for key in keys {
+            self.rename_camel_case(key);
             if self.map.get(*key).is_some_and(Value::is_null) {
                 self.map.shift_remove(*key);
             }
         }
-        let mut present = keys.iter().copied().filter(|key| self.has(key));
+        let mut present = keys.iter().copied().filter(|key| self.map.contains_key(*key));
         let first = present.next()?;
-        if let Some(second) = present.next() {
-            self.error(
-                second,
-                "conflicting_fields",
-                format!("conflicts with `{}`; remove one of them", self.path(first)),
-            );
+        if let Some(second) = present.find(|key| self.map.get(*key) != self.map.get(first)) {
+            self.error(second, "conflicting_fields", conflict(&self.path(first)));
         }
         for key in keys.iter().filter(|key| **key != first) {
             self.map.shift_remove(*key);
@@ -130,6 +154,9 @@ impl<'r> Fields<'r> {
     pub(super) fn ignore(&mut self, keys: &[&'static str]) {
         for key in keys {
             self.map.shift_remove(*key);
+            if let Some(camel) = camel_case(key) {
+                self.map.shift_remove(&camel);
+            }
         }
     }
 
@@ -336,11 +363,93 @@ impl Drop for Fields<'_> {
                 );
                 continue;
             }
-            let hint = nearest(key, self.known.iter().copied())
-                .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            self.report.warn(path, "unknown_field", format!("unknown field, ignored{hint}"));
+            match self.intended(key) {
+                Some(near) if BREAKING.contains(&near) => {
+                    let near = spelled_like(near, key);
+                    let message = format!("unknown field; did you mean `{near}`?");
+                    self.report.error(path, "unknown_field", message);
+                }
+                Some(near) => {
+                    let near = spelled_like(near, key);
+                    let message = format!("unknown field, ignored; did you mean `{near}`?");
+                    self.report.warn(path, "unknown_field", message);
+                }
+                None => self.report.warn(path, "unknown_field", "unknown field, ignored"),
+            }
         }
     }
+}
+
+/// Fields without which a tool would do something else, or less safely: a misspelled one is an error.
+const BREAKING: [&str; 31] = [
+    "input_schema",
+    "parameters",
+    "argSchema",
+    "args_schema",
+    "params",
+    "implementation",
+    "implementation_config",
+    "implementation_type",
+    "impl",
+    "runtime",
+    "policy",
+    "requires_confirmation",
+    "sandbox",
+    "network",
+    "url",
+    "url_template",
+    "method",
+    "headers",
+    "query",
+    "body",
+    "body_template",
+    "auth",
+    "command",
+    "argv",
+    "env",
+    "stdin",
+    "entrypoint",
+    "server_url",
+    "tool_name",
+    "required",
+    "enum",
+];
+
+/// Words for the arguments of a tool that no dialect uses.
+const ARGUMENT_WORDS: [&str; 6] = ["args", "arguments", "arg", "input", "inputs", "argument_schema"];
+
+impl Fields<'_> {
+    /// Returns the known field that an unknown one probably stands for.
+    fn intended(&self, key: &str) -> Option<&'static str> {
+        let arguments = || {
+            let is_word = self.path.is_empty() && ARGUMENT_WORDS.contains(&key);
+            is_word.then_some("input_schema")
+        };
+        arguments().or_else(|| nearest(key, self.known.iter().copied()))
+    }
+}
+
+/// Returns a suggestion in the style of a key: camelCase if it has upper-case letters.
+fn spelled_like(suggestion: &str, key: &str) -> String {
+    let is_camel = key.contains(|c: char| c.is_ascii_uppercase());
+    camel_case(suggestion).filter(|_| is_camel).unwrap_or_else(|| suggestion.to_owned())
+}
+
+/// Returns a key of several words in camelCase: `displayName` for `display_name`.
+fn camel_case(key: &str) -> Option<String> {
+    let mut words = key.split('_').filter(|word| !word.is_empty());
+    let mut camel = words.next()?.to_owned();
+    for word in words {
+        let (first, rest) = word.split_at_checked(1)?;
+        camel.push_str(&first.to_ascii_uppercase());
+        camel.push_str(rest);
+    }
+    (camel != key).then_some(camel)
+}
+
+/// Returns the message for two fields that disagree.
+pub(super) fn conflict(other: &str) -> String {
+    format!("conflicts with `{other}`; remove one of them")
 }
 
 /// Joins a path and a key.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::execution;
 use super::fields::{Fields, item_path, unknown};
-use super::implementation::SECOND;
 use haft_core::implementation::{
     ApiKeyLocation, Auth, ErrorMode, HmacAuth, Http, HttpRequest, HttpStep, Notation, OAuth2, ParamStyle,
     ResponseEncoding, TextStyle,
@@ -28,7 +28,7 @@ pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
         steps,
         timeout_ms: timeout(fields),
         error_mode: fields
-            .alias(&["error_mode", "errorMode"])
+            .alias(&["error_mode"])
             .and_then(|key| fields.choice(key, &modes))
             .unwrap_or_default(),
         auth: auth(fields),
@@ -37,20 +37,14 @@ pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
 }
 
 fn timeout(fields: &mut Fields<'_>) -> Option<u64> {
-    match fields.alias(&["timeout_ms", "timeout", "timeoutMs"])? {
-        "timeout" => fields.duration("timeout", SECOND),
-        key => fields.integer(key, "a number of milliseconds"),
-    }
+    execution::timeout(fields)
 }
 
 fn request(fields: &mut Fields<'_>) -> HttpRequest {
     let encodings = [("json", ResponseEncoding::Json), ("text", ResponseEncoding::Text)];
     HttpRequest {
         method: fields.text("method").unwrap_or_default(),
-        url: fields
-            .alias(&["url", "urlTemplate", "url_template"])
-            .and_then(|key| fields.text(key))
-            .unwrap_or_default(),
+        url: fields.alias(&["url", "url_template"]).and_then(|key| fields.text(key)).unwrap_or_default(),
         query: fields.object("query").unwrap_or_default(),
         styles: styles(fields, "styles", &ParamStyle::ALL.map(|style| (style.as_str(), style))),
         text_styles: styles(fields, "text_styles", &TextStyle::ALL.map(|style| (style.as_str(), style))),
@@ -60,9 +54,9 @@ fn request(fields: &mut Fields<'_>) -> HttpRequest {
         optional_body: fields.flag("optional_body").unwrap_or_default(),
         success_codes: success_codes(fields),
         response: fields
-            .alias(&["response", "responseEncoding"])
+            .alias(&["response", "response_encoding"])
             .and_then(|key| fields.choice(key, &encodings)),
-        extract: fields.alias(&["extract", "extractExpr"]).and_then(|key| fields.text(key)),
+        extract: fields.alias(&["extract", "extract_expr"]).and_then(|key| fields.text(key)),
     }
 }
 
@@ -88,17 +82,17 @@ fn styles<T: Copy>(
 }
 
 fn body(fields: &mut Fields<'_>) -> Option<Value> {
-    if fields.has("bodyTemplate") {
-        fields.alias(&["bodyTemplate", "body"]);
-        // In this dialect an empty template means no body.
-        return fields.text("bodyTemplate").filter(|text| !text.is_empty()).map(Value::String);
+    if fields.has("body_template") {
+        fields.alias(&["body_template", "body"]);
+        // In `tool.json` an empty template means no body.
+        return fields.text("body_template").filter(|text| !text.is_empty()).map(Value::String);
     }
-    fields.ignore(&["bodyTemplate"]);
+    fields.ignore(&["body_template"]);
     fields.value("body")
 }
 
 fn success_codes(fields: &mut Fields<'_>) -> Vec<u16> {
-    let Some(key) = fields.alias(&["success_codes", "successCodes"]) else { return Vec::new() };
+    let Some(key) = fields.alias(&["success_codes"]) else { return Vec::new() };
     let mut codes = Vec::new();
     for (index, code) in fields.list(key).unwrap_or_default().into_iter().enumerate() {
         match code.as_u64().and_then(|code| u16::try_from(code).ok()) {

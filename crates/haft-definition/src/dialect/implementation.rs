@@ -10,7 +10,7 @@ use super::fields::{Fields, unknown};
 use super::http;
 use haft_core::implementation::{
     AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
-    Implementation, Kind, Mcp, Notation, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;
@@ -117,7 +117,7 @@ fn words() -> Vec<&'static str> {
 const FUNCTION_SETTINGS: [&str; 3] = ["api_key", "credentials_ref", "provider"];
 
 fn function(fields: &mut Fields<'_>) -> Option<Implementation> {
-    let Some(key) = fields.alias(&["function", "function_name", "goFunc"]) else {
+    let Some(key) = fields.alias(&["function", "function_name", "goFunc", "builtin_key"]) else {
         fields.missing("function", "the name of a registered function");
         return None;
     };
@@ -139,7 +139,8 @@ fn script(fields: &mut Fields<'_>) -> Option<Implementation> {
     }
     let runtime = fields.choice("runtime", &runtimes);
     let body = fields.required_text("body", "the text of the script");
-    Some(Implementation::Script(Script { runtime: runtime?, body: body? }))
+    let output = output_format(fields);
+    Some(Implementation::Script(Script { runtime: runtime?, body: body?, output }))
 }
 
 /// Reads the settings of a module.
@@ -165,6 +166,7 @@ fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {
     let argv = fields.scalar_texts("argv");
     let env = fields.text_map("env").unwrap_or_default();
     let stdin = fields.text("stdin");
+    let output = output_format(fields);
     let program = match (command, argv) {
         (Some(command), None) => ExecProgram::Command(command),
         (None, Some(argv)) => ExecProgram::Argv(argv),
@@ -179,7 +181,12 @@ fn exec(fields: &mut Fields<'_>) -> Option<Implementation> {
             return None;
         }
     };
-    Some(Implementation::Exec(Exec { program, env, stdin }))
+    Some(Implementation::Exec(Exec { program, env, stdin, output }))
+}
+
+/// Reads how the standard output becomes the value.
+pub(super) fn output_format(fields: &mut Fields<'_>) -> OutputFormat {
+    fields.choice("output", &OutputFormat::ALL).unwrap_or_default()
 }
 
 fn encoding(fields: &mut Fields<'_>) -> Encoding {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{Fields, Report, describe, item_path, join, unknown};
-use haft_core::problem::excerpt;
+use haft_core::problem::{excerpt, nearest_type};
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
 
@@ -94,7 +94,11 @@ fn parameter(entry: &mut Fields<'_>) -> Map<String, Value> {
         if TYPES.contains(&kind.as_str()) {
             schema.insert("type".to_owned(), json!(kind));
         } else {
-            entry.error("type", "invalid_value", unknown("type", &kind, &TYPES));
+            let message = match nearest_type(&kind) {
+                Some(near) => format!("unknown type `{}`; did you mean `{near}`?", excerpt(&kind, 40)),
+                None => unknown("type", &kind, &TYPES),
+            };
+            entry.error("type", "invalid_value", message);
         }
     }
     if let Some(description) = entry.text("description") {

@@ -7,6 +7,7 @@ use super::draft::Finished;
 use super::fields::{Fields, Report, describe};
 use super::{canonical, definition, registry, skill, tool_json};
 use haft_core::catalog::FileForm;
+use haft_core::implementation::Notation;
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use haft_core::tool::Status;
@@ -127,7 +128,7 @@ fn interpret(
     let nulls = nulls(&map, form);
     let fields = Fields::new("", map, &report);
     let finished = match dialect {
-        Dialect::Canonical => canonical::read(fields, defaults),
+        Dialect::Canonical => canonical::read(fields, Notation::Dollar, defaults),
         Dialect::ToolJson => tool_json::read(fields, defaults),
         Dialect::Skill => skill::read(fields, body, defaults),
         Dialect::Registry => registry::read(fields, defaults),
@@ -149,36 +150,44 @@ fn interpret(
 
 /// Detects the dialect by its keys; `None` if there is no implementation.
 ///
-/// The first matching rule wins. Remaining keys of another dialect are reported as warnings, so that a mixture is never
-/// resolved silently.
+/// The dialect decides how templates are written and where the implementation is; every field is accepted under the
+/// spellings of all dialects. The first matching rule wins.
 ///
 /// 1. A `.skill` file is a skill.
-/// 2. `params` is a YAML definition.
-/// 3. `impl` or `argSchema` is a `tool.json`.
-/// 4. `implementation` beside `tool_type` or `implementation_type` is the canonical form, as the API
-///    returns it; without them it is a YAML definition in YAML and the canonical form in JSON.
-/// 5. `implementation_type`, `implementation_config` or `config_schema` is the registry form.
-/// 6. `runtime` or `body` is a skill.
+/// 2. `implementation` with `params`, or in YAML, is a YAML definition; otherwise, or beside `tool_type` or
+///    `implementation_type`, it is the canonical form, as the API returns it.
+/// 3. `impl` is a `tool.json`.
+/// 4. `implementation_type`, `implementation_config`, `config_schema`, `artifact_id` or `builtin_key` is the registry
+///    form.
+/// 5. `runtime` or `body` is a skill.
+/// 6. Without an implementation, `params` and `argSchema` tell which one is missing.
 pub fn detect(map: &Map<String, Value>, form: FileForm) -> Option<Dialect> {
     let has = |key: &str| map.get(key).is_some_and(|value| !value.is_null());
+    let has_any = |keys: &[&str]| keys.iter().any(|key| has(key));
     if form == FileForm::Skill {
+        return Some(Dialect::Skill);
+    }
+    if has("implementation") {
+        let from_api = has_any(&["tool_type", "implementation_type"]);
+        let definition = has("params") || (form == FileForm::Yaml && !from_api);
+        return Some(if definition { Dialect::Definition } else { Dialect::Canonical });
+    }
+    if has("impl") {
+        return Some(Dialect::ToolJson);
+    }
+    let registry =
+        ["implementation_type", "implementation_config", "config_schema", "artifact_id", "builtin_key"];
+    let camel = ["implementationType", "implementationConfig", "configSchema", "artifactId", "builtinKey"];
+    if has_any(&registry) || has_any(&camel) {
+        return Some(Dialect::Registry);
+    }
+    if has_any(&["runtime", "body"]) {
         return Some(Dialect::Skill);
     }
     if has("params") {
         return Some(Dialect::Definition);
     }
-    if has("impl") || has("argSchema") {
-        return Some(Dialect::ToolJson);
-    }
-    if has("implementation") {
-        let from_api = has("tool_type") || has("implementation_type");
-        let definition = form == FileForm::Yaml && !from_api;
-        return Some(if definition { Dialect::Definition } else { Dialect::Canonical });
-    }
-    if has("implementation_type") || has("implementation_config") || has("config_schema") {
-        return Some(Dialect::Registry);
-    }
-    (has("runtime") || has("body")).then_some(Dialect::Skill)
+    has("argSchema").then_some(Dialect::ToolJson)
 }
 
 /// Reports strings that are `null`. In JSON that was written explicitly; in YAML it is a key without a value, which is
@@ -205,6 +214,10 @@ fn reading(finished: Finished, dialect: Dialect, form: FileForm, warnings: Vec<P
     let Finished { spec, enabled, bundle, status, scope, from_api } = finished;
     ParsedDefinition { spec, dialect, form, enabled, bundle, status, scope, from_api, warnings }
 }
+
+#[cfg(test)]
+#[path = "spellings_tests.rs"]
+mod spellings;
 
 #[cfg(test)]
 #[path = "reading_tests.rs"]

@@ -101,15 +101,15 @@ fn a_mixture_is_never_resolved_silently() {
     insta::assert_snapshot!(findings(r#"{
   "name": "t", "runtime": "bash", "body": "ls", "argSchema": {}, "type": "go", "impl": { "goFunc": "f" }
 }"#, Json), @r"
-line 2, column 16: `runtime`: unknown field, ignored
-line 2, column 35: `body`: unknown field, ignored
-");
+    line 2, column 16: `runtime`: conflicts with the implementation; remove one of them
+    line 2, column 35: `body`: conflicts with the implementation; remove one of them
+    ");
     insta::assert_snapshot!(findings(r#"{
   "name": "t", "implementation": { "type": "function", "function": "f" }, "parameters": {}, "displayName": "T"
-}"#, Json), @r"
-line 2, column 75: `parameters`: unknown field, ignored
-line 2, column 93: `displayName`: unknown field, ignored; did you mean `display_name`?
-");
+}"#, Json), @"");
+    insta::assert_snapshot!(findings(r#"{
+  "name": "t", "implementation": { "type": "function", "function": "f" }, "parameters": {}, "params": [{"name": "a"}]
+}"#, Json), @"line 2, column 93: `params`: conflicts with `parameters`; remove one of them");
 }
 
 #[test]

@@ -4,11 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::draft::{self, Draft, Finished};
 use super::execution;
-use super::fields::{Fields, unknown};
+use super::fields::{Fields, conflict, unknown};
 use super::implementation::Reader;
 use super::reading::Defaults;
 use haft_core::implementation::{Kind, Notation};
-use haft_core::name::ToolName;
 
 /// The types of this dialect; the other types of haft are accepted, too.
 const TYPES: [&str; 8] =
@@ -16,12 +15,11 @@ const TYPES: [&str; 8] =
 
 pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
     let mut draft = Draft::default();
-    names(&mut fields, &mut draft, defaults);
-    draft.enabled = fields.flag("is_active");
+    draft::names(&mut fields, &mut draft, "slug", defaults);
     schemas(&mut fields, &mut draft);
     let mut blocks = blocks(&mut fields);
     let kind = kind(&mut fields, &mut blocks.implementation);
-    top_level_settings(&mut fields, &mut blocks.implementation);
+    top_level_settings(&mut fields, &mut blocks.implementation, kind);
     if let Some(kind) = kind {
         let reader = Reader {
             notation: Notation::Dollar,
@@ -37,57 +35,31 @@ pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finish
     }
     draft.execution = blocks.execution.map(|mut block| execution::read(&mut block));
     drop(blocks.implementation);
-    fields.ignore(&["builtin_template_id", "is_builtin_template", "is_system"]);
     draft.finish(fields, defaults)
-}
-
-/// The slug is the tool name and the name is the display name; without a slug the name is both.
-fn names(fields: &mut Fields<'_>, draft: &mut Draft, defaults: &Defaults) {
-    if fields.has("slug") || !fields.has("name") {
-        draft.name = draft::name(fields, "slug", defaults);
-        draft.display_name = fields.text("name").unwrap_or_default();
-        if draft.name.as_ref().is_some_and(|name| name.as_str() == draft.display_name) {
-            draft.display_name.clear();
-        }
-        return;
-    }
-    fields.ignore(&["slug"]);
-    let Some(name) = fields.text("name") else { return };
-    draft.name = ToolName::new(&name).ok();
-    if let Err(error) = ToolName::new(&name) {
-        let message = format!("{error}; keep it as the display name and add a `slug`");
-        fields.error("name", "invalid_name", message);
-    }
 }
 
 /// `schema` contains both schemas, or is the input schema.
 fn schemas(fields: &mut Fields<'_>, draft: &mut Draft) {
-    draft.input_schema = draft::schema(fields, "input_schema");
-    draft.output_schema = draft::schema(fields, "output_schema");
+    draft.input_schema = draft::input_schema(fields);
+    draft.output_schema = draft::output_schema(fields);
     let Some(map) = fields.object("schema") else { return };
     let both = map.contains_key("input") || map.contains_key("output");
-    if (draft.input_schema.is_some() && (!both || map.contains_key("input")))
-        || (draft.output_schema.is_some() && map.contains_key("output"))
-    {
-        fields.error(
-            "schema",
-            "conflicting_fields",
-            "conflicts with `input_schema` or `output_schema`; remove one",
-        );
-        return;
-    }
-    if !both {
-        if !map.is_empty() {
-            draft.input_schema = Some(Value::Object(map));
+    let (input, output) = if both {
+        let mut schema = Fields::new("schema", map, fields.report());
+        (draft::schema(&mut schema, "input"), draft::schema(&mut schema, "output"))
+    } else {
+        ((!map.is_empty()).then_some(Value::Object(map)), None)
+    };
+    for (slot, found) in [(&mut draft.input_schema, input), (&mut draft.output_schema, output)] {
+        let Some(found) = found else { continue };
+        if slot.as_ref().is_some_and(|own| *own != found) {
+            fields.error(
+                "schema",
+                "conflicting_fields",
+                "conflicts with `input_schema` or `output_schema`; remove one",
+            );
         }
-        return;
-    }
-    let mut schema = Fields::new("schema", map, fields.report());
-    if let Some(input) = draft::schema(&mut schema, "input") {
-        draft.input_schema = Some(input);
-    }
-    if let Some(output) = draft::schema(&mut schema, "output") {
-        draft.output_schema = Some(output);
+        *slot = Some(found);
     }
 }
 
@@ -121,7 +93,7 @@ fn blocks<'r>(fields: &mut Fields<'r>) -> Blocks<'r> {
 
 /// `implementation_type` takes precedence; the `type` of the configuration is the fallback, also for `custom`.
 fn kind(fields: &mut Fields<'_>, config: &mut Fields<'_>) -> Option<Kind> {
-    let outer = fields.text("implementation_type");
+    let outer = fields.alias(&["implementation_type", "type"]).and_then(|key| fields.text(key));
     let inner = config.text("type");
     let (word, field) = match (outer.as_deref(), inner) {
         (Some("custom"), Some(inner)) if inner != "custom" => (inner, "implementation_config.type"),
@@ -146,15 +118,21 @@ fn kind(fields: &mut Fields<'_>, config: &mut Fields<'_>) -> Option<Kind> {
     kind
 }
 
-/// Moves settings of the top level to the configuration.
-fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>) {
-    for key in ["artifact_id", "artifact_version"] {
-        if let Some(text) = fields.text(key) {
-            config.put(key, text);
+/// Moves settings of the top level to the configuration; those of another kind are reported as unknown.
+fn top_level_settings(fields: &mut Fields<'_>, config: &mut Fields<'_>, kind: Option<Kind>) {
+    let keys: &[(&str, &str)] = match kind {
+        Some(Kind::Artifact) => &[("artifact_id", "artifact_id"), ("artifact_version", "artifact_version")],
+        Some(Kind::Function) => &[("builtin_key", "function")],
+        Some(Kind::Script) => &[("runtime", "runtime"), ("body", "body"), ("output", "output")],
+        Some(Kind::Exec) => &[("output", "output")],
+        _ => &[],
+    };
+    for (key, setting) in keys {
+        let Some(text) = fields.text(key) else { continue };
+        if config.peek(setting).is_some_and(|own| *own != text) {
+            fields.error(key, "conflicting_fields", conflict(&config.path(setting)));
         }
-    }
-    if let Some(text) = fields.text("builtin_key") {
-        config.put("function", text);
+        config.put(setting, text);
     }
 }
 

@@ -90,7 +90,7 @@ fn a_name_without_slug_is_the_tool_name() {
     .spec;
     assert_eq!((spec.name.as_str(), spec.display_name.as_str()), ("search_web", ""));
     insta::assert_snapshot!(faults(json!({ "name": "Search the web", "implementation_type": "function",
-        "implementation_config": { "function_name": "f" } })), @r"`name`: tool name `Search the web` contains ' '; allowed: letters, digits, `-` and `_`; keep it as the display name and add a `slug`");
+        "implementation_config": { "function_name": "f" } })), @"`name`: tool name `Search the web` contains ' '; allowed: letters, digits, `-` and `_`; keep it as the `display_name`, or add a `slug`");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::canonical;
 use super::draft::{self, Draft, Finished};
-use super::execution;
 use super::fields::Fields;
 use super::implementation;
 use super::reading::Defaults;
@@ -15,21 +14,14 @@ enum Runtime {
 }
 
 pub(super) fn read(mut fields: Fields<'_>, body: Option<String>, defaults: &Defaults) -> Option<Finished> {
-    let mut draft = Draft { name: draft::name(&mut fields, "name", defaults), ..Draft::default() };
-    if let Some(key) = fields.alias(&["parameters", "input_schema"]) {
-        draft.input_schema = draft::schema(&mut fields, key);
-    }
-    draft.output_schema = draft::schema(&mut fields, "output_schema");
-    if fields.has("implementation") {
+    let mut draft = Draft::default();
+    draft::names(&mut fields, &mut draft, "name", defaults);
+    draft.input_schema = draft::input_schema(&mut fields);
+    draft.output_schema = draft::output_schema(&mut fields);
+    if ["implementation", "impl", "implementation_config"].iter().any(|key| fields.has(key)) {
         other_implementation(&mut fields, &mut draft, body.as_deref());
     } else {
         draft.implementation = script(&mut fields, body);
-    }
-    if let Some(timeout) = execution::timeout(&mut fields) {
-        if draft.timeout_ms.is_some() {
-            fields.error("timeout", "conflicting_fields", "is also set in `implementation`; remove one");
-        }
-        draft.timeout_ms = Some(timeout);
     }
     draft.finish(fields, defaults)
 }
@@ -44,7 +36,7 @@ fn other_implementation(fields: &mut Fields<'_>, draft: &mut Draft, body: Option
             "there is also a script after the second `---`; remove one, or use `runtime` instead",
         );
     }
-    fields.ignore(&["runtime", "implementation_type"]);
+    canonical::repeated_script(fields, draft);
 }
 
 fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementation> {
@@ -75,7 +67,8 @@ fn script(fields: &mut Fields<'_>, text: Option<String>) -> Option<Implementatio
             if body.is_none() {
                 fields.missing("body", "the text of the script");
             }
-            body.map(|body| Implementation::Script(Script { runtime, body }))
+            let output = implementation::output_format(fields);
+            body.map(|body| Implementation::Script(Script { runtime, body, output }))
         }
         Runtime::Wasm => wasm(fields, body.as_deref().unwrap_or_default()),
     }

@@ -167,10 +167,10 @@ fn errors_have_the_line_of_the_file() {
     insta::assert_snapshot!(findings("name: x\n", Skill), @r"line 1, column 1: missing front matter: a `.skill` file starts with a line `---`, then keys such as `name` and `runtime`, then a second line `---`, then the script");
     insta::assert_snapshot!(findings("---\nname: x\n", Skill), @r"line 1, column 1: unclosed front matter; add a second line `---` before the script");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: ruby\nnetwork: yes\ntimeout_secs: -1\n---\nputs 1\n", Skill), @r"
-line 3, column 1: `runtime`: unknown value `ruby`; expected one of `bash`, `python`, `wasm`
-line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
-line 4, column 1: `network`: expected `true` or `false`, found a string
-");
+    line 3, column 1: `runtime`: unknown value `ruby`; expected one of `bash`, `python`, `wasm`
+    line 4, column 1: `network`: expected `true` or `false`, found a string
+    line 5, column 1: `timeout_secs`: expected a whole number of seconds, found -1
+    ");
     insta::assert_snapshot!(findings("---\nname: x\nruntime: bash\nparameters: {a: [}\n---\nls\n", Skill), @r"line 4, column 17: invalid YAML: mismatched bracket '[' closed by '}'");
     insta::assert_snapshot!(findings("\n\n---\nname: x\nname: y\nruntime: bash\n---\nls\n", Skill), @r"line 5, column 1: duplicate key `name`; remove one of them");
     insta::assert_snapshot!(findings("---\nname: x\n\truntime: bash\n---\nls\n", Skill), @r"line 2, column 7: invalid YAML: while scanning a plain scalar, found a tab; hint: the indentation contains a tab; use spaces");

@@ -1,46 +1,33 @@
 //! `tool.json`: camelCase, `type` and `impl`.
 
+use super::canonical;
 use super::draft::{self, Draft, Finished};
-use super::fields::{Fields, unknown};
-use super::implementation::Reader;
+use super::fields::Fields;
 use super::reading::Defaults;
-use haft_core::implementation::{Kind, Notation};
+use haft_core::implementation::Notation;
 
 pub(super) fn read(mut fields: Fields<'_>, defaults: &Defaults) -> Option<Finished> {
-    let key = fields.alias(&["slug", "name"]).unwrap_or("slug");
-    let mut draft = Draft {
-        name: draft::name(&mut fields, key, defaults),
-        display_name: fields.text("displayName").unwrap_or_default(),
-        enabled: fields.flag("isEnabled"),
-        ..Draft::default()
-    };
-    if let Some(key) = fields.alias(&["argSchema", "input_schema"]) {
-        draft.input_schema = draft::schema(&mut fields, key);
-    }
-    if let Some(key) = fields.alias(&["outputSchema", "output_schema"]) {
-        draft.output_schema = draft::schema(&mut fields, key);
-    }
-    let kind = kind(&mut fields);
+    let mut draft = Draft::default();
+    draft::names(&mut fields, &mut draft, "slug", defaults);
+    draft.input_schema = draft::input_schema(&mut fields);
+    draft.output_schema = draft::output_schema(&mut fields);
     if !fields.has("impl") {
-        fields.missing("impl", "a map with `goFunc`, or with `method` and `urlTemplate`");
-    }
-    if let Some(mut block) = fields.nested("impl") {
-        match kind {
-            Some(kind) => draft.take(Reader::with(Notation::Dollar).read(&mut block, kind)),
-            None => drop(block.rest()),
+        if !fields.has("type") {
+            fields.missing("type", "`go` or `http`");
         }
+        fields.missing("impl", "a map with `goFunc`, or with `method` and `urlTemplate`");
+        fields.ignore(&["type"]);
+        return draft.finish(fields, defaults);
     }
-    fields.ignore(&["schemaVersion", "toolID", "isBuiltIn", "createdAt", "modifiedAt", "softDeletedAt"]);
+    let has_type = fields.has("type") || fields.has("implementation_type");
+    if !has_type && fields.peek("impl").is_some_and(|block| block.get("type").is_none()) {
+        fields.missing("type", "`go` or `http`");
+        fields.ignore(&["impl"]);
+    } else {
+        canonical::implementation(&mut fields, &mut draft, Notation::Dollar);
+    }
+    canonical::repeated_script(&mut fields, &draft);
     draft.finish(fields, defaults)
-}
-
-fn kind(fields: &mut Fields<'_>) -> Option<Kind> {
-    let word = fields.required_text("type", "`go` or `http`")?;
-    let kind = Kind::parse(&word).filter(|kind| matches!(kind, Kind::Function | Kind::Http));
-    if kind.is_none() {
-        fields.error("type", "unknown_type", unknown("type", &word, &["go", "http"]));
-    }
-    kind
 }
 
 #[cfg(test)]

@@ -159,12 +159,11 @@ fn every_error_is_reported_with_its_position() {
   "isEnabled": "yes",
   "impl": { "urlTemplate": "https://a.example" }
 }"#, Json), @r"
-line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed: letters, digits, `-` and `_`
-line 6, column 3: `isEnabled`: expected `true` or `false`, found a string
-line 5, column 3: `argSchema`: expected a JSON Schema (a map), found a list
-line 4, column 3: `type`: unknown type `htp`; did you mean `http`?
-line 3, column 3: `version`: expected a string, found a number; quote it
-");
+    line 2, column 3: `slug`: tool name `we/ather` contains '/'; allowed: letters, digits, `-` and `_`
+    line 4, column 3: `type`: unknown implementation type `htp`; did you mean `http`?
+    line 3, column 3: `version`: expected a string, found a number; quote it
+    line 6, column 3: `isEnabled`: expected `true` or `false`, found a string
+    ");
     insta::assert_snapshot!(findings(r#"{
   "slug": "weather", "type": "http", "argSchema": {},
   "impl": {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{emit, params};
 use haft_core::catalog::FileForm;
 use haft_core::duration;
-use haft_core::implementation::{Implementation, Notation};
+use haft_core::implementation::{Implementation, Notation, OutputFormat};
 use haft_core::name::Version;
 use haft_core::spec::{Execution, Policy, Retry, ToolSpec};
 
@@ -43,6 +43,9 @@ fn skill(spec: &ToolSpec, enabled: Option<bool>) -> String {
     };
     let mut keys = Keys::start(spec);
     keys.put("runtime", json!(script.runtime.as_str()));
+    if script.output != OutputFormat::default() {
+        keys.put("output", json!(script.output.as_str()));
+    }
     keys.put("parameters", spec.input_schema.value());
     keys.put("output_schema", written_schema(spec.output_schema.value()));
     // Written even if they are the default, because readers of a script look for them.

@@ -173,8 +173,7 @@ fn names_of_other_tools_are_not_reused() {
 #[test]
 fn a_tool_with_another_implementation_is_not_changed() {
     let mut specs = first();
-    specs[0].implementation =
-        Implementation::Script(Script { runtime: ScriptRuntime::Bash, body: "true".to_owned() });
+    specs[0].implementation = Implementation::Script(Script::new(ScriptRuntime::Bash, "true"));
     assert_eq!(
         reported(&over(&specs, &second()))[0],
         "GET /pets: skip, `listPets` is no longer an `http` tool; it was not changed"

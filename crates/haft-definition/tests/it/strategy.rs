@@ -254,6 +254,10 @@ fn exec_program() -> BoxedStrategy<ExecProgram> {
     prop_oneof![text().prop_map(ExecProgram::Command), vec(text(), 0..4).prop_map(ExecProgram::Argv)].boxed()
 }
 
+fn output() -> BoxedStrategy<OutputFormat> {
+    prop::sample::select(OutputFormat::ALL.map(|(_, format)| format).to_vec()).boxed()
+}
+
 fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
@@ -263,14 +267,18 @@ fn implementation() -> BoxedStrategy<Implementation> {
             config: config.into_iter().map(|(key, value)| (key, value.into())).collect(),
         })),
         4 => http(),
-        4 => (runtime, text()).prop_map(|(runtime, body)| Implementation::Script(Script { runtime, body })),
+        4 => (runtime, text(), output()).prop_map(|(runtime, body, output)| Implementation::Script(Script {
+            runtime,
+            body,
+            output,
+        })),
         1 => (of(text()), of(text()), of(text()), texts(), accesses()).prop_map(
             |(file, base64, function, env, files)| {
                 Implementation::Wasm(Wasm { file, base64, function, env, files })
             }
         ),
-        2 => (exec_program(), texts(), of(text()))
-            .prop_map(|(program, env, stdin)| Implementation::Exec(Exec { program, env, stdin })),
+        2 => (exec_program(), texts(), of(text()), output())
+            .prop_map(|(program, env, stdin, output)| Implementation::Exec(Exec { program, env, stdin, output })),
         1 => (text(), encoding(), of(text()))
             .prop_map(|(path, encoding, root)| Implementation::FileRead(FileRead { path, encoding, root })),
         1 => (text(), text(), encoding(), of(any::<u32>()), any::<bool>(), of(text())).prop_map(

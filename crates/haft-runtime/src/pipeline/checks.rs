@@ -7,15 +7,18 @@ use haft_core::catalog::StoreError;
 use haft_core::coerce::{coerce, normalize_integers};
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::{Mode, NotRunnable};
-use haft_core::spec::Validation;
+use haft_core::spec::{ToolSpec, Validation};
 use haft_definition::export::{drop_nulls, for_alternatives};
 use serde_json::{Value, json};
 
 use crate::registry::{CompiledTool, Entry, Registry};
+use crate::retry;
 
-pub(crate) fn timed_out(tool: &str, allowed: Duration) -> CallError {
-    let message = format!("`{tool}` timed out after {}", haft_core::duration::format(allowed));
-    CallError::new(ErrorCode::Timeout, message)
+/// Returns the error of a call that exceeded its time. Its effects are unknown, so it is retryable only if a second call
+/// does no harm.
+pub(crate) fn timed_out(spec: &ToolSpec, allowed: Duration) -> CallError {
+    let message = format!("`{}` timed out after {}", spec.name, haft_core::duration::format(allowed));
+    CallError::new(ErrorCode::Timeout, message).retryable(retry::is_repeatable(spec))
 }
 
 pub(super) fn compiled(

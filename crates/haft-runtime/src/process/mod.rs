@@ -9,7 +9,7 @@ mod syntax;
 
 pub(crate) use environment::{Environment, check_size, declared, required, texts};
 pub(crate) use lines::OutputLines;
-pub(crate) use outcome::{ProcessEnd, ValueSource, outcome};
+pub(crate) use outcome::{ProcessEnd, ValueSource, network_hint, outcome};
 pub(crate) use runner::{Job, STOP_GRACE, sandbox_error};
 pub use runner::{ProcessSettings, Processes};
 pub(crate) use slots::{Account, ProcessSlot};

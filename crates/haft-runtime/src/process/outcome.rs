@@ -5,9 +5,12 @@ use std::time::Duration;
 use haft_core::call::ProcessRecord;
 use haft_core::duration;
 use haft_core::executor::CallContext;
+use haft_core::implementation::OutputFormat;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::output::{StreamOutput, last_lines};
 use haft_core::secret::Secret;
+use haft_core::spec::ToolSpec;
+use haft_definition::check;
 use haft_sandbox::{CapturedOutput, ExitReason, Limit};
 use serde_json::{Value, json};
 
@@ -19,8 +22,8 @@ pub(crate) struct ProcessEnd<'a> {
     pub(crate) ending: ExitReason,
     pub(crate) stdout: &'a CapturedOutput,
     pub(crate) stderr: &'a CapturedOutput,
-    /// The maximum size of the value.
-    pub(crate) max_value_bytes: u64,
+    /// The definition, for its limits and its output format.
+    pub(crate) spec: &'a ToolSpec,
     /// The folder of the sandbox files, whose path is removed from the output.
     pub(crate) files: &'a str,
     /// Secrets that the tool names but that do not exist: a likely reason of a failure.
@@ -50,7 +53,16 @@ pub(crate) fn outcome(call: &CallContext, end: &ProcessEnd<'_>, source: ValueSou
         ExitReason::Exited(0) if source == ValueSource::Separate => Ok(Value::Null),
         ExitReason::Exited(0) => {
             let printed = StreamOutput { bytes: &end.stdout.bytes, left_out: end.stdout.left_out };
-            Ok(printed.value(end.max_value_bytes, &secrets))
+            let max_bytes = end.spec.execution.limits.max_response_bytes;
+            match end.spec.implementation.output_format() {
+                OutputFormat::Auto => Ok(printed.value(max_bytes, &secrets)),
+                OutputFormat::Text => Ok(printed.text_value(max_bytes, &secrets)),
+                OutputFormat::Json => printed.json().ok_or_else(|| {
+                    let message =
+                        "the output is not one valid JSON document; remove `output: json` to accept text";
+                    CallError::new(ErrorCode::InvalidOutput, message)
+                }),
+            }
         }
         ExitReason::Exited(code) => {
             let mut text = last_lines(&stderr);
@@ -91,8 +103,41 @@ fn failed(message: String, end: &ProcessEnd<'_>) -> CallError {
     if let [first, ..] = end.missing {
         error.message =
             format!("{} (hint: the tool uses `{first}`, but no such credential exists)", error.message);
+    } else if let Some(hint) = network_hint(end.spec, &error.message) {
+        error.message = format!("{} ({hint})", error.message);
     }
     error
+}
+
+/// What programs print if a process without network access tries to connect.
+const NETWORK_FAILURES: [&str; 9] = [
+    "could not resolve host",
+    "name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "failed to resolve",
+    "unable to resolve host",
+    "getaddrinfo",
+    "enotfound",
+    "eai_again",
+];
+
+/// Returns a hint if a tool without network access probably failed for that reason.
+pub(crate) fn network_hint(spec: &ToolSpec, message: &str) -> Option<String> {
+    if spec.network {
+        return None;
+    }
+    let message = message.to_lowercase();
+    if NETWORK_FAILURES.iter().any(|failure| message.contains(failure)) {
+        return Some(
+            "hint: the tool has no network access; set `network: true` in its definition".to_owned(),
+        );
+    }
+    // A silent program such as `curl -s` prints nothing.
+    let program = check::network_program(spec)?;
+    Some(format!(
+        "hint: it uses `{program}`, but the tool has no network access; set `network: true` in its definition"
+    ))
 }
 
 fn stopped(limit: Limit, allowed: Duration) -> CallError {

@@ -126,7 +126,7 @@ impl Processes {
             ending: finished.ending,
             stdout: &finished.stdout,
             stderr: &finished.stderr,
-            max_value_bytes: job.spec.execution.limits.max_response_bytes,
+            spec: job.spec,
             files: &files,
             missing: &job.missing,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_core::problem::Problem;
+use haft_core::problem::{MISSING_IMPORT, Problem, excerpt};
 use haft_sandbox::{ExitReason, Level};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -49,19 +49,32 @@ impl PythonPool {
         let limits =
             || CallLimits { deadline: Instant::now() + CHECK_TIMEOUT, cpu: CHECK_TIMEOUT, output: 64 * 1024 };
         match self.run(job, limits, &mut |_, _| {}).await {
-            Ok(result) => parse(result.ending, &result.result).into_iter().collect(),
+            Ok(result) => parse(result.ending, &result.result),
             Err(error) => vec![not_checked(BODY_FIELD, &error)],
         }
     }
 }
 
 /// Parses the result of a check.
-fn parse(ending: ExitReason, result: &[u8]) -> Option<Problem> {
+fn parse(ending: ExitReason, result: &[u8]) -> Vec<Problem> {
     let response: Value = serde_json::from_slice(result).unwrap_or_default();
     let Some(problem) = response.get("problem") else {
         let message = format!("python ended while compiling the script ({ending:?})");
-        return Some(Problem::new(BODY_FIELD, "syntax", message));
+        return vec![Problem::new(BODY_FIELD, "syntax", message)];
     };
+    let missing = response.get("missing").and_then(Value::as_array).into_iter().flatten();
+    let missing = missing.filter_map(Value::as_str).map(missing_import);
+    syntax_error(problem).into_iter().chain(missing).collect()
+}
+
+fn missing_import(module: &str) -> Problem {
+    let module = excerpt(module, 60);
+    let message =
+        format!("the module `{module}` cannot be imported: it is not installed for the tools' python");
+    Problem::new(BODY_FIELD, MISSING_IMPORT, message)
+}
+
+fn syntax_error(problem: &Value) -> Option<Problem> {
     let message = problem.get("message")?.as_str()?;
     let number = |name: &str| problem.get(name).and_then(Value::as_u64).filter(|number| *number > 0);
     let position = match (number("line"), number("column")) {
@@ -79,10 +92,16 @@ mod tests {
     #[test]
     fn an_error_is_reported_with_its_position() {
         let check = |result: &str, expected: Option<&str>| {
-            let message = parse(ExitReason::Exited(0), result.as_bytes()).map(|problem| problem.message);
-            assert_eq!(message.as_deref(), expected, "{result}");
+            let problems = parse(ExitReason::Exited(0), result.as_bytes());
+            let message = problems.first().map(|problem| problem.message.as_str());
+            assert_eq!(message, expected, "{result}");
         };
         check(r#"{"problem": null}"#, None);
+        check(r#"{"problem": null, "missing": []}"#, None);
+        check(
+            r#"{"problem": null, "missing": ["requests"]}"#,
+            Some("the module `requests` cannot be imported: it is not installed for the tools' python"),
+        );
         check(
             r#"{"problem": {"message": "invalid syntax", "line": 2, "column": 5}}"#,
             Some("python: invalid syntax (line 2, column 5 of the body)"),

@@ -18,7 +18,8 @@ use super::request::{Operation, Request};
 use super::server::PythonResult;
 use super::toolset::{Entrypoint, Toolset};
 use crate::process::{
-    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, outcome, texts,
+    Account, Environment, ProcessEnd, STOP_GRACE, ValueSource, check_size, declared, network_hint, outcome,
+    texts,
 };
 
 /// Runs `module:function(workspace, **kwargs)` of a toolset.
@@ -107,19 +108,23 @@ impl PythonFunction {
             ending: result.ending,
             stdout: &result.stdout,
             stderr: &result.stderr,
-            max_value_bytes: self.spec.execution.limits.max_response_bytes,
+            spec: &self.spec,
             files,
             missing: &[],
         };
         let ended = outcome(call, &end, ValueSource::Separate);
         let response: Value = serde_json::from_slice(&result.result).unwrap_or_default();
         let raised = response.get("error").and_then(Value::as_str);
+        let with_hint = |line: &str| match network_hint(&self.spec, line) {
+            Some(hint) => format!("{line} ({hint})"),
+            None => line.to_owned(),
+        };
         match (ended, raised, response.get("value")) {
             (Ok(_), None, Some(value)) => Ok(value.clone()),
             (Err(error), Some(line), _) if error.code == ErrorCode::ExecutionFailed => {
-                Err(CallError { message: line.to_owned(), ..error })
+                Err(CallError { message: with_hint(line), ..error })
             }
-            (Ok(_), Some(line), _) => Err(CallError::new(ErrorCode::ExecutionFailed, line)),
+            (Ok(_), Some(line), _) => Err(CallError::new(ErrorCode::ExecutionFailed, with_hint(line))),
             (Ok(_), None, None) => {
                 let message = format!("`{}` ended the process without a result", self.entry.text);
                 Err(CallError::new(ErrorCode::ExecutionFailed, message))

@@ -89,7 +89,7 @@ impl PythonScript {
             ending: result.ending,
             stdout: &result.stdout,
             stderr: &result.stderr,
-            max_value_bytes: self.spec.execution.limits.max_response_bytes,
+            spec: &self.spec,
             files: &shown,
             missing: &missing,
         };

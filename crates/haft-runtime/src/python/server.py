@@ -252,17 +252,44 @@ def finish(code):
 
 
 def check(body, result):
-    """Compiles a script and reports its syntax error."""
+    """Compiles a script; reports its syntax error, or the modules that it imports and that are not installed."""
     warnings.simplefilter("ignore")
     problem = None
+    missing = []
     try:
         compile(body, "<script>", "exec", dont_inherit=True)
     except SyntaxError as error:
         problem = {"message": str(error.msg), "line": error.lineno, "column": error.offset}
     except Exception as error:
         problem = {"message": "%s: %s" % (type(error).__name__, error), "line": None, "column": None}
-    write_all(result, json.dumps({"problem": problem}))
+    else:
+        missing = missing_modules(body)
+    write_all(result, json.dumps({"problem": problem, "missing": missing}))
     return 0
+
+
+def missing_modules(body):
+    """Names the modules of a script that cannot be found. An import inside `try` may fail by design."""
+    import importlib.util
+    tree = ast.parse(body)
+    attempts = [node for node in ast.walk(tree) if isinstance(node, ast.Try)]
+    attempted = {id(inner) for node in attempts for inner in ast.walk(node)}
+    names = set()
+    for node in ast.walk(tree):
+        if id(node) in attempted:
+            continue
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return sorted(name for name in names if not is_installed(importlib.util, name))[:20]
+
+
+def is_installed(util, name):
+    try:
+        return name in sys.modules or util.find_spec(name) is not None
+    except Exception:
+        return True
 
 
 def write_all(descriptor, text):

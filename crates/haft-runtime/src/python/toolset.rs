@@ -92,8 +92,6 @@ fn stamp(folder: &Path) -> io::Result<Digest> {
 pub(super) struct Entrypoint {
     pub(super) text: String,
     pub(super) module: String,
-    /// The first part of the module's name: a file or a folder of the toolset.
-    top: String,
 }
 
 impl Entrypoint {
@@ -101,8 +99,7 @@ impl Entrypoint {
         let dotted = |text: &str| text.split('.').all(is_identifier);
         match text.split_once(':') {
             Some((module, function)) if dotted(module) && dotted(function) => {
-                let top = module.split('.').next().unwrap_or(module).to_owned();
-                Ok(Self { text: text.to_owned(), module: module.to_owned(), top })
+                Ok(Self { text: text.to_owned(), module: module.to_owned() })
             }
             _ => {
                 let message = "expected `module:function`, such as `tools.search:run`";
@@ -113,10 +110,11 @@ impl Entrypoint {
 
     /// Checks that the folder contains the module.
     pub(super) fn check_in(&self, folder: &Path) -> Result<(), Problem> {
-        if folder.join(format!("{}.py", self.top)).is_file() || folder.join(&self.top).is_dir() {
+        let module = self.module.replace('.', "/");
+        if folder.join(format!("{module}.py")).is_file() || folder.join(&module).is_dir() {
             return Ok(());
         }
-        let message = format!("neither `{0}.py` nor a folder `{0}` exists beside the definition", self.top);
+        let message = format!("neither `{module}.py` nor a folder `{module}` exists beside the definition");
         Err(Problem::new("implementation.entrypoint", "missing_module", message))
     }
 }

@@ -109,6 +109,20 @@ impl CompiledTool {
     }
 }
 
+impl CompiledTool {
+    /// Returns the names in templates and scripts that are neither arguments nor built in, so must be secrets.
+    pub fn secret_names(&self) -> Vec<&str> {
+        let properties = self.input_schema.get("properties").and_then(Value::as_object);
+        let declares = |name: &str| properties.is_some_and(|all| all.contains_key(name));
+        let mut names = self.prepared.secrets();
+        // `${version}` is always defined, and an argument in the wrong notation is reported elsewhere.
+        names.retain(|name| *name != "version" && !declares(name));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
 /// Returns the rate limit of a definition. One that was stored by an earlier version may be invalid.
 fn rate(spec: &ToolSpec) -> Result<Option<Rate>, Vec<Problem>> {
     let Some(limit) = &spec.execution.rate_limit else { return Ok(None) };
@@ -130,6 +144,8 @@ pub(super) struct CompileCache {
     result: OnceLock<CompileResult>,
     /// A failure that may lie in a file, and when it was found. The file may change without the definition.
     file_fault: Mutex<Option<FileFault>>,
+    /// The names of the secrets that it needs.
+    secrets: OnceLock<Box<[Box<str>]>>,
     /// Whether the definition was compiled once to see whether it can run.
     verified: AtomicBool,
     /// Held while the definition is verified, so that it is compiled once.
@@ -161,6 +177,16 @@ impl CompileCache {
         }
     }
 
+    /// Returns the names of the secrets that the definition needs, as far as it was compiled.
+    pub(super) fn secrets(&self) -> &[Box<str>] {
+        self.secrets.get().map_or(&[], |names| &**names)
+    }
+
+    fn note_secrets(&self, result: &CompileResult) {
+        let Ok(compiled) = result else { return };
+        self.secrets.get_or_init(|| compiled.secret_names().into_iter().map(Box::from).collect());
+    }
+
     /// Returns a fault that the executor found after the compilation.
     pub(super) fn late_fault(&self) -> Option<String> {
         self.result.get()?.as_ref().ok()?.prepared.fault()
@@ -174,6 +200,7 @@ impl CompileCache {
     /// Compiles the definition and caches the result.
     pub(super) fn compile(&self, spec: &ToolSpec, compile: impl FnOnce() -> CompileResult) -> CompileResult {
         let result = compile();
+        self.note_secrets(&result);
         self.verified.store(true, Ordering::Release);
         self.store(spec, result)
     }
@@ -187,6 +214,7 @@ impl CompileCache {
         }
         let had_fault = self.problems().is_some();
         let result = compile();
+        self.note_secrets(&result);
         self.verified.store(true, Ordering::Release);
         let has_fault = result.is_err();
         match result {

@@ -7,6 +7,7 @@ use haft_core::problem::{Problem, join};
 use haft_core::runnable::{Mode, NotRunnable, RunState, runnable};
 use haft_core::spec::ToolSpec;
 use haft_core::tool::{Tool, Usage};
+use haft_definition::check;
 use haft_definition::export::{Format, definition, is_model_name, model_name};
 
 use crate::concurrency::ConcurrencyLimit;
@@ -35,6 +36,10 @@ pub struct Entry {
     pub(crate) rate_window: Option<Arc<RateWindow>>,
     /// The estimated tokens of the newest definition.
     tokens: OnceLock<usize>,
+    /// The warnings about how the newest definition will run.
+    warnings: OnceLock<Box<[Problem]>>,
+    /// The warnings of slow checks, once somebody has made them.
+    examined: OnceLock<Box<[Problem]>>,
 }
 
 impl Entry {
@@ -76,6 +81,8 @@ impl Entry {
             concurrency,
             rate_window,
             tokens: OnceLock::new(),
+            warnings: OnceLock::new(),
+            examined: OnceLock::new(),
         }
     }
 
@@ -147,6 +154,26 @@ impl Entry {
     pub fn tokens(&self) -> usize {
         let spec = &self.tool.spec;
         *self.tokens.get_or_init(|| definition(spec, spec.name.as_str(), Format::Mcp).tokens)
+    }
+
+    /// Returns warnings about how the newest definition will run. They do not depend on secrets or other tools.
+    pub fn warnings(&self) -> &[Problem] {
+        self.warnings.get_or_init(|| check::runtime_warnings(&self.tool.spec).into())
+    }
+
+    /// Returns the warnings of slow checks, which [`Entry::set_examined`] has stored.
+    pub fn examined(&self) -> Option<&[Problem]> {
+        self.examined.get().map(|warnings| &**warnings)
+    }
+
+    /// Stores the warnings of slow checks of the newest definition.
+    pub fn set_examined(&self, warnings: Vec<Problem>) {
+        self.examined.get_or_init(|| warnings.into());
+    }
+
+    /// Returns the secrets that the newest definition needs, as far as it was compiled.
+    pub fn secrets(&self) -> &[Box<str>] {
+        self.head.secrets()
     }
 
     /// Returns why the newest definition cannot run, or `None` if it can.

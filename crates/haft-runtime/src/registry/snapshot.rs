@@ -7,6 +7,7 @@ use haft_core::catalog::{Change, UnreadableFile};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName, Version};
 use haft_core::outcome::{CallError, ErrorCode};
+use haft_core::problem::nearest;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::tool::Tool;
@@ -192,7 +193,7 @@ impl Snapshot {
     ) -> Result<&Arc<Entry>, ResolveError> {
         if mode == Mode::Production {
             let published = self.resolve_among(tenant, reference, |entry| entry.tool.published.is_some());
-            if !matches!(published, Err(ResolveError::NotFound(_) | ResolveError::Unreadable { .. })) {
+            if !matches!(published, Err(ResolveError::NotFound { .. } | ResolveError::Unreadable { .. })) {
                 return published;
             }
         }
@@ -205,7 +206,8 @@ impl Snapshot {
         reference: &ToolRef,
         accepts: impl Fn(&Entry) -> bool,
     ) -> Result<&Arc<Entry>, ResolveError> {
-        let not_found = || ResolveError::NotFound(reference.to_string());
+        let not_found =
+            || ResolveError::NotFound { name: reference.to_string(), near: self.nearest(tenant, reference) };
         let (bundle, name, version) = match reference {
             ToolRef::Id(id) => return self.tool(tenant, *id).ok_or_else(not_found),
             ToolRef::Name { bundle, name, version } => (bundle, name, version),
@@ -237,6 +239,24 @@ impl Snapshot {
         Ok(newest)
     }
 
+    /// Returns the name of the tool that a misspelled reference probably means.
+    fn nearest(&self, tenant: &TenantId, reference: &ToolRef) -> Option<String> {
+        let ToolRef::Name { name, .. } = reference else { return None };
+        let length = name.as_str().len();
+        let is_own = |entry: &Arc<Entry>| entry.tool.tenant == *tenant;
+        let candidates = self
+            .names
+            .iter()
+            .filter(|(known, list)| {
+                known.as_str().len().abs_diff(length) <= MAX_LENGTH_DIFFERENCE
+                    && *known != name
+                    && list.iter().any(is_own)
+            })
+            .take(MAX_COMPARED)
+            .map(|(known, _)| known.as_str());
+        nearest(name.as_str(), candidates).map(str::to_owned)
+    }
+
     /// Returns the unreadable file whose tool a reference names.
     pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<UnreadableFile>> {
         let ToolRef::Name { bundle, name, .. } = reference else { return None };
@@ -251,12 +271,25 @@ fn list_key(tool: &Tool) -> ListKey {
     (tool.tenant.clone(), spec.name.clone(), tool.bundle.clone(), spec.version.clone(), tool.id)
 }
 
+/// How many names are compared with an unknown one, and by how many bytes they may be longer or shorter.
+const MAX_COMPARED: usize = 2000;
+const MAX_LENGTH_DIFFERENCE: usize = 3;
+
+fn did_you_mean(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
 /// Why a reference resolves to no tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// There is no such tool.
-    #[error("tool `{0}` not found")]
-    NotFound(String),
+    #[error("tool `{name}` not found{}", did_you_mean(near.as_deref()))]
+    NotFound {
+        /// The reference.
+        name: String,
+        /// The tool with the most similar name, if any is similar enough.
+        near: Option<String>,
+    },
     /// Several tools have this name, and none takes precedence.
     #[error("`{name}` is ambiguous; use one of: {}", candidates.join(", "))]
     Ambiguous {
@@ -279,7 +312,7 @@ impl From<ResolveError> for CallError {
     fn from(error: ResolveError) -> Self {
         let message = error.to_string();
         match error {
-            ResolveError::NotFound(_) => CallError::new(ErrorCode::NotFound, message),
+            ResolveError::NotFound { .. } => CallError::new(ErrorCode::NotFound, message),
             ResolveError::Ambiguous { candidates, .. } => CallError::new(ErrorCode::AmbiguousName, message)
                 .with_details(json!({"candidates": candidates})),
             ResolveError::Unreadable { name, .. } => {

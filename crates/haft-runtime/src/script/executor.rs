@@ -33,10 +33,10 @@ impl Executor for ScriptExecutor {
     fn examine<'a>(&'a self, spec: &'a ToolSpec) -> BoxFuture<'a, Vec<Problem>> {
         Box::pin(async move {
             match &spec.implementation {
-                Implementation::Script(Script { runtime: ScriptRuntime::Bash, body }) => {
+                Implementation::Script(Script { runtime: ScriptRuntime::Bash, body, .. }) => {
                     self.processes.examine_bash(&bash::bash_source(body, None)).await
                 }
-                Implementation::Script(Script { runtime: ScriptRuntime::Python, body }) => {
+                Implementation::Script(Script { runtime: ScriptRuntime::Python, body, .. }) => {
                     self.interpreters.examine(body).await
                 }
                 _ => Vec::new(),

@@ -4,7 +4,8 @@ use std::future::poll_fn;
 
 use haft_core::BoxFuture;
 use haft_core::executor::{CallArtifacts, CallContext};
-use haft_core::outcome::Outcome;
+use haft_core::implementation::Kind;
+use haft_core::outcome::{ErrorCode, Outcome};
 use haft_core::secret::{Secret, scrub, scrub_text};
 use serde_json::{Map, Value};
 
@@ -44,6 +45,13 @@ pub(crate) async fn execute(call: &mut Call) -> Outcome {
         let earlier = call.artifacts.take().map(|earlier| earlier.exposed);
         artifacts.exposed.extend(earlier.into_iter().flatten());
         call.artifacts = Some(Box::new(artifacts));
+    }
+    if let Err(error) = &mut outcome
+        && error.code == ErrorCode::Timeout
+        && call.plan.spec.implementation.kind() != Kind::Http
+    {
+        // The `http` executor knows how far a request got; of other tools the effects are unknown.
+        error.retryable &= retry::is_repeatable(&call.plan.spec);
     }
     // Innermost, so that every stage sees the outcome that the caller will see.
     output::check(&call.plan, &mut outcome);

@@ -32,7 +32,7 @@ impl Stage for Timeout {
             call.context_mut().deadline = nearer;
             let outcome = tokio::time::timeout_at(nearer.into(), next.run(call)).await;
             call.context_mut().deadline = outer;
-            outcome.unwrap_or_else(|_| Err(timed_out(call.tool(), self.0)))
+            outcome.unwrap_or_else(|_| Err(timed_out(&call.plan.spec, self.0)))
         })
     }
 }

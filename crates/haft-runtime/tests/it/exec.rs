@@ -102,3 +102,37 @@ async fn failures_of_a_program_are_reported() {
     let output = call(json!({"type": "exec", "argv": ["printf", "{\"a\":[1]}"]}), json!({})).await;
     assert_eq!(output, Ok(json!({"a": [1]})));
 }
+
+#[tokio::test]
+async fn the_output_format_is_respected() {
+    let print =
+        |text: &str, output: &str| json!({"type": "exec", "argv": ["printf", text], "output": output});
+    assert_eq!(call(print("{\"a\":[1]}", "text"), json!({})).await, Ok(json!("{\"a\":[1]}")));
+    assert_eq!(call(print("42", "text"), json!({})).await, Ok(json!("42")));
+    assert_eq!(call(print("42", "json"), json!({})).await, Ok(json!(42)));
+    let error = call(print("x", "json"), json!({})).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::InvalidOutput);
+    let body = json!({"type": "exec", "command": "echo '[1]'; exit 0", "output": "auto"});
+    assert_eq!(call(body, json!({})).await, Ok(json!([1])));
+}
+
+#[tokio::test]
+async fn a_failure_for_lack_of_network_has_a_hint() {
+    let message = async |program: Value| {
+        let mut tool = json!({"type": "exec"});
+        tool.as_object_mut().unwrap().extend(program.as_object().unwrap().clone());
+        call(tool, json!({})).await.unwrap_err().message
+    };
+    let resolving = "import socket; socket.getaddrinfo('haft.invalid', 80)";
+    let hint = "(hint: the tool has no network access; set `network: true` in its definition)";
+    let failed = message(json!({"argv": ["python3", "-c", resolving]})).await;
+    assert!(failed.ends_with(hint), "{failed}");
+    // It prints nothing.
+    let silent = message(json!({"command": "curl -s http://haft.invalid"})).await;
+    assert_eq!(
+        silent,
+        "exit code 6 (hint: it uses `curl`, but the tool has no network access; set `network: true` in its definition)"
+    );
+    let other = message(json!({"command": "echo why >&2; exit 3"})).await;
+    assert_eq!(other, "exit code 3: why");
+}

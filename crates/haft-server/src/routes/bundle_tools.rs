@@ -54,8 +54,7 @@ pub(crate) async fn get(
     Path(path): Path<ToolPath>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &path)?;
-    app.registry().verified(&entry).await;
-    Ok(success(ToolView::from(&*entry)).into_response())
+    Ok(success(tool::view_of(&app, &identity, &entry).await).into_response())
 }
 
 /// Create a tool; if the bundle already has this name and version, the response is a conflict.

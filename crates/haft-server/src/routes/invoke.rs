@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use haft_core::name::NameError;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
 use haft_core::reference::ToolRef;
@@ -64,7 +65,8 @@ pub(crate) async fn invoke(
     Path(reference): Path<String>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {
-    let named: ToolRef = reference.parse()?;
+    let invalid = |error: NameError| ApiError::from(error).of_call();
+    let named: ToolRef = reference.parse().map_err(invalid)?;
     let mode = mode(&app, &identity, &request.params)?;
     let snapshot = app.registry().snapshot();
     // A tool that was offered to a model under an alias can be called by the alias.
@@ -91,8 +93,9 @@ impl FromRequest<Arc<App>> for InvokeRequest {
         let (mut parts, body) = request.into_parts();
         let params = Params::from_request_parts(&mut parts, state).await?;
         let surface = surface(&parts.headers);
-        let idempotency_key = idempotency_key(&parts.headers)?;
-        let body = Body::from_request(extract::Request::from_parts(parts, body), state).await?;
+        let idempotency_key = idempotency_key(&parts.headers).map_err(ApiError::of_call)?;
+        let body = Body::from_request(extract::Request::from_parts(parts, body), state).await;
+        let body = body.map_err(ApiError::of_call)?;
         Ok(Self { params, surface, idempotency_key, body })
     }
 }
@@ -104,7 +107,7 @@ pub(crate) async fn run(
     tool: CallTarget,
     InvokeRequest { params, surface, idempotency_key, body }: InvokeRequest,
 ) -> Result<Response, ApiError> {
-    identity.require(Role::Caller)?;
+    identity.require(Role::Caller).map_err(ApiError::of_call)?;
     let call: InvokeBody = body.json_or_default().map_err(|error| ApiError {
         message: format!("{}; expected `{{\"args\": {{…}}}}`", error.message),
         ..error.of_call()
@@ -130,7 +133,7 @@ pub(crate) async fn run(
             message_id: call.message_id,
         })),
     };
-    if params.flag("async")? {
+    if params.flag("async").map_err(ApiError::of_call)? {
         let started = Box::pin(app.pipeline().start(tool, request)).await?;
         return Ok(accepted(app, &started));
     }
@@ -140,11 +143,11 @@ pub(crate) async fn run(
 
 /// Returns the mode of a call: that of the query if the token permits it, otherwise the server's.
 fn mode(app: &App, identity: &Identity, params: &Params) -> Result<Mode, ApiError> {
-    let requested = params.choice("mode", Mode::parse, "`production`, `debug`")?;
+    let requested = params.choice("mode", Mode::parse, "`production`, `debug`").map_err(ApiError::of_call)?;
     let default = app.settings().mode;
     match requested {
         Some(Mode::Debug) if default == Mode::Production => {
-            identity.require(Role::Editor)?;
+            identity.require(Role::Editor).map_err(ApiError::of_call)?;
             Ok(Mode::Debug)
         }
         Some(mode) => Ok(mode),

@@ -1,5 +1,6 @@
 //! `GET`, `PUT`, `PATCH` and `DELETE /tools/{ref}`, and `GET /tools/{ref}/source`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -24,8 +25,9 @@ use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::routes::{broken_file, bundles};
+use crate::routes::{broken_file, bundles, validate};
 use crate::view::ToolView;
+use crate::warnings::Warnings;
 
 /// Finds a tool by a reference in a path.
 pub(crate) fn find(app: &App, identity: &Identity, reference: &str) -> Result<Arc<Entry>, ApiError> {
@@ -42,8 +44,17 @@ pub(crate) fn resolve(app: &App, identity: &Identity, reference: &ToolRef) -> Re
 pub(crate) async fn view(app: &App, identity: &Identity, id: ToolId) -> Result<ToolView, ApiError> {
     let entry = app.registry().snapshot().tool(&identity.tenant, id).cloned();
     let entry = entry.ok_or_else(|| ApiError::not_found("tool", &id.to_string()))?;
-    app.registry().verified(&entry).await;
-    Ok(ToolView::from(&*entry))
+    Ok(view_of(app, identity, &entry).await)
+}
+
+/// Returns the view of a tool with its warnings, after it is known whether the tool can run.
+pub(crate) async fn view_of(app: &App, identity: &Identity, entry: &Arc<Entry>) -> ToolView {
+    app.registry().verified(entry).await;
+    let mut view = ToolView::from(&**entry);
+    let mut warnings = Warnings::new(app, identity);
+    warnings.examine(entry).await;
+    view.warnings = warnings.of(entry).await;
+    view
 }
 
 /// Returns the current view of a tool that was written, with the warnings about its definition.
@@ -54,7 +65,11 @@ pub(crate) async fn view_with_warnings(
     warnings: Vec<Problem>,
 ) -> Result<ToolView, ApiError> {
     let mut view = view(app, identity, id).await?;
-    view.warnings = warnings;
+    let mut all = warnings;
+    // The warnings of the write have the lines of the text.
+    let known: HashSet<String> = all.iter().map(|warning| warning.message.clone()).collect();
+    all.extend(view.warnings.into_iter().filter(|warning| !known.contains(&warning.message)));
+    view.warnings = all;
     Ok(view)
 }
 
@@ -70,8 +85,9 @@ pub(crate) async fn get(
     Path(reference): Path<String>,
 ) -> Result<Response, ApiError> {
     let entry = find(&app, &identity, &reference)?;
-    app.registry().verified(&entry).await;
-    Ok(success(ToolView::from(&*entry)).into_response())
+    let mut view = view_of(&app, &identity, &entry).await;
+    view.warnings.splice(0..0, validate::file_warnings(&app, &entry).await);
+    Ok(success(view).into_response())
 }
 
 /// Update a tool: the definition becomes its newest revision.

@@ -24,6 +24,7 @@ use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
 use crate::view::ToolView;
+use crate::warnings::Warnings;
 
 /// A page of tools.
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,7 +69,15 @@ pub(crate) async fn list(
     let total = items.len();
     let ready = items.iter().filter(|item| item.ready()).count();
     let (selected, next_page_token) = page.select(items, ListItem::key);
-    let tools = selected.iter().map(ListItem::view).collect();
+    let mut warnings = Warnings::new(&app, &identity);
+    let mut tools = Vec::with_capacity(selected.len());
+    for item in &selected {
+        let mut view = item.view();
+        if let ListItem::Tool(entry) = item {
+            view.warnings = warnings.of(entry).await;
+        }
+        tools.push(view);
+    }
     Ok(success(ToolList { tools, total, ready, failed: total - ready, next_page_token }).into_response())
 }
 

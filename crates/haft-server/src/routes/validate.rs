@@ -142,7 +142,7 @@ async fn validate_stored(
 }
 
 /// Returns the warnings about the text of the tool's file, which the parsed definition no longer shows.
-async fn file_warnings(app: &App, entry: &Entry) -> Vec<Problem> {
+pub(crate) async fn file_warnings(app: &App, entry: &Entry) -> Vec<Problem> {
     let Some(path) = entry.tool.path.as_deref() else { return Vec::new() };
     let Ok(Some(text)) = app.store().definition_text(path).await else { return Vec::new() };
     let form = path.rsplit_once('.').and_then(|(_, extension)| dialect::form_of_extension(extension));

@@ -345,3 +345,38 @@ async fn the_rate_of_a_definition_is_a_429_with_retry_after() {
         );
     }
 }
+
+#[tokio::test]
+async fn every_rejection_has_a_call_id_and_a_text_for_the_model() {
+    let server = Server::start().await;
+    let mut tool = function_tool("greet", "echo");
+    tool["input_schema"] =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    tool["maxCallsPerMinute"] = json!(1);
+    server.create(tool).await;
+    let mut denied = function_tool("denied", "echo");
+    denied["policy"] = json!("deny");
+    server.create(denied).await;
+    assert_eq!(server.invoke("greet", json!({"name": "Ada"})).await.0, 200);
+    for (path, body, expected) in [
+        ("greet/invoke", json!({"args": {}}), (400, "invalid_arguments", true)),
+        ("greet/invoke", json!({"args": {"name": "Ada"}}), (429, "rate_limited", true)),
+        ("denied/invoke", json!({"args": {}}), (403, "policy_denied", true)),
+        // No tool and no call: nothing is recorded.
+        ("gret/invoke", json!({"args": {}}), (404, "not_found", false)),
+        ("a b/invoke", json!({"args": {}}), (400, "invalid_request", false)),
+        ("greet/invoke", json!({"argz": {}}), (400, "invalid_request", false)),
+        ("greet/invoke?mode=x", json!({"args": {}}), (400, "invalid_request", false)),
+    ] {
+        let (status, answer) = server.post(&format!("/api/tools/{path}"), body).await;
+        let id = answer["call_id"].as_str();
+        assert_eq!((status, code(&answer), id.is_some()), expected, "{path}: {answer}");
+        assert!(answer.get("call_id").is_some() && answer["ok"] == json!(false), "{path}: {answer}");
+        let text = answer["error"]["model_text"].as_str().unwrap();
+        assert!(text.starts_with("Tool call failed: "), "{path}: {answer}");
+        if let Some(id) = id {
+            let (status, record) = server.get(&format!("/api/calls/{id}")).await;
+            assert_eq!((status, code(&record["data"])), (200, expected.1), "{record}");
+        }
+    }
+}

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use crate::support::write;
 
-const WITHOUT_SANDBOX: [&str; 8] = [
+const WITHOUT_SANDBOX: [&str; 9] = [
     "bash",
     "datetime_utils",
     "exec",
     "http_request",
     "json_transform",
     "send_email",
+    "send_whatsapp",
     "web_fetch",
     "web_search",
 ];

@@ -99,7 +99,12 @@ async fn collect(arguments: &Arguments, client: &Client) -> Result<Value, CliErr
 
 fn row(tool: &Value) -> Vec<String> {
     let status = view::text(tool, "status");
-    let ready = if view::is(tool, "ready") { "yes".to_owned() } else { "no".to_owned() };
+    let ready = match (view::is(tool, "ready"), view::list(tool, "warnings").len()) {
+        (false, _) => "no".to_owned(),
+        (true, 0) => "yes".to_owned(),
+        (true, 1) => "yes, 1 warning".to_owned(),
+        (true, count) => format!("yes, {count} warnings"),
+    };
     vec![
         view::qualified(tool),
         view::text(tool, "implementation_type"),

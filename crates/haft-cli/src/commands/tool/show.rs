@@ -40,7 +40,10 @@ fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
             "state        {}, {}, {}",
             view::text(tool, "status"),
             state("enabled", "enabled", "disabled"),
-            state("ready", "ready", "not ready"),
+            match view::list(tool, "warnings").len() {
+                0 => state("ready", "ready", "not ready"),
+                _ => state("ready", "ready with warnings", "not ready"),
+            },
         ),
         format!("type         {}", view::text(tool, "implementation_type")),
         format!("policy       {}", view::text(tool, "policy")),
@@ -53,6 +56,8 @@ fn show(output: &Output, tool: &Value) -> Result<(), CliError> {
             lines.push(format!("{label}{text}"));
         }
     }
+    let warnings = view::list(tool, "warnings").iter();
+    lines.extend(warnings.map(|warning| format!("warning      {}", view::problem(warning))));
     output.line(&lines.join("\n"))?;
     let rows = arguments(tool.get("input_schema").unwrap_or(&Value::Null));
     if !rows.is_empty() {

@@ -199,6 +199,11 @@ async fn invalid_entrypoints_are_rejected() {
             "`implementation.entrypoint`: neither `other.py` nor a folder `other` exists beside the definition",
         ),
         (
+            "tools.missing:run",
+            Some("skills/set"),
+            "`implementation.entrypoint`: neither `tools/missing.py` nor a folder `tools/missing` exists beside the definition",
+        ),
+        (
             "tools:run",
             None,
             "`implementation.entrypoint`: python functions need the folder of a bundle, but this definition has none",

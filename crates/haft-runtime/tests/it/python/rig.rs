@@ -72,7 +72,7 @@ impl Rig {
         arguments: &[&str],
         change: impl FnOnce(&mut ToolSpec),
     ) -> Tool {
-        let script = Script { runtime: ScriptRuntime::Python, body: body.to_owned() };
+        let script = Script::new(ScriptRuntime::Python, body);
         let mut spec = spec("tool", Implementation::Script(script), arguments);
         change(&mut spec);
         let spec = Arc::new(spec);

@@ -202,8 +202,13 @@ async fn a_syntax_error_is_reported_with_its_position() {
             ("x = 1\n  y = 2", "python: unexpected indent (line 2, "),
             ("return 1", "python: 'return' outside function (line 1, column 1 of the body)"),
             ("x = '\\d'", ""),
+            (
+                "import json, no_such_module.part",
+                "the module `no_such_module` cannot be imported: it is not installed for the tools' python",
+            ),
+            ("try:\n    import no_such_module\nexcept ImportError:\n    pass", ""),
         ] {
-            let script = Script { runtime: ScriptRuntime::Python, body: body.to_owned() };
+            let script = Script::new(ScriptRuntime::Python, body);
             let problems = rig.scripts.examine(&spec("tool", Implementation::Script(script), &[])).await;
             let reported: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
             let reported = reported.join("\n");

@@ -39,6 +39,24 @@ async fn a_timeout_never_extends_that_of_the_definition() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_timeout_is_retryable_only_if_a_second_call_does_no_harm() {
+    for (execution, expected) in [
+        (json!({}), false),
+        (json!({"is_pure": true}), true),
+        (json!({"retry": {"attempts": 1}}), true),
+        (json!({"retry": {"attempts": 0}}), false),
+    ] {
+        for stages in [vec![], vec![timeout(1)]] {
+            let mut execution = execution.clone();
+            execution["timeout_ms"] = json!(2000);
+            let rig = rig(stages, "slow", execution.clone());
+            let error = rig.call("slow", json!({"seconds": 10})).await.unwrap_err();
+            assert_eq!((error.code, error.retryable), (ErrorCode::Timeout, expected), "{execution}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_attempt_has_its_own_timeout_inside_a_retry() {
     let retry = Arc::new(Retry::new(2).backoff(secs(1)).only_if(|_, error| error.code == ErrorCode::Timeout));
     let rig = rig(vec![retry, timeout(5)], "slow", json!({"timeout_ms": 60_000}));
