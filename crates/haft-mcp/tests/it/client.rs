@@ -76,6 +76,10 @@ impl Rig {
     }
 
     pub(crate) fn of(server: McpServer) -> Self {
+        Self::polling(server, Duration::from_hours(1))
+    }
+
+    pub(crate) fn polling(server: McpServer, poll_interval: Duration) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let settings = Settings {
             engine: EngineName::Bubblewrap,
@@ -91,7 +95,7 @@ impl Rig {
             egress: Egress::new(&rules).unwrap(),
             secrets: Arc::new(OneSecret),
             store: Arc::clone(&lists) as _,
-            poll_interval: Duration::from_millis(100),
+            poll_interval,
         });
         let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
         rig.clients.set(server);
@@ -248,7 +252,8 @@ async fn responses_above_the_limit_are_rejected() {
 
 #[tokio::test]
 async fn the_list_of_a_server_that_cannot_announce_changes_is_polled() {
-    let rig = Rig::start("quiet");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+    let rig = Rig::polling(server("python3", &[script, "quiet"]), Duration::from_millis(100));
     rig.call("grow", json!({}), None).await.unwrap();
     rig.until(|state| state.tools == 6).await;
 }
