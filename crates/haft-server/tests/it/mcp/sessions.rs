@@ -177,23 +177,3 @@ async fn only_tools_are_declared_and_served() {
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
 }
-
-#[tokio::test]
-async fn log_messages_are_sent_on_request_and_do_not_repeat_the_result() {
-    let server = Server::start().await;
-    server
-        .create(json!({
-            "name": "talker", "description": "Writes to both outputs", "runtime": "bash",
-            "body": "echo working >&2; echo result", "parameters": {"type": "object", "properties": {}},
-            "sandbox": true,
-        }))
-        .await;
-    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
-    let call = async || session.ask("tools/call", json!({"name": "talker"})).await.messages();
-    assert_eq!(call().await.len(), 1, "nobody requested log messages");
-    session.ask("logging/setLevel", json!({"level": "info"})).await;
-    let messages = call().await;
-    let lines: Vec<_> = messages.iter().filter_map(|message| message.pointer("/params/data")).collect();
-    assert_eq!(lines, ["working"]);
-    assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "result", "{messages:?}");
-}
