@@ -69,8 +69,10 @@ pub trait Prepared: Send + Sync {
 /// An event of a running call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEvent {
-    /// A line of output.
+    /// A line of output besides the value.
     Output(String),
+    /// A line of the output that becomes the value.
+    Value(String),
     /// The progress from 0 to 1, and a short text.
     Progress(f64, String),
 }

@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use crate::Timestamp;
 use crate::hash;
+use crate::implementation::ToolHints;
 use crate::name::{BundleSlug, TenantId};
-use crate::spec::Policy;
+use crate::spec::{Limits, Policy, ToolSpec};
 
 /// The maximum number of tools that are imported from one server.
 pub const MAX_TOOLS: usize = 10_000;
+/// The upper bound of `max_response_bytes` of a server.
+pub const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 
 /// The configuration of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +37,12 @@ pub struct McpServer {
     /// A prefix for the names of its tools; empty keeps the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
+    /// The timeout of its tools, in milliseconds; progress restarts it. By default that of the kind of tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The size limit of a result, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_response_bytes: Option<u64>,
     /// The file that declares it, which is then the only place to change it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared_in: Option<String>,
@@ -54,10 +63,20 @@ impl McpServer {
             accept_changes: false,
             policy: Policy::Allow,
             prefix: String::new(),
+            timeout_ms: None,
+            max_response_bytes: None,
             declared_in: None,
             created_at: Timestamp::UNIX_EPOCH,
             modified_at: Timestamp::UNIX_EPOCH,
         }
+    }
+
+    /// Applies the settings of the server to the definition of one of its tools.
+    pub fn apply_settings(&self, spec: &mut ToolSpec) {
+        spec.policy = self.policy;
+        spec.execution.timeout_ms = self.timeout_ms;
+        let default = || Limits::default().max_response_bytes;
+        spec.execution.limits.max_response_bytes = self.max_response_bytes.unwrap_or_else(default);
     }
 }
 
@@ -158,6 +177,9 @@ pub struct ListedTool {
     /// Whether the server marks it as read-only.
     #[serde(default)]
     pub read_only: bool,
+    /// What else the server says about its behavior.
+    #[serde(default, skip_serializing_if = "ToolHints::is_empty")]
+    pub hints: ToolHints,
 }
 
 impl ListedTool {

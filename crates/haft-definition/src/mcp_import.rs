@@ -84,13 +84,18 @@ fn name(prefix: &str, listed: &str, taken: &HashSet<ToolName>) -> Result<ToolNam
 }
 
 fn spec(server: &McpServer, tool: &ListedTool, name: ToolName) -> Result<ToolSpec, Problem> {
-    let mcp = Mcp { server: Some(server.id.to_string()), tool_name: tool.name.clone(), ..Mcp::default() };
+    let mcp = Mcp {
+        server: Some(server.id.to_string()),
+        tool_name: tool.name.clone(),
+        hints: tool.hints,
+        ..Mcp::default()
+    };
     let mut spec = ToolSpec::new(name, Implementation::Mcp(mcp));
     spec.description = sanitize(&tool.description);
     if let Some(title) = tool.title.as_deref().filter(|title| !title.trim().is_empty()) {
         spec.display_name = excerpt(title, 200);
     }
-    spec.policy = server.policy;
+    server.apply_settings(&mut spec);
     let input = schema("input_schema", &tool.input_schema)?;
     let kind = input.get("type");
     if kind.is_some() && !includes_type(kind, "object") {
@@ -138,6 +143,7 @@ fn sanitize(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haft_core::implementation::ToolHints;
     use haft_core::mcp::{Stdio, Transport};
     use haft_core::name::{BundleSlug, TenantId};
 
@@ -199,6 +205,10 @@ mod tests {
             ListedTool { title: Some("T".into()), ..base.clone() },
             ListedTool { input_schema: json!({"type": "object", "required": ["a"]}), ..base.clone() },
             ListedTool { read_only: true, ..base.clone() },
+            ListedTool {
+                hints: ToolHints { destructive: Some(false), ..ToolHints::default() },
+                ..base.clone()
+            },
         ];
         for other in others {
             assert_ne!(other.digest(), base.digest(), "{other:?}");

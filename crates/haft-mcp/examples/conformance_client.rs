@@ -261,6 +261,7 @@ async fn main() -> Result<(), AnyError> {
         egress: egress.clone(),
         secrets: Arc::new(secrets),
         store: Arc::clone(&imported) as _,
+        poll_interval: Duration::from_mins(1),
     }));
     let server = server(&url, &scenario, &context)?;
     let (tenant, id) = (server.tenant.clone(), server.id.clone());

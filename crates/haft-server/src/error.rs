@@ -147,6 +147,8 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorCode::Overloaded | ErrorCode::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        // A failed call of a tool is a response with status 200; this is an upstream that a route itself needs.
+        ErrorCode::Network => StatusCode::BAD_GATEWAY,
         ErrorCode::TooDeep
         | ErrorCode::Timeout
         | ErrorCode::Cancelled
@@ -154,7 +156,6 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | ErrorCode::SecretMissing
         | ErrorCode::PathEscapes
         | ErrorCode::EgressRefused
-        | ErrorCode::Network
         | ErrorCode::HttpStatus
         | ErrorCode::InvalidResponse
         | ErrorCode::InvalidOutput

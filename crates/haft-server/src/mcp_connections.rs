@@ -18,6 +18,9 @@ use crate::app::App;
 /// How often the configured servers are reloaded: another process may have changed them.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How often the list of a server that cannot announce changes is read.
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
+
 /// Creates the clients of the stored servers, without connecting.
 pub(crate) fn clients(
     sandbox: &Sandbox,
@@ -30,6 +33,7 @@ pub(crate) fn clients(
         egress,
         secrets: Arc::clone(secrets),
         store: Arc::new(StoredServers(Arc::clone(store))),
+        poll_interval: POLL_INTERVAL,
     }))
 }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use haft_core::Timestamp;
-use haft_core::mcp::{McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, Transport};
+use haft_core::mcp::{
+    MAX_RESPONSE_BYTES, McpServer, OAuthClient, OAuthGrant, Stdio, StreamableHttp, Transport,
+};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
 use haft_core::secret::MASK;
 use haft_core::spec::Policy;
-use haft_definition::check::has_userinfo;
+use haft_definition::check::{MAX_TIMEOUT, has_userinfo};
 use serde::Deserialize;
 use url::Url;
 use utoipa::ToSchema;
@@ -54,6 +56,10 @@ pub(crate) struct NewServer {
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
+    /// The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
+    timeout_ms: Option<u64>,
+    /// The size limit of a result, in bytes. Default: 4194304.
+    max_response_bytes: Option<u64>,
 }
 
 /// The OAuth client of a server; without a `client_id`, haft registers dynamically.
@@ -143,6 +149,8 @@ impl NewServer {
             ToolName::new(&self.prefix).map_err(|error| format!("`prefix`: {error}"))?;
         }
         let policy = parse_policy(self.policy.as_deref())?;
+        let timeout_ms = self.timeout_ms.map(check_timeout).transpose()?;
+        let max_response_bytes = self.max_response_bytes.map(check_response_limit).transpose()?;
         let is_masked = self.args.iter().chain(&self.url).any(|text| text.contains(MASK));
         if is_masked || self.env.values().chain(self.headers.values()).any(|value| value == MASK) {
             return Err("`***` masks a stored value; enter the value itself".to_owned());
@@ -168,6 +176,8 @@ impl NewServer {
             accept_changes: self.accept_changes,
             policy,
             prefix: self.prefix,
+            timeout_ms,
+            max_response_bytes,
             created_at: now,
             modified_at: now,
             ..McpServer::new(id, tenant, transport)
@@ -183,6 +193,23 @@ pub(crate) fn parse_policy(text: Option<&str>) -> Result<Policy, String> {
         Some("deny") => Ok(Policy::Deny),
         Some(_) => Err("`policy` must be `allow`, `elevated` or `deny`".to_owned()),
     }
+}
+
+/// Checks the call timeout of a server.
+pub(crate) fn check_timeout(millis: u64) -> Result<u64, String> {
+    let max = MAX_TIMEOUT.as_millis();
+    if millis == 0 || u128::from(millis) > max {
+        return Err(format!("`timeout_ms` is {millis}; expected 1 to {max}"));
+    }
+    Ok(millis)
+}
+
+/// Checks the response size limit of a server.
+pub(crate) fn check_response_limit(bytes: u64) -> Result<u64, String> {
+    if bytes == 0 || bytes > MAX_RESPONSE_BYTES {
+        return Err(format!("`max_response_bytes` is {bytes}; expected 1 to {MAX_RESPONSE_BYTES}"));
+    }
+    Ok(bytes)
 }
 
 /// Parses a server that the configuration declares under a name.

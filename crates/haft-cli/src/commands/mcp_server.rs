@@ -129,6 +129,19 @@ pub(crate) struct Add {
     /// Accept changed tools without review
     #[arg(long)]
     accept_changes: bool,
+    /// Timeout of a call, such as `2m`; progress of the tool restarts it [default: 30s]
+    #[arg(long, value_parser = parse_timeout)]
+    timeout: Option<u64>,
+    /// Size limit of a result, in bytes [default: 4194304]
+    #[arg(long, value_name = "BYTES")]
+    max_response_bytes: Option<u64>,
+}
+
+/// Parses a duration; a bare number is in seconds.
+fn parse_timeout(text: &str) -> Result<u64, String> {
+    let parsed =
+        haft_core::duration::parse(text, Duration::from_secs(1)).map_err(|error| error.to_string())?;
+    u64::try_from(parsed.as_millis()).map_err(|error| error.to_string())
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
@@ -174,6 +187,8 @@ impl Add {
             prefix,
             policy,
             accept_changes,
+            timeout,
+            max_response_bytes,
             ..
         } = self;
         let mut body = Map::new();
@@ -197,6 +212,8 @@ impl Add {
         body.insert("prefix".to_owned(), json!(prefix.unwrap_or_default()));
         body.insert("policy".to_owned(), json!(policy));
         body.insert("accept_changes".to_owned(), json!(accept_changes));
+        body.insert("timeout_ms".to_owned(), json!(timeout));
+        body.insert("max_response_bytes".to_owned(), json!(max_response_bytes));
         Value::Object(body)
     }
 

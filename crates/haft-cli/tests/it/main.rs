@@ -7,6 +7,7 @@ mod help;
 mod home;
 mod import;
 mod mcp;
+mod mcp_auth;
 mod mcp_peers;
 mod mcp_real;
 mod mcp_server;

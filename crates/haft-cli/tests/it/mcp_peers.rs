@@ -109,6 +109,26 @@ fn the_python_client_gets_every_kind_of_content() {
     }
 }
 
+/// The client reads events of at most 1 MiB.
+#[test]
+fn the_python_client_gets_a_large_result() {
+    let haft = Haft::new();
+    let tool = json!({
+        "name": "big", "description": "Returns much text", "runtime": "bash", "sandbox": true,
+        "body": "head -c 2000000 /dev/zero | tr '\\0' x", "parameters": {"type": "object", "properties": {}},
+    });
+    let file = haft.write("big.json", &tool.to_string());
+    let server = haft.serve(&[]);
+    assert_eq!(haft.run(&["tool", "add", &file]).code, 0);
+    for mode in ["legacy", "auto"] {
+        let Some(mut command) = python(mode) else { return };
+        command.args(["http", &format!("{}/mcp", server.url), &token(&haft), r#"{"big": {}}"#]);
+        let seen = finish(command, &haft);
+        let text = seen["calls"]["big"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text.len(), 2_000_000, "{mode}");
+    }
+}
+
 #[test]
 fn the_inspector_lists_and_calls() {
     let haft = with_tool();

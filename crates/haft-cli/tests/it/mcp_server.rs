@@ -7,13 +7,17 @@ use crate::harness::Haft;
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
 
 fn add(haft: &Haft) -> Value {
-    haft.json(&["mcp-server", "add", "echoes", "--policy", "allow", "--", "python3", PROGRAM])
+    let limits = ["--timeout", "2m", "--max-response-bytes", "1000000"];
+    let add = ["mcp-server", "add", "echoes", "--policy", "allow"];
+    haft.json(&[&add[..], &limits, &["--", "python3", PROGRAM]].concat())
 }
 
 /// What a person does with a server, from the first to the last.
 fn a_life(haft: &Haft) {
     let added = add(haft);
     assert_eq!(added.pointer("/state/tools"), Some(&json!(5)), "{added}");
+    assert_eq!(added.pointer("/timeout_ms"), Some(&json!(120_000)), "{added}");
+    assert_eq!(added.pointer("/max_response_bytes"), Some(&json!(1_000_000)), "{added}");
     let said = haft.json(&["tool", "call", "echoes:echo", "--args", r#"{"text": "hello"}"#]);
     assert_eq!(said.pointer("/value"), Some(&json!("hello")), "{said}");
 
@@ -48,12 +52,13 @@ fn a_declared_server_is_added_and_read_only() {
     std::fs::create_dir_all(haft.home()).unwrap();
     let file = haft.home().join("haft.toml");
     let toml = format!(
-        "[mcp.servers.echoes]\ncommand = \"python3\"\nargs = [{PROGRAM:?}]\nenv = {{ KEY = \"${{KEY}}\" }}\n"
+        "[mcp.servers.echoes]\ncommand = \"python3\"\nargs = [{PROGRAM:?}]\ntimeout_ms = 5000\nenv = {{ KEY = \"${{KEY}}\" }}\n"
     );
     std::fs::write(&file, toml).unwrap();
     let listed = haft.json(&["mcp-server", "list"]);
     assert_eq!(listed.pointer("/mcp_servers/0/id"), Some(&json!("echoes")), "{listed}");
     assert_eq!(listed.pointer("/mcp_servers/0/env/KEY"), Some(&json!("${KEY}")), "{listed}");
+    assert_eq!(listed.pointer("/mcp_servers/0/timeout_ms"), Some(&json!(5000)), "{listed}");
     for arguments in [["rm", "echoes"], ["disable", "echoes"]] {
         let shown = haft.run(&[&["mcp-server"][..], &arguments].concat()).shown();
         assert!(

@@ -409,6 +409,31 @@ pub struct Mcp {
     /// Header templates for `server_url`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// What the server says about the behavior of the tool.
+    #[serde(skip_serializing_if = "ToolHints::is_empty")]
+    pub hints: ToolHints,
+}
+
+/// What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolHints {
+    /// Whether it may delete or overwrite something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Whether a second call with the same arguments has no further effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// Whether it interacts with an open set of external entities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl ToolHints {
+    /// Returns whether the server says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A stored code artifact.

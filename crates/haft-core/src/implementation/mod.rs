@@ -9,5 +9,5 @@ pub use http::{
 };
 pub use kinds::{
     AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
-    Implementation, Kind, Mcp, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    Implementation, Kind, Mcp, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, ToolHints, Wasm,
 };

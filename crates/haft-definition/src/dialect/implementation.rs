@@ -10,7 +10,7 @@ use super::fields::{Fields, unknown};
 use super::http;
 use haft_core::implementation::{
     AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
-    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, Wasm,
+    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, ToolHints, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;
@@ -259,7 +259,16 @@ fn mcp(fields: &mut Fields<'_>) -> Option<Implementation> {
     let server_url = fields.text("server_url");
     let tool_name = fields.required_text("tool_name", "the name of the tool on that server");
     let headers = fields.text_map("headers").unwrap_or_default();
-    Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers }))
+    let hints = fields.nested("hints").map(hints).unwrap_or_default();
+    Some(Implementation::Mcp(Mcp { server, server_url, tool_name: tool_name?, headers, hints }))
+}
+
+fn hints(mut fields: Fields<'_>) -> ToolHints {
+    ToolHints {
+        destructive: fields.flag("destructive"),
+        idempotent: fields.flag("idempotent"),
+        open_world: fields.flag("open_world"),
+    }
 }
 
 /// The unit of bare numbers in `timeout`.

@@ -258,6 +258,11 @@ fn output() -> BoxedStrategy<OutputFormat> {
     prop::sample::select(OutputFormat::ALL.map(|(_, format)| format).to_vec()).boxed()
 }
 
+fn hints() -> impl Strategy<Value = ToolHints> {
+    (of(any::<bool>()), of(any::<bool>()), of(any::<bool>()))
+        .prop_map(|(destructive, idempotent, open_world)| ToolHints { destructive, idempotent, open_world })
+}
+
 fn implementation() -> BoxedStrategy<Implementation> {
     let runtime = prop::sample::select(vec![ScriptRuntime::Bash, ScriptRuntime::Python]);
     let encoding = || prop::sample::select(vec![Encoding::Utf8, Encoding::Base64, Encoding::Binary]);
@@ -292,9 +297,11 @@ fn implementation() -> BoxedStrategy<Implementation> {
             })
         ),
         1 => text().prop_map(|entrypoint| Implementation::Python(Python { entrypoint })),
-        1 => (of(text()), of(text()), text(), texts()).prop_map(|(server, server_url, tool_name, headers)| {
-            Implementation::Mcp(Mcp { server, server_url, tool_name, headers })
-        }),
+        1 => (of(text()), of(text()), text(), texts(), hints()).prop_map(
+            |(server, server_url, tool_name, headers, hints)| {
+                Implementation::Mcp(Mcp { server, server_url, tool_name, headers, hints })
+            }
+        ),
         1 => (text(), of(text()), object()).prop_map(|(artifact_id, artifact_version, config)| {
             Implementation::Artifact(Artifact { artifact_id, artifact_version, config })
         }),

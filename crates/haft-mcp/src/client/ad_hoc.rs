@@ -52,6 +52,8 @@ impl AdHocConnections {
             egress: parts.egress.clone(),
             secrets: Arc::clone(&parts.secrets),
             store: Arc::new(NoStore),
+            // The list is not used.
+            poll_interval: Duration::from_hours(24),
         };
         Self { parts: Arc::new(parts), connections: Mutex::default() }
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use haft_core::BoxFuture;
 use haft_core::catalog::StoreError;
@@ -41,6 +42,8 @@ pub struct ClientParts {
     pub secrets: Arc<dyn SecretSource>,
     /// Stores the configuration of servers.
     pub store: Arc<dyn McpServerStore>,
+    /// How often the list of a server that cannot announce changes is read.
+    pub poll_interval: Duration,
 }
 
 type Key = (TenantId, BundleSlug);

@@ -1,5 +1,6 @@
 //! The connection to one server: connects, reads the list of tools, and reconnects after a failure.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use haft_core::mcp::{McpServer, Phase, ServerState, Transport};
 use haft_core::problem::excerpt;
 use haft_sandbox::Running;
 use rmcp::RoleClient;
-use rmcp::model::{ClientRequest, DiscoverRequest, PingRequest, ProtocolVersion, SubscriptionFilter};
+use rmcp::model::{
+    ClientRequest, DiscoverRequest, PingRequest, ProtocolVersion, ServerCapabilities, SubscriptionFilter,
+};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, ServiceError,
     serve_client_with_lifecycle,
@@ -22,9 +25,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::clients::ClientParts;
 use super::config::{ConfigRenderer, Scrubber};
 use super::endpoint::{self, HttpEndpoint};
-use super::errors;
+use super::errors::{self, Health};
 use super::handler::NotificationHandler;
 use super::listing::{self, Listing};
+use super::message_limit::max_message_bytes;
 use super::oauth::Auth;
 use super::stateless::StatelessCaller;
 use super::stderr::StderrTail;
@@ -73,6 +77,8 @@ struct Shared {
     wake: Notify,
     /// Provides access tokens.
     auth: Mutex<Option<Arc<Auth>>>,
+    /// Whether the egress guard denied the last connection.
+    is_denied: AtomicBool,
 }
 
 impl Shared {
@@ -98,12 +104,26 @@ impl Shared {
 struct Disconnect {
     message: String,
     needs_auth: bool,
+    /// Whether the egress guard denied the connection.
+    is_denied: bool,
 }
 
 impl Disconnect {
     fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), needs_auth: false }
+        Self { message: message.into(), needs_auth: false, is_denied: false }
     }
+
+    fn needs_auth(message: String) -> Self {
+        Self { needs_auth: true, ..Self::new(message) }
+    }
+}
+
+/// Why a call has no connection.
+pub(super) enum LinkError {
+    /// The server is unavailable.
+    NotConnected(String),
+    /// The egress guard denies the server.
+    Denied(String),
 }
 
 /// An initialized connection.
@@ -136,6 +156,7 @@ impl Connection {
             list_reads: watch::Sender::new(0),
             wake: Notify::new(),
             auth: Mutex::default(),
+            is_denied: AtomicBool::new(false),
         });
         let task = ConnectionTask { server, parts: Arc::clone(parts), shared: Arc::clone(&shared) };
         let task = AbortOnDropHandle::new(tokio::spawn(task.run()));
@@ -147,11 +168,11 @@ impl Connection {
         self.shared.server()
     }
 
-    /// Applies a configuration with the same transport; returns `false` where the transport differs. Settings of tools
-    /// take effect with the next read of the list.
+    /// Applies a configuration with the same transport and message limit; returns `false` where they differ. Settings of
+    /// tools take effect with the next read of the list.
     pub(super) fn update(&self, server: &McpServer) -> bool {
         let mut known = self.shared.server.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.transport != server.transport {
+        if known.transport != server.transport || max_message_bytes(&known) != max_message_bytes(server) {
             return false;
         }
         let tool_settings =
@@ -183,19 +204,47 @@ impl Connection {
     }
 
     /// Returns the open connection; waits while it is being opened, unless it keeps failing.
-    pub(super) async fn link(&self) -> Result<Link, String> {
+    pub(super) async fn link(&self) -> Result<Link, LinkError> {
         let mut link = self.shared.link.subscribe();
         loop {
             if let Some(link) = link.borrow_and_update().clone() {
                 return Ok(link);
             }
             let state = self.state();
+            let why = || state.error.clone().unwrap_or_else(|| "not connected".to_owned());
+            // Another attempt would be denied, too.
+            if self.shared.is_denied.load(Ordering::Relaxed) {
+                return Err(LinkError::Denied(why()));
+            }
             if state.phase == Phase::NeedsAuth || state.failures >= CIRCUIT_BREAKER_FAILURES {
-                return Err(state.error.unwrap_or_else(|| "not connected".to_owned()));
+                return Err(LinkError::NotConnected(why()));
             }
             if link.changed().await.is_err() {
-                return Err("the server was removed".to_owned());
+                return Err(LinkError::NotConnected("the server was removed".to_owned()));
             }
+        }
+    }
+
+    /// Records what a failed call says about the server, and checks whether it still responds.
+    pub(super) fn report_failure(&self, link: &Link, error: &ServiceError) {
+        let health = errors::health(error);
+        if health == Health::Gone {
+            let message = link.scrubber.clean(errors::request_message(error));
+            self.shared.set(|state| {
+                if state.phase == Phase::Connected {
+                    (state.phase, state.error) = (Phase::Error, Some(message));
+                }
+            });
+        }
+        if health != Health::Alive {
+            link.handler.check.notify_one();
+        }
+    }
+
+    /// Checks whether the server still responds, after a call timed out.
+    pub(super) fn check(&self) {
+        if let Some(link) = &*self.shared.link.borrow() {
+            link.handler.check.notify_one();
         }
     }
 
@@ -255,6 +304,7 @@ impl ConnectionTask {
                 state.error = Some(message);
                 state.failures = failures;
             });
+            self.shared.is_denied.store(disconnect.is_denied, Ordering::Relaxed);
             // Wakes those who wait for a connection.
             self.shared.link.send_replace(None);
             tokio::select! {
@@ -285,7 +335,14 @@ impl ConnectionTask {
             Transport::Stdio(stdio) => {
                 let mut renderer = ConfigRenderer::new(&self.server.tenant, &self.parts.secrets);
                 renderer.hide_literals(&self.server.transport);
-                let started = stdio::start(&self.parts.sandbox, stdio, renderer, &self.shared.tail).await;
+                let started = stdio::start(
+                    &self.parts.sandbox,
+                    stdio,
+                    renderer,
+                    &self.shared.tail,
+                    max_message_bytes(&self.server),
+                );
+                let started = started.await;
                 let (program, scrubber) = started.map_err(Disconnect::new)?;
                 let served = serve_client_with_lifecycle(handler.clone(), program.transport, mode).await;
                 let service = served.map_err(|error| self.connect_failure(&error, &scrubber))?;
@@ -336,15 +393,15 @@ impl ConnectionTask {
             } else {
                 link.scrubber.clean(errors::request_message(&error))
             };
-            Disconnect { message, needs_auth }
+            Disconnect { needs_auth, ..Disconnect::new(message) }
         };
         if let Err(error) = self.list(&link).await {
             return disconnect(error);
         }
         *failures = 0;
+        self.shared.is_denied.store(false, Ordering::Relaxed);
+        self.set_connected();
         self.shared.set(|state| {
-            state.phase = Phase::Connected;
-            state.error = None;
             state.failures = 0;
             state.protocol = info.as_ref().map(|info| info.protocol_version.to_string());
             state.server_info = info
@@ -354,23 +411,29 @@ impl ConnectionTask {
         });
         self.shared.link.send_replace(Some(link.clone()));
         self.shared.list_reads.send_modify(|count| *count += 1);
-        let stateless = info.is_some_and(|info| is_stateless(&info.protocol_version));
+        let stateless = info.as_ref().is_some_and(|info| is_stateless(&info.protocol_version));
+        if !info.is_some_and(|info| announces_changes(&info.capabilities)) {
+            link.handler.is_silent.store(true, Ordering::Relaxed);
+        }
         let _subscription = stateless.then(|| AbortOnDropHandle::new(tokio::spawn(subscribe(link.clone()))));
         let mut ended = std::pin::pin!(service.waiting());
-        let mut pings = tokio::time::interval_at(tokio::time::Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        let interval = |period| tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+        let (mut pings, mut polls) = (interval(PING_INTERVAL), interval(self.parts.poll_interval));
         loop {
             tokio::select! {
                 biased;
-                () = rejected() => return Disconnect { message: self.login_message(), needs_auth: true },
+                () = rejected() => return Disconnect::needs_auth(self.login_message()),
                 _ = &mut ended => return Disconnect::new("the connection was closed"),
                 () = link.handler.list_changed.notified() => {}
                 () = self.shared.wake.notified() => {}
-                _ = pings.tick() => {
+                () = check(&link, &mut pings) => {
                     if let Err(error) = ping(&link.peer, stateless).await {
                         return disconnect(error);
                     }
+                    self.set_connected();
                     continue;
                 }
+                _ = polls.tick() => if !link.handler.is_silent.load(Ordering::Relaxed) { continue },
             }
             if let Err(error) = self.list(&link).await {
                 return disconnect(error);
@@ -380,14 +443,17 @@ impl ConnectionTask {
         }
     }
 
+    fn set_connected(&self) {
+        self.shared.set(|state| (state.phase, state.error) = (Phase::Connected, None));
+    }
+
     fn connect_failure(&self, error: &ClientInitializeError, scrubber: &Scrubber) -> Disconnect {
         let needs_auth = error.is_authorization_required();
-        let message = if needs_auth {
-            self.login_message()
-        } else {
-            excerpt(&scrubber.clean(errors::connect_message(error)), 500)
-        };
-        Disconnect { message, needs_auth }
+        if needs_auth {
+            return Disconnect::needs_auth(self.login_message());
+        }
+        let message = excerpt(&scrubber.clean(errors::connect_message(error)), 500);
+        Disconnect { is_denied: errors::is_denied(error), ..Disconnect::new(message) }
     }
 
     fn login_message(&self) -> String {
@@ -445,6 +511,19 @@ fn session(
     Session { service, link, auth: None, _program: program }
 }
 
+/// Waits for the time of the next ping, or for a failed call.
+async fn check(link: &Link, pings: &mut tokio::time::Interval) {
+    tokio::select! {
+        () = link.handler.check.notified() => {}
+        _ = pings.tick() => {}
+    }
+}
+
+/// Returns whether a server declares that it announces changes of its list.
+fn announces_changes(capabilities: &ServerCapabilities) -> bool {
+    capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
+}
+
 /// Returns whether servers of a version have no sessions.
 fn is_stateless(version: &ProtocolVersion) -> bool {
     *version >= ProtocolVersion::V_2026_07_28
@@ -464,7 +543,7 @@ async fn subscribe(link: Link) {
                 }
             }
             // The server does not support subscriptions.
-            Err(ServiceError::McpError(_)) => return,
+            Err(ServiceError::McpError(_)) => return link.handler.is_silent.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
         // The interval grows for a server that keeps ending the subscription.

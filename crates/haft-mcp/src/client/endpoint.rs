@@ -13,6 +13,7 @@ use super::clients::ClientParts;
 use super::config::{ConfigRenderer, Scrubber};
 use super::handler::NotificationHandler;
 use super::http::EgressClient;
+use super::message_limit::max_message_bytes;
 use super::oauth::{Auth, LoginStore, OAuthConfig};
 
 /// An HTTP server, ready to connect to.
@@ -53,7 +54,8 @@ pub(super) async fn resolve(
         headers,
         auth,
         scrubber: scrubber.clone(),
-        list_changed: Arc::clone(&handler.list_changed),
+        max_message_bytes: max_message_bytes(server),
+        handler: handler.clone(),
     };
     Ok(HttpEndpoint { client, url, scrubber })
 }

@@ -78,7 +78,11 @@ pub(super) fn call_error(server: &dyn Display, error: &ServiceError) -> CallErro
                     let why = "login required: log in to the server, or add a token to its headers";
                     not_connected(server, why).retryable(false)
                 }
+                Some(StreamableHttpError::Client(HttpError::Denied(_))) => egress_refused(server, &why),
                 Some(StreamableHttpError::Client(HttpError::NotSent(_))) => not_connected(server, &why),
+                Some(StreamableHttpError::SessionExpired) => {
+                    not_connected(server, "it rejected the session, and a new one")
+                }
                 Some(StreamableHttpError::Client(HttpError::Response { status, .. })) => match *status {
                     status if status.is_success() => invalid(ErrorCode::InvalidResponse),
                     StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
@@ -95,6 +99,60 @@ pub(super) fn call_error(server: &dyn Display, error: &ServiceError) -> CallErro
         }
         ServiceError::TransportClosed => disconnected(server, &why),
         _ => invalid(ErrorCode::InvalidResponse),
+    }
+}
+
+/// Returns the error of a call that the egress guard denied.
+pub(super) fn egress_refused(server: &dyn Display, why: &str) -> CallError {
+    CallError::new(ErrorCode::EgressRefused, format!("MCP server `{server}`: {why}"))
+        .for_model("the server of this tool is not allowed")
+}
+
+/// Returns whether the egress guard denied a connection.
+pub(super) fn is_denied(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
+            is_denied(discover) || is_denied(fallback)
+        }
+        ClientInitializeError::TransportError { error, .. } => matches!(
+            error.error.downcast_ref::<StreamableHttpError<HttpError>>(),
+            Some(StreamableHttpError::Client(HttpError::Denied(_)))
+        ),
+        _ => false,
+    }
+}
+
+/// What a failed call says about its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It responded.
+    Alive,
+    /// It may be gone.
+    Doubtful,
+    /// It cannot be reached, or the connection was lost.
+    Gone,
+}
+
+/// Returns what a failed call says about its server.
+pub(super) fn health(error: &ServiceError) -> Health {
+    match error {
+        ServiceError::McpError(_) => Health::Alive,
+        ServiceError::TransportSend(sending) => {
+            match sending.error.downcast_ref::<StreamableHttpError<HttpError>>() {
+                // `None` is a program that closed its input.
+                None | Some(StreamableHttpError::Client(HttpError::NotSent(_) | HttpError::Failed(_))) => {
+                    Health::Gone
+                }
+                Some(StreamableHttpError::AuthRequired(_)) => Health::Alive,
+                Some(StreamableHttpError::Client(HttpError::Response { status, .. }))
+                    if !status.is_server_error() =>
+                {
+                    Health::Alive
+                }
+                Some(_) => Health::Doubtful,
+            }
+        }
+        _ => Health::Doubtful,
     }
 }
 

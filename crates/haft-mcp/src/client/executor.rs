@@ -2,12 +2,13 @@
 
 use std::fmt::{self, Display};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use haft_core::BoxFuture;
-use haft_core::executor::{CallContext, CallEvent, EventSink, Executor, Prepared};
+use haft_core::executor::{CallContext, EventSink, Executor, Prepared};
 use haft_core::implementation::{Implementation, Kind};
 use haft_core::name::BundleSlug;
-use haft_core::outcome::{CallError, Outcome};
+use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::problem::Problem;
 use haft_core::spec::ToolSpec;
 use rmcp::RoleClient;
@@ -19,9 +20,9 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 
 use super::ad_hoc::ServerAddress;
+use super::call_timer::{CallTimer, MAX_EXTENSION, ProgressSink};
 use super::clients::{McpClients, not_connected};
-use super::config::Scrubber;
-use super::connection::{Connection, Link};
+use super::connection::{Connection, Link, LinkError};
 use super::{errors, value};
 
 /// Runs tools of MCP servers. It exists before the store does, so it gets its clients later.
@@ -54,7 +55,7 @@ impl Executor for McpExecutor {
             return Err(vec![Problem::new("implementation.type", "wrong_type", "expected `mcp`")]);
         };
         let server = match (&mcp.server, &mcp.server_url) {
-            (Some(id), _) => Server::OAuthConfig(BundleSlug::new(id).map_err(|error| {
+            (Some(id), _) => Server::Configured(BundleSlug::new(id).map_err(|error| {
                 vec![Problem::new("implementation.server", "invalid_name", error.to_string())]
             })?),
             (None, Some(url)) => {
@@ -65,27 +66,36 @@ impl Executor for McpExecutor {
                 return Err(vec![Problem::new("implementation.server_url", "not_configured", message)]);
             }
         };
-        let (clients, tool) = (Arc::clone(&self.clients), mcp.tool_name.clone());
-        Ok(Arc::new(McpTool { clients, server, tool }))
+        Ok(Arc::new(McpTool {
+            clients: Arc::clone(&self.clients),
+            server,
+            name: spec.name.to_string(),
+            tool: mcp.tool_name.clone(),
+            is_pure: spec.execution.is_pure,
+        }))
     }
 }
 
 struct McpTool {
     clients: ClientsHandle,
     server: Server,
+    /// The name in the catalog.
+    name: String,
+    /// The name on the server.
     tool: String,
+    is_pure: bool,
 }
 
 /// The server of a tool.
 enum Server {
-    OAuthConfig(BundleSlug),
+    Configured(BundleSlug),
     Address(ServerAddress),
 }
 
 impl Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Server::OAuthConfig(id) => id.fmt(f),
+            Server::Configured(id) => id.fmt(f),
             // Only the host: the rest of a URL may contain secrets.
             Server::Address(address) => {
                 let rest = address.url.split_once("://").map_or(address.url.as_str(), |(_, rest)| rest);
@@ -103,12 +113,56 @@ impl Server {
         call: &CallContext,
     ) -> Result<Arc<Connection>, CallError> {
         match self {
-            Server::OAuthConfig(id) => clients.connect(call.tenant(), id).await,
+            Server::Configured(id) => clients.connect(call.tenant(), id).await,
             Server::Address(address) => {
                 let connection = clients.ad_hoc.connection(call.tenant(), address);
                 connection.map_err(|error| CallError::internal(error.to_string()))
             }
         }
+    }
+}
+
+impl McpTool {
+    async fn call_on(
+        &self,
+        connection: &Connection,
+        call: &CallContext,
+        args: &Map<String, Value>,
+        timer: &Arc<CallTimer>,
+    ) -> Outcome {
+        let link = connection.link().await.map_err(|error| match error {
+            LinkError::NotConnected(why) => not_connected(&self.server, &why),
+            LinkError::Denied(why) => errors::egress_refused(&self.server, &why),
+        })?;
+        let hide = || link.scrubber.secrets().into_iter().for_each(|secret| call.hide(secret));
+        hide();
+        let progress = ProgressSink {
+            timer: Arc::clone(timer),
+            sink: call.events.clone(),
+            scrubber: link.scrubber.clone(),
+        };
+        let response = call_tool(&link, &self.tool, Arc::new(progress), args).await;
+        // The access token may have been renewed during the call.
+        hide();
+        let response = response.map_err(|error| {
+            connection.report_failure(&link, &error);
+            errors::call_error(&self.server, &error)
+        })?;
+        let (outcome, attachments) = value::outcome(response);
+        call.report_content(attachments);
+        outcome
+    }
+
+    fn timed_out(&self, timer: &CallTimer) -> CallError {
+        let allowed = haft_core::duration::format(timer.allowed);
+        let message = format!(
+            "`{}` timed out: MCP server `{}` sent no result and no progress for {allowed}",
+            self.name, self.server
+        );
+        // The call may have run.
+        CallError::new(ErrorCode::Timeout, message)
+            .for_model(format!("the tool timed out after {allowed}"))
+            .retryable(self.is_pure)
     }
 }
 
@@ -120,39 +174,37 @@ impl Prepared for McpTool {
                 .get()
                 .and_then(Weak::upgrade)
                 .ok_or_else(|| not_connected(&self.server, "the MCP clients are not running"))?;
-            let connection = self.server.connection(&clients, call).await?;
-            let link = connection.link().await.map_err(|why| not_connected(&self.server, &why))?;
-            let hide = || link.scrubber.secrets().into_iter().for_each(|secret| call.hide(secret));
-            hide();
-            let response = call_tool(&link, &self.tool, call, args).await;
-            // The access token may have been renewed during the call.
-            hide();
-            let response = response.map_err(|error| errors::call_error(&self.server, &error))?;
-            let (outcome, attachments) = value::outcome(response);
-            call.report_content(attachments);
-            outcome
+            let timer = Arc::new(CallTimer::new(call));
+            let connection = timer.limit(self.server.connection(&clients, call)).await;
+            let connection = connection.unwrap_or_else(|| Err(self.timed_out(&timer)))?;
+            let outcome = timer.limit(self.call_on(&connection, call, args, &timer)).await;
+            outcome.unwrap_or_else(|| {
+                connection.check();
+                Err(self.timed_out(&timer))
+            })
         })
+    }
+
+    // The timer of the call ends it, unless there is progress.
+    fn grace(&self) -> Duration {
+        MAX_EXTENSION
     }
 }
 
 async fn call_tool(
     link: &Link,
     tool: &str,
-    call: &CallContext,
+    progress: Arc<dyn EventSink>,
     args: &Map<String, Value>,
 ) -> Result<CallToolResponse, ServiceError> {
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
     let request = CallToolRequest::new(params);
-    let events = call.events.clone().map(|sink| {
-        let scrubbing: Arc<dyn EventSink> = Arc::new(ScrubbingSink { sink, scrubber: link.scrubber.clone() });
-        scrubbing
-    });
     if let Some(stateless) = link.stateless.as_ref().filter(|stateless| stateless.supports(tool)) {
-        return call_response(stateless.call(request, events.as_ref()).await?);
+        return call_response(stateless.call(request, &progress).await?);
     }
     let request = ClientRequest::CallToolRequest(request);
     let handle = link.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-    let _progress = events.map(|sink| link.handler.subscribe(handle.progress_token.clone(), sink));
+    let _progress = link.handler.subscribe(handle.progress_token.clone(), progress);
     let mut guard = CancelOnDrop { peer: link.peer.clone(), id: Some(handle.id.clone()) };
     let result = handle.await_response().await;
     guard.id = None;
@@ -165,21 +217,6 @@ fn call_response(result: ServerResult) -> Result<CallToolResponse, ServiceError>
         ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
         ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
         _ => Err(ServiceError::UnexpectedResponse),
-    }
-}
-
-/// Removes the secrets of a server from its progress messages.
-struct ScrubbingSink {
-    sink: Arc<dyn EventSink>,
-    scrubber: Scrubber,
-}
-
-impl EventSink for ScrubbingSink {
-    fn emit(&self, event: CallEvent) {
-        self.sink.emit(match event {
-            CallEvent::Progress(done, text) => CallEvent::Progress(done, self.scrubber.clean(text)),
-            other @ CallEvent::Output(_) => other,
-        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Handles the notifications of a server.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft_core::executor::{CallEvent, EventSink};
@@ -16,6 +17,10 @@ use tokio::sync::Notify;
 pub(super) struct NotificationHandler {
     /// Notified when the list of tools has changed.
     pub(super) list_changed: Arc<Notify>,
+    /// Notified when a failed call raises doubts about the server.
+    pub(super) check: Arc<Notify>,
+    /// Whether the server cannot announce changes of its list, which is then polled.
+    pub(super) is_silent: Arc<AtomicBool>,
     progress_sinks: Arc<Mutex<HashMap<ProgressToken, Arc<dyn EventSink>>>>,
 }
 

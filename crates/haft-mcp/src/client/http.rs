@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -21,13 +22,12 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde::Deserialize;
 use sse_stream::{Sse, SseStream};
-use tokio::sync::Notify;
 use url::Url;
 
 use super::config::Scrubber;
+use super::handler::NotificationHandler;
 use super::oauth::{Auth, Challenge};
 use super::rate_limit::RateLimiter;
-use super::stdio::MAX_MESSAGE_BYTES;
 
 /// How many characters of an invalid response are shown.
 const MAX_EXCERPT: usize = 200;
@@ -38,6 +38,9 @@ pub(super) const REQUIRED_SCOPE: &str = "required_scope";
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
+    /// The egress guard denied the request.
+    #[error("{0}")]
+    Denied(String),
     /// The request did not reach the server.
     #[error("{0}")]
     NotSent(String),
@@ -71,8 +74,9 @@ pub(super) struct EgressClient {
     /// Provides access tokens; `None` where the configuration has an `Authorization` header.
     pub(super) auth: Option<Arc<Auth>>,
     pub(super) scrubber: Scrubber,
-    /// Notified when the list of tools may have changed.
-    pub(super) list_changed: Arc<Notify>,
+    /// The size limit of a message.
+    pub(super) max_message_bytes: usize,
+    pub(super) handler: NotificationHandler,
 }
 
 /// The session, token and further headers of a request.
@@ -151,7 +155,8 @@ impl EgressClient {
         self.egress.send(request).await.map_err(|error| {
             let message = send_error(&error);
             StreamableHttpError::Client(match error {
-                SendError::Denied(_) | SendError::Connect(_) => HttpError::NotSent(message),
+                SendError::Denied(_) => HttpError::Denied(message),
+                SendError::Connect(_) => HttpError::NotSent(message),
                 SendError::Disconnected(_) | SendError::Redirect(_) => HttpError::Failed(message),
             })
         })
@@ -185,16 +190,16 @@ impl StreamableHttpClient for EgressClient {
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        if status == StatusCode::NOT_FOUND && in_session {
-            // rmcp opens another session, and the list of tools may have changed.
-            self.list_changed.notify_one();
-            return Err(StreamableHttpError::SessionExpired);
-        }
         let session = header(&response, HEADER_SESSION_ID);
         if is_type(&response, "text/event-stream") && status.is_success() {
-            return Ok(StreamableHttpPostResponse::Sse(events(response), session));
+            return Ok(StreamableHttpPostResponse::Sse(events(response, self.max_message_bytes), session));
         }
-        let body = read_body(response).await?;
+        let body = read_body(response, self.max_message_bytes).await?;
+        if in_session && rejects_session(&message, status, &body) {
+            // rmcp opens another session and sends the message again; the list of tools may have changed.
+            self.handler.list_changed.notify_one();
+            return Err(StreamableHttpError::SessionExpired);
+        }
         let expects_response = matches!(message, ClientJsonRpcMessage::Request(_));
         if status.is_success() && body.is_empty() && !expects_response {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -251,11 +256,45 @@ impl StreamableHttpClient for EgressClient {
         let response = self.send(Method::GET, parts, &more, None).await?;
         unauthorized(&response)?;
         match response.status() {
-            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            status if status.is_success() && is_type(&response, "text/event-stream") => Ok(events(response)),
+            StatusCode::METHOD_NOT_ALLOWED => {
+                self.handler.is_silent.store(true, Ordering::Relaxed);
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            status if status.is_success() && is_type(&response, "text/event-stream") => {
+                Ok(events(response, self.max_message_bytes))
+            }
             status => Err(unexpected(status, &[])),
         }
     }
+}
+
+/// Returns whether a server no longer knows the session of a message, which it then has not processed. The protocol
+/// requires the status 404; some servers return 400 and an error that does not refer to the request.
+fn rejects_session(message: &ClientJsonRpcMessage, status: StatusCode, body: &[u8]) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => true,
+        StatusCode::BAD_REQUEST => {
+            let ClientJsonRpcMessage::Request(request) = message else { return true };
+            let error = serde_json::from_slice::<ErrorResponse>(body).unwrap_or_default();
+            error.id.as_ref() != Some(&request.id)
+                || error.error.message.to_ascii_lowercase().contains("session")
+        }
+        _ => false,
+    }
+}
+
+/// The parts of an error response that tell which request it refers to.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ErrorResponse {
+    id: Option<RequestId>,
+    error: ErrorMessage,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ErrorMessage {
+    message: String,
 }
 
 /// The usual response to a call.
@@ -366,34 +405,39 @@ fn unexpected(status: StatusCode, body: &[u8]) -> Error {
     StreamableHttpError::Client(HttpError::Response { status, excerpt })
 }
 
-fn too_large() -> std::io::Error {
-    std::io::Error::other(format!("message size limit ({MAX_MESSAGE_BYTES} bytes) exceeded"))
+fn too_large(max: usize) -> std::io::Error {
+    std::io::Error::other(format!("message size limit ({max} bytes) exceeded"))
 }
 
 /// Reads a body up to the size limit of a message.
-async fn read_body(response: reqwest::Response) -> Result<Vec<u8>, Error> {
+async fn read_body(response: reqwest::Response, max: usize) -> Result<Vec<u8>, Error> {
     let mut stream = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| failed(format!("incomplete response: {}", error.without_url())))?;
-        if body.len() + chunk.len() > MAX_MESSAGE_BYTES {
-            return Err(too_large().into());
+        if body.len() + chunk.len() > max {
+            return Err(too_large(max).into());
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-fn events(response: reqwest::Response) -> BoxStream<'static, Result<Sse, SseError>> {
+fn events(response: reqwest::Response, max: usize) -> BoxStream<'static, Result<Sse, SseError>> {
     let bytes = response.bytes_stream().map_err(std::io::Error::other);
-    SseStream::from_bytes_stream(limited(bytes)).boxed()
+    SseStream::from_bytes_stream(limited(bytes, max)).boxed()
 }
 
 /// Limits the size of each event, which ends with an empty line, and the rate of events.
 fn limited(
     stream: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
+    max: usize,
 ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + 'static {
-    let state = (Box::pin(stream), RateLimiter::default(), EventCounter::default());
+    let state = (
+        Box::pin(stream),
+        RateLimiter::default(),
+        EventCounter { max_bytes: max, ..EventCounter::default() },
+    );
     futures_util::stream::unfold(state, async |(mut stream, mut limiter, mut events)| {
         let chunk = match stream.next().await? {
             Ok(chunk) => chunk,
@@ -402,7 +446,8 @@ fn limited(
         let ended = events.count(&chunk);
         // The last event of a stream is usually the response: only what follows has to wait.
         limiter.acquire(ended, chunk.len() as u64).await;
-        let chunk = if events.event_bytes > MAX_MESSAGE_BYTES { Err(too_large()) } else { Ok(chunk) };
+        let chunk =
+            if events.event_bytes > events.max_bytes { Err(too_large(events.max_bytes)) } else { Ok(chunk) };
         Some((chunk, (stream, limiter, events)))
     })
 }
@@ -410,6 +455,7 @@ fn limited(
 /// Counts the events of a stream and the bytes of the current one.
 #[derive(Default)]
 struct EventCounter {
+    max_bytes: usize,
     event_bytes: usize,
     after_line: bool,
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haft_core::implementation::ToolHints;
 use haft_core::mcp::{ListedTool, MAX_TOOLS};
 use haft_core::problem::excerpt;
 use rmcp::RoleClient;
@@ -85,6 +86,11 @@ fn listed(tool: Tool) -> ListedTool {
     let hints = tool.annotations.as_ref();
     ListedTool {
         read_only: hints.and_then(|hints| hints.read_only_hint).unwrap_or(false),
+        hints: ToolHints {
+            destructive: hints.and_then(|hints| hints.destructive_hint),
+            idempotent: hints.and_then(|hints| hints.idempotent_hint),
+            open_world: hints.and_then(|hints| hints.open_world_hint),
+        },
         title: tool.title.or_else(|| hints.and_then(|hints| hints.title.clone())),
         name: tool.name.into_owned(),
         description: tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default(),

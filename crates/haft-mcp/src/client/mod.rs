@@ -1,6 +1,7 @@
 //! haft as an MCP client: connects to MCP servers, keeps the connections alive, and calls their tools.
 
 mod ad_hoc;
+mod call_timer;
 mod clients;
 mod config;
 mod connection;
@@ -11,6 +12,7 @@ mod handler;
 mod http;
 mod line_limit;
 mod listing;
+mod message_limit;
 mod oauth;
 mod rate_limit;
 mod stale_response;

@@ -80,9 +80,9 @@ impl StatelessCaller {
     pub(super) async fn call(
         &self,
         request: CallToolRequest,
-        events: Option<&Arc<dyn EventSink>>,
+        progress: &Arc<dyn EventSink>,
     ) -> Result<ServerResult, ServiceError> {
-        let result = self.send(request, events).await;
+        let result = self.send(request, progress).await;
         let call_errors = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
         match &result {
             Ok(_) => {}
@@ -96,7 +96,7 @@ impl StatelessCaller {
     async fn send(
         &self,
         request: CallToolRequest,
-        events: Option<&Arc<dyn EventSink>>,
+        progress: &Arc<dyn EventSink>,
     ) -> Result<ServerResult, ServiceError> {
         let mut headers = self.headers.clone();
         if let (Ok(name), Ok(value)) =
@@ -108,16 +108,15 @@ impl StatelessCaller {
         let id =
             NumberOrString::String(format!("call-{}", self.requests.fetch_add(1, Ordering::Relaxed)).into());
         let mut meta = self.meta.clone();
-        if events.is_some() {
-            meta.set_progress_token(ProgressToken(id.clone()));
-        }
+        // Progress keeps the call alive, whether or not its caller sees it.
+        meta.set_progress_token(ProgressToken(id.clone()));
         let mut request = ClientRequest::CallToolRequest(request);
         request.get_meta_mut().extend(meta);
         let message = ClientJsonRpcMessage::request(request, id.clone());
         let response = self.client.post_message(Arc::clone(&self.url), message, None, None, headers).await;
         match response.map_err(transport_error)? {
             StreamableHttpPostResponse::Json(message, _) => {
-                self.receive(message, &id, events).unwrap_or(Err(ServiceError::UnexpectedResponse))
+                self.receive(message, &id, progress).unwrap_or(Err(ServiceError::UnexpectedResponse))
             }
             StreamableHttpPostResponse::Sse(mut stream, _) => {
                 while let Some(event) = stream.next().await {
@@ -125,7 +124,7 @@ impl StatelessCaller {
                     let Some(text) = event.data.filter(|text| !text.trim().is_empty()) else { continue };
                     let message =
                         serde_json::from_str(&text).map_err(|error| transport_error(error.into()))?;
-                    if let Some(result) = self.receive(message, &id, events) {
+                    if let Some(result) = self.receive(message, &id, progress) {
                         return result;
                     }
                 }
@@ -140,7 +139,7 @@ impl StatelessCaller {
         &self,
         message: ServerJsonRpcMessage,
         id: &RequestId,
-        events: Option<&Arc<dyn EventSink>>,
+        progress: &Arc<dyn EventSink>,
     ) -> Option<Result<ServerResult, ServiceError>> {
         match message {
             JsonRpcMessage::Response(response) if response.id == *id => Some(Ok(response.result)),
@@ -149,12 +148,10 @@ impl StatelessCaller {
             }
             JsonRpcMessage::Notification(message) => {
                 match message.notification {
-                    ServerNotification::ProgressNotification(progress)
-                        if progress.params.progress_token.0 == *id =>
+                    ServerNotification::ProgressNotification(message)
+                        if message.params.progress_token.0 == *id =>
                     {
-                        if let Some(events) = events {
-                            events.emit(handler::progress_event(progress.params));
-                        }
+                        progress.emit(handler::progress_event(message.params));
                     }
                     ServerNotification::ToolListChangedNotification(_) => {
                         self.handler.list_changed.notify_one();

@@ -17,9 +17,6 @@ use super::rate_limit::RateLimited;
 use super::stale_response::StaleResponseFilter;
 use super::stderr::StderrTail;
 
-/// The size limit of a message from a server, in bytes.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
-
 /// The search path of programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -48,6 +45,7 @@ pub(super) async fn start(
     program: &Stdio,
     mut renderer: ConfigRenderer<'_>,
     tail: &StderrTail,
+    max_message_bytes: usize,
 ) -> Result<(Program, Scrubber), String> {
     let mut argv = vec![renderer.render("command", &program.command, EscapeContext::Text).await?];
     for (number, text) in program.args.iter().enumerate() {
@@ -81,10 +79,10 @@ pub(super) async fn start(
         return Err("the sandbox returned no pipes".to_owned());
     };
     tokio::spawn(tail.clone().follow(stderr, scrubber.clone()));
-    let stdout = LineLimiter::new(stdout, MAX_MESSAGE_BYTES)
+    let stdout = LineLimiter::new(stdout, max_message_bytes)
         .with_handler(unexpected_lines(tail.clone(), scrubber.clone()));
     let bytes = Arc::clone(&stdout.bytes);
-    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(max_message_bytes);
     let transport = RateLimited::new(StaleResponseFilter::new(transport), bytes);
     Ok((Program { transport, running }, scrubber))
 }

@@ -50,8 +50,8 @@ fn failure(result: CallToolResult) -> (Outcome, Vec<Value>) {
     (Err(error), to_values(attachments))
 }
 
-/// Reads a success: the structured value, or the text (parsed if it is a JSON document), or the blocks. Blocks attachmentss a
-/// structured value are attachments, except text that repeats it.
+/// Reads a success: the structured value, or the text (parsed if it is a JSON document), or the blocks. All blocks
+/// besides a structured value are attachments, unless they only repeat it.
 fn value(result: CallToolResult) -> (Value, Vec<Value>) {
     if let Some(structured) = result.structured_content {
         let repeats = |block: &ContentBlock| match block {
@@ -60,7 +60,7 @@ fn value(result: CallToolResult) -> (Value, Vec<Value>) {
             }
             _ => false,
         };
-        let attachments = result.content.into_iter().filter(|block| !repeats(block)).collect::<Vec<_>>();
+        let attachments = if result.content.iter().all(repeats) { Vec::new() } else { result.content };
         return (structured, to_values(attachments.into_iter()));
     }
     let value = match result.content.as_slice() {
@@ -128,6 +128,10 @@ mod tests {
         check(json!({"content": [image]}), Ok(json!([image])));
         let both = json!({"content": [image], "structuredContent": {"n": 1}});
         check_attachments(both, Ok(json!({"n": 1})), &json!([image]));
+        let repeated = json!({"type": "text", "text": "{\"n\": 1}"});
+        let content = json!([repeated, image]);
+        let both = json!({"content": content, "structuredContent": {"n": 1}});
+        check_attachments(both, Ok(json!({"n": 1})), &content);
         check(text(&image.to_string()), Ok(json!(image.to_string())));
         check(text(&json!([image]).to_string()), Ok(json!(json!([image]).to_string())));
         check(json!({"content": [{"type": "text", "text": "no"}], "isError": true}), Err("no"));

@@ -6,14 +6,21 @@ use serde_json::Value;
 
 use crate::blocks::blocks;
 
-/// Writes the outcome of a call: always as text, and as structured content where the tool declares an object.
-/// `attachments` are further content blocks.
+/// Writes the outcome of a call: as text, and as structured content where the tool declares an object. `attachments` are
+/// the content blocks of an upstream server: beside a value they are all of its content, beside an error the rest of it.
 pub(super) fn result(outcome: Outcome, attachments: &[Value], declares_object: bool) -> CallToolResult {
+    let has_value = outcome.is_ok();
     let mut result = match outcome {
         Ok(value) => success(value, declares_object),
         Err(error) => failure(&error),
     };
-    result.content.extend(attachments.iter().filter_map(|block| serde_json::from_value(block.clone()).ok()));
+    let blocks = attachments.iter().filter_map(|block| serde_json::from_value(block.clone()).ok());
+    let blocks: Vec<ContentBlock> = blocks.collect();
+    if has_value && !blocks.is_empty() {
+        result.content = blocks;
+    } else {
+        result.content.extend(blocks);
+    }
     result
 }
 
@@ -108,7 +115,7 @@ mod tests {
         let attachments = [image.clone(), json!({"type": "unknown"})];
         let shown =
             |outcome: Outcome| serde_json::to_value(result(outcome, &attachments, true).content).unwrap();
-        assert_eq!(shown(Ok(json!({"n": 1}))), json!([{"type": "text", "text": "{\"n\":1}"}, image]));
+        assert_eq!(shown(Ok(json!({"n": 1}))), json!([image]), "the value is structured content");
         let failed = CallError::new(ErrorCode::ExecutionFailed, "no");
         assert_eq!(shown(Err(failed)), json!([{"type": "text", "text": "Tool call failed: no"}, image]));
     }

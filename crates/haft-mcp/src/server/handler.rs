@@ -21,7 +21,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -175,16 +175,16 @@ impl McpServer {
         Ok(is_free || self.is_compact(&client.offers(&snapshot), &snapshot, client))
     }
 
-    /// Returns the list of an extension, or an empty one.
-    async fn extended_list<T: DeserializeOwned + Default>(
+    /// Returns the list of an extension, by default an empty one; without an extension the method does not exist.
+    async fn extended_list<M: ConstString, T: DeserializeOwned + Default>(
         &self,
-        method: &str,
         request: Option<PaginatedRequestParams>,
         context: &RequestContext<RoleServer>,
     ) -> Result<T, ErrorData> {
-        match extension::handle(self, method, &request, context).await {
+        match extension::handle(self, M::VALUE, &request, context).await {
             Some(result) => extension::complete(result?),
-            None => Ok(T::default()),
+            None if self.shared.settings.extension.is_some() => Ok(T::default()),
+            None => Err(ErrorData::method_not_found::<M>()),
         }
     }
 
@@ -259,7 +259,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.extended_list(ListResourcesRequestMethod::VALUE, request, &context).await
+        self.extended_list::<ListResourcesRequestMethod, _>(request, &context).await
     }
 
     async fn list_resource_templates(
@@ -267,7 +267,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.extended_list(ListResourceTemplatesRequestMethod::VALUE, request, &context).await
+        self.extended_list::<ListResourceTemplatesRequestMethod, _>(request, &context).await
     }
 
     async fn read_resource(
@@ -280,8 +280,7 @@ impl ServerHandler for McpServer {
         {
             extension::response::<ReadResourceResult, _>(result?)
         } else {
-            let data = json!({"uri": request.uri});
-            Err(ErrorData::resource_not_found("resource not found", Some(data)))
+            Err(ErrorData::method_not_found::<ReadResourceRequestMethod>())
         }
     }
 
@@ -306,7 +305,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.extended_list(ListPromptsRequestMethod::VALUE, request, &context).await
+        self.extended_list::<ListPromptsRequestMethod, _>(request, &context).await
     }
 
     async fn get_prompt(
@@ -316,7 +315,7 @@ impl ServerHandler for McpServer {
     ) -> Result<GetPromptResponse, ErrorData> {
         match extension::handle(self, GetPromptRequestMethod::VALUE, &request, &context).await {
             Some(result) => extension::response::<GetPromptResult, _>(result?),
-            None => Err(ErrorData::invalid_params(format!("prompt `{}` not found", request.name), None)),
+            None => Err(ErrorData::method_not_found::<GetPromptRequestMethod>()),
         }
     }
 
@@ -347,7 +346,8 @@ impl ServerHandler for McpServer {
             let message = format!("`params.level` must be one of {LEVELS}");
             return Err(ErrorData::invalid_params(message, None));
         }
-        if METHODS_WITH_PARAMS.contains(&method.as_str()) {
+        let is_served = method == "initialize" || self.shared.settings.extension.is_some();
+        if is_served && METHODS_WITH_PARAMS.contains(&method.as_str()) {
             return Err(ErrorData::invalid_params(format!("invalid `params` for `{method}`"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{self, BatchResponses};
 use super::client_context::{self, ClientContext};
+use super::direct_response;
 use super::envelope::{self, Envelope};
 use super::handler::McpServer;
 use super::sessions::Sessions;
@@ -155,9 +156,17 @@ impl HttpService {
             return unknown_session();
         }
         request.extensions_mut().insert(client.clone());
-        let is_stream = request.method() == Method::GET;
+        let (is_stream, is_delete) = (request.method() == Method::GET, request.method() == Method::DELETE);
         let declares_json = declares_json(&request);
-        let response = client_context::with(client, Box::pin(self.inner.handle(request))).await;
+        let response = client_context::with(client, Box::pin(self.inner.handle(request)));
+        let (mut response, direct) = direct_response::collect(response).await;
+        if let Some(message) = direct {
+            return json_response(StatusCode::OK, message);
+        }
+        if is_delete && response.status() == StatusCode::ACCEPTED {
+            // The session has ended; clients read 202 as a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && declares_json {
             return parse_error("request body is not a valid JSON-RPC 2.0 message");
         }
@@ -192,7 +201,11 @@ fn error_response(
     id: Option<&RequestId>,
     error: &ErrorData,
 ) -> Response<BoxBody<Bytes, Infallible>> {
-    let mut response = Response::new(Full::from(envelope::error(id, error).to_string()).boxed());
+    json_response(status, envelope::error(id, error).to_string())
+}
+
+fn json_response(status: StatusCode, body: String) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::from(body).boxed());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

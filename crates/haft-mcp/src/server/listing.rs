@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_core::implementation::{Implementation, Kind};
+use haft_core::implementation::{Implementation, Kind, ToolHints};
 use haft_core::schema::RawSchema;
 use haft_core::spec::ToolSpec;
 use haft_runtime::registry::ToolOffer;
@@ -89,13 +89,23 @@ fn annotations(spec: &ToolSpec) -> ToolAnnotations {
         || spec.tags.iter().any(|tag| tag == "read-only")
         || spec.implementation.kind() == Kind::FileRead
         || matches!(method, Some("GET" | "HEAD" | "OPTIONS"));
+    let upstream = match &spec.implementation {
+        Implementation::Mcp(mcp) => mcp.hints,
+        _ => ToolHints::default(),
+    };
     let mut hints = ToolAnnotations::new().read_only(is_read_only);
     if !is_read_only {
         // A tool that needs approval is worth a confirmation in the client, too.
-        hints = hints.destructive(spec.needs_approval() || method != Some("POST"));
+        let is_destructive = upstream.destructive.unwrap_or(method != Some("POST"));
+        hints = hints.destructive(spec.needs_approval() || is_destructive);
+    } else if upstream.destructive.is_some() {
+        hints.destructive_hint = upstream.destructive;
     }
-    let is_open_world = matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network;
-    hints.idempotent(pure || matches!(method, Some("PUT" | "DELETE"))).open_world(is_open_world)
+    let is_idempotent = upstream.idempotent.unwrap_or(matches!(method, Some("PUT" | "DELETE")));
+    let is_open_world = upstream
+        .open_world
+        .unwrap_or_else(|| matches!(spec.implementation.kind(), Kind::Http | Kind::Mcp) || spec.network);
+    hints.idempotent(pure || is_idempotent).open_world(is_open_world)
 }
 
 /// Returns the HTTP method of a tool that sends a single request.
@@ -144,6 +154,15 @@ mod tests {
         check(
             json!({"implementation": {"type": "http", "method": "DELETE", "url": "https://a.b/"}}),
             json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": true}),
+        );
+        check(
+            json!({"implementation": {"type": "mcp", "server": "s", "tool_name": "t",
+                "hints": {"destructive": false, "idempotent": true, "open_world": false}}}),
+            json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false}),
+        );
+        check(
+            json!({"implementation": {"type": "mcp", "server": "s", "tool_name": "t"}, "tags": ["read-only"]}),
+            json!({"readOnlyHint": true, "idempotentHint": false, "openWorldHint": true}),
         );
         check(
             json!({"implementation": {"type": "http", "method": "POST", "url": "https://a.b/"}, "policy": "elevated"}),

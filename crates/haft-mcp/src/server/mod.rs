@@ -6,6 +6,7 @@ mod changes;
 mod client_context;
 mod compact;
 mod content;
+mod direct_response;
 mod envelope;
 mod extension;
 mod handler;

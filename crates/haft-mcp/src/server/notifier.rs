@@ -106,7 +106,8 @@ impl CallNotifier {
                     .with_logger(self.tool.clone());
                 drop(self.peer.notify_logging_message(param).await);
             }
-            CallEvent::Output(_) => {}
+            // The result contains the value.
+            CallEvent::Output(_) | CallEvent::Value(_) => {}
         }
     }
 }

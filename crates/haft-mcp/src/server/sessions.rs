@@ -17,9 +17,10 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
 use super::client_context::{Owner, current};
+use super::direct_response;
 
 /// How long a session may be idle. Longer than the longest call, which must not end its own session.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(30);
+const IDLE_TIMEOUT: Duration = Duration::from_hours(2);
 /// How many sessions can be open.
 const MAX_SESSIONS: usize = 1000;
 /// How many of them can belong to one owner.
@@ -177,7 +178,7 @@ impl SessionManager for Sessions {
             let _ = &guard;
             ready(is_primed || message.message.is_some())
         });
-        Ok(Either::Right(Either::Right(messages)))
+        Ok(Either::Right(Either::Right(direct_response::divert(messages).await)))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {

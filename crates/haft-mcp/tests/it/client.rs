@@ -76,6 +76,10 @@ impl Rig {
     }
 
     pub(crate) fn of(server: McpServer) -> Self {
+        Self::polling(server, Duration::from_hours(1))
+    }
+
+    pub(crate) fn polling(server: McpServer, poll_interval: Duration) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let settings = Settings {
             engine: EngineName::Bubblewrap,
@@ -91,13 +95,14 @@ impl Rig {
             egress: Egress::new(&rules).unwrap(),
             secrets: Arc::new(OneSecret),
             store: Arc::clone(&lists) as _,
+            poll_interval,
         });
         let rig = Self { clients: Arc::new(clients), lists, _scratch: scratch };
         rig.clients.set(server);
         rig
     }
 
-    fn state(&self) -> ServerState {
+    pub(crate) fn state(&self) -> ServerState {
         self.clients.state(&TenantId::default_tenant(), &id()).unwrap()
     }
 
@@ -236,6 +241,21 @@ async fn responses_above_the_limit_are_rejected() {
     let error = rig.call("echo", json!({"text": "x", "times": 20 << 20}), None).await.unwrap_err();
     assert_eq!(error.message, "response size limit (16 MiB) exceeded");
     assert_eq!(rig.call("echo", json!({"text": "y"}), None).await, Ok(json!("y")));
+
+    // A server with a larger limit can send more.
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+    let server = server("python3", &[script, "good"]);
+    let rig = Rig::of(McpServer { max_response_bytes: Some(24 << 20), ..server });
+    let value = rig.call("echo", json!({"text": "x", "times": 20 << 20}), None).await.unwrap();
+    assert_eq!(value.as_str().map(str::len), Some(20 << 20));
+}
+
+#[tokio::test]
+async fn the_list_of_a_server_that_cannot_announce_changes_is_polled() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+    let rig = Rig::polling(server("python3", &[script, "quiet"]), Duration::from_millis(100));
+    rig.call("grow", json!({}), None).await.unwrap();
+    rig.until(|state| state.tools == 6).await;
 }
 
 #[tokio::test]

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod client;
+mod sessions;
 mod stateless;

@@ -12,6 +12,12 @@ tools = [
     {"name": "die", "description": "Ends the server", "inputSchema": {"type": "object"}},
     {"name": "grow", "description": "Adds a tool", "inputSchema": {"type": "object"}},
 ]
+if mode == "more":
+    tools += [
+        {"name": "work", "description": "Reports progress", "inputSchema": {"type": "object"}},
+        {"name": "rich", "description": "Returns several blocks", "inputSchema": {"type": "object"},
+         "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False}},
+    ]
 
 
 lock = threading.Lock()
@@ -53,7 +59,14 @@ def call(request):
     elif name == "grow":
         tools.append({"name": f"new-{len(tools)}", "inputSchema": {"type": "object"}})
         respond(request, text("grown"))
-        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        if mode != "quiet":
+            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    elif name == "work":
+        for step in range(30):
+            time.sleep(0.1)
+            send({"jsonrpc": "2.0", "method": "notifications/progress",
+                  "params": {"progressToken": params["_meta"]["progressToken"], "progress": step}})
+        respond(request, text("done"))
     elif name == "slow":
         print("slow call received", file=sys.stderr, flush=True)  # and no response
     elif name == "rich":
@@ -81,7 +94,7 @@ for line in sys.stdin:
         version = "2020-01-01" if mode == "old" else "2025-06-18"
         if mode == "endless":
             threading.Thread(target=flood, daemon=True).start()
-        respond(request, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
+        respond(request, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": mode != "quiet"}},
                          "serverInfo": {"name": "test", "version": "1"}})
     elif method == "tools/list":
         if mode == "huge":

@@ -62,7 +62,8 @@ async fn a_call_is_one_request_with_the_required_metadata() {
     let received = rig.call("headers", json!({}), None).await.unwrap();
     let keys = ["clientCapabilities", "clientInfo", "protocolVersion"];
     let meta = keys.map(|key| Value::String(format!("io.modelcontextprotocol/{key}")));
-    assert_eq!(received, json!(["2026-07-28", "tools/call", "headers", meta[0], meta[1], meta[2]]));
+    let expected = json!(["2026-07-28", "tools/call", "headers", meta[0], meta[1], meta[2], "progressToken"]);
+    assert_eq!(received, expected);
     // rmcp sends this one.
     assert_eq!(rig.call("regional", json!({"region": "north"}), None).await, Ok(json!("north")));
 }
@@ -95,6 +96,7 @@ async fn a_restarted_server_is_reconnected() {
     let error = rig.call("echo", json!({"text": "x"}), None).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, true), "{error}");
     assert!(!error.message.contains("rmcp"), "{error}");
+    assert_eq!(rig.state().phase, Phase::Error, "shown as soon as a call fails");
     rig.until(|state| state.phase == Phase::Error).await;
     let _server = Server::at(&port);
     rig.until(|state| state.phase == Phase::Connected).await;

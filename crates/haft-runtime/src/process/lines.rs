@@ -9,12 +9,14 @@ const MAX_LINE_BYTES: usize = 8 * 1024;
 /// Splits a stream into lines and emits them as events, with secrets redacted.
 pub(crate) struct OutputLines<'a> {
     call: &'a CallContext,
+    event: fn(String) -> CallEvent,
     pending: Vec<u8>,
 }
 
 impl<'a> OutputLines<'a> {
-    pub(crate) fn new(call: &'a CallContext) -> Self {
-        Self { call, pending: Vec::new() }
+    /// Emits each line as this event.
+    pub(crate) fn new(call: &'a CallContext, event: fn(String) -> CallEvent) -> Self {
+        Self { call, event, pending: Vec::new() }
     }
 
     /// Adds a chunk of output.
@@ -41,7 +43,7 @@ impl<'a> OutputLines<'a> {
         self.pending.clear();
         line.truncate(line.trim_end_matches(['\n', '\r']).len());
         scrub_text(&mut line, &self.call.exposed());
-        self.call.emit(CallEvent::Output(line));
+        self.call.emit((self.event)(line));
     }
 
     /// Emits a part of a long line; what may be the beginning of a secret waits for the rest.
@@ -52,7 +54,7 @@ impl<'a> OutputLines<'a> {
         let rest = line.split_off(line.len() - partial_secret_at_end(&line, &secrets));
         self.pending = rest.into_bytes();
         if !line.is_empty() {
-            self.call.emit(CallEvent::Output(line));
+            self.call.emit((self.event)(line));
         }
     }
 }
@@ -99,7 +101,7 @@ mod tests {
         let sink = Arc::new(RecordedLines::default());
         call.events = Some(Arc::clone(&sink) as Arc<dyn EventSink>);
         call.hide(Secret::new(secret.to_owned()));
-        let mut lines = OutputLines::new(&call);
+        let mut lines = OutputLines::new(&call, CallEvent::Output);
         for chunk in chunks {
             lines.take(chunk.as_bytes());
         }

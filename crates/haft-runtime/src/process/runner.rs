@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_core::executor::CallContext;
+use haft_core::executor::{CallContext, CallEvent};
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::spec::ToolSpec;
 use haft_sandbox::{
@@ -134,7 +134,8 @@ impl Processes {
     }
 
     async fn watch(&self, call: &CallContext, command: Command) -> Result<ProcessResult, CallError> {
-        let (mut out, mut err) = (OutputLines::new(call), OutputLines::new(call));
+        let mut out = OutputLines::new(call, CallEvent::Value);
+        let mut err = OutputLines::new(call, CallEvent::Output);
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),
             Stream::Stderr => err.take(chunk),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use haft_core::executor::CallContext;
+use haft_core::executor::{CallContext, CallEvent};
 use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::spec::ToolSpec;
@@ -74,7 +74,11 @@ impl PythonPool {
         spec: &ToolSpec,
         job: Job<'_>,
     ) -> Result<PythonResult, CallError> {
-        let (mut out, mut err) = (OutputLines::new(call), OutputLines::new(call));
+        let is_script = matches!(job.request.operation, Operation::Script { .. });
+        // A cold interpreter writes all results to its standard output.
+        let is_value = is_script || !job.place.has_own_processes();
+        let mut out = OutputLines::new(call, if is_value { CallEvent::Value } else { CallEvent::Output });
+        let mut err = OutputLines::new(call, CallEvent::Output);
         let mut watch = |stream, chunk: &[u8]| match stream {
             Stream::Stdout => out.take(chunk),
             Stream::Stderr => err.take(chunk),

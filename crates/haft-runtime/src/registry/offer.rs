@@ -66,8 +66,9 @@ impl Snapshot {
         entry.runnable(self.is_bundle_enabled(entry), mode).is_ok()
     }
 
-    /// Returns the name of a tool for models. The bare name belongs to the tool that a bare name calls; others get a
-    /// hash. So a name means the same tool whatever else is in the list.
+    /// Returns the name of a tool for models. The bare name belongs to the tool that a bare name calls, or, where several
+    /// bundles share the name, to the tool that had it first; others get a hash. So a name means the same tool whatever
+    /// else is in the list.
     fn model_name(&self, entry: &Entry, mode: Mode) -> String {
         self.offered_name(entry, mode, |name| self.by_hashed_name(&entry.tool.tenant, name, mode).is_some())
     }
@@ -85,8 +86,12 @@ impl Snapshot {
     /// Returns the name with a hash, if models cannot use the tool's own name.
     fn hashed_name(&self, entry: &Entry, mode: Mode) -> Option<String> {
         let name = &entry.tool.spec.name;
+        let tenant = &entry.tool.tenant;
         let bare = ToolRef::Name { bundle: None, name: name.clone(), version: None };
-        match self.resolve_in(&entry.tool.tenant, &bare, mode) {
+        match self
+            .resolve_in(tenant, &bare, mode)
+            .or_else(|error| self.first_named(tenant, &bare, mode).ok_or(error))
+        {
             Ok(resolved) if resolved.tool.id == entry.tool.id => {
                 (!export::is_model_name(name.as_str())).then(|| export::model_name(name.as_str()))
             }
@@ -128,6 +133,7 @@ impl Snapshot {
             return Ok(entry);
         }
         self.resolve_in(tenant, reference, mode)
+            .or_else(|error| self.first_named(tenant, reference, mode).ok_or(error))
             .or_else(|error| self.by_model_name(tenant, text, mode).ok_or(error))
     }
 

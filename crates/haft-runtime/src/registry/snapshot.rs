@@ -257,6 +257,26 @@ impl Snapshot {
         nearest(name.as_str(), candidates).map(str::to_owned)
     }
 
+    /// Returns the tool that keeps a bare name that several bundles share: the one that had it first. Another tool never
+    /// takes over the name under which models know it.
+    pub(super) fn first_named<'a>(
+        &'a self,
+        tenant: &TenantId,
+        reference: &ToolRef,
+        mode: Mode,
+    ) -> Option<&'a Arc<Entry>> {
+        let ToolRef::Name { bundle: None, name, version: None } = reference else { return None };
+        let all = self.names.get(name).into_iter().flat_map(|list| list.iter());
+        let mut all: Vec<&Arc<Entry>> = all.filter(|entry| entry.tool.tenant == *tenant).collect();
+        if mode == Mode::Production && all.iter().any(|entry| entry.tool.published.is_some()) {
+            all.retain(|entry| entry.tool.published.is_some());
+        }
+        let first =
+            all.iter().min_by_key(|entry| (entry.tool.source, entry.tool.created_at, entry.tool.id))?;
+        let bundle = Some(first.tool.bundle.clone());
+        self.resolve_in(tenant, &ToolRef::Name { bundle, name: name.clone(), version: None }, mode).ok()
+    }
+
     /// Returns the unreadable file whose tool a reference names.
     pub fn unreadable_named(&self, tenant: &TenantId, reference: &ToolRef) -> Option<&Arc<UnreadableFile>> {
         let ToolRef::Name { bundle, name, .. } = reference else { return None };

@@ -191,7 +191,7 @@ fn live(running: &BackgroundCall) -> impl Stream<Item = Event> + use<> {
 
 fn call_event(call_event: &CallEvent) -> Event {
     match call_event {
-        CallEvent::Output(line) => event("output", &json!({"line": line})),
+        CallEvent::Output(line) | CallEvent::Value(line) => event("output", &json!({"line": line})),
         CallEvent::Progress(progress, message) => {
             event("progress", &json!({"progress": progress, "message": message}))
         }

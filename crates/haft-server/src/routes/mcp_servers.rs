@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use haft_core::implementation::Implementation;
 use haft_core::mcp::{McpServer, Phase};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -18,13 +19,14 @@ use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::mcp_definition::{NewServer, parse_policy};
+use crate::mcp_definition::{NewServer, check_response_limit, check_timeout, parse_policy};
 use crate::params::Params;
 use crate::reply::{self, created, success};
 
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
+#[expect(clippy::option_option, reason = "missing, null, or a number")]
 pub(crate) struct ServerPatch {
     /// Whether haft connects to it.
     enabled: Option<bool>,
@@ -32,6 +34,20 @@ pub(crate) struct ServerPatch {
     accept_changes: Option<bool>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
     policy: Option<String>,
+    /// The timeout of a call, in milliseconds; `null` restores the default.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<u64>)]
+    timeout_ms: Option<Option<u64>>,
+    /// The size limit of a result, in bytes; `null` restores the default.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<u64>)]
+    max_response_bytes: Option<Option<u64>>,
+}
+
+/// Distinguishes `null` from a missing field.
+#[expect(clippy::option_option, reason = "missing, null, or a number")]
+fn nullable<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// The changed tools to accept.
@@ -131,6 +147,13 @@ pub(crate) async fn patch(
     if let Some(policy) = &patch.policy {
         server.policy = parse_policy(Some(policy)).map_err(ApiError::bad_request)?;
     }
+    if let Some(timeout) = patch.timeout_ms {
+        server.timeout_ms = timeout.map(check_timeout).transpose().map_err(ApiError::bad_request)?;
+    }
+    if let Some(limit) = patch.max_response_bytes {
+        server.max_response_bytes =
+            limit.map(check_response_limit).transpose().map_err(ApiError::bad_request)?;
+    }
     server.enabled = patch.enabled.unwrap_or(server.enabled);
     server.accept_changes = patch.accept_changes.unwrap_or(server.accept_changes);
     server.modified_at = app.now();
@@ -162,7 +185,9 @@ pub(crate) async fn delete(
 /// Reload the tools of an MCP server, connecting to it if needed.
 #[utoipa::path(
     post, path = "/mcp-servers/{id}/refresh", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    responses(
+        (status = 200, body = Object), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody)
+    )
 )]
 pub(crate) async fn refresh(
     State(app): State<Arc<App>>,
@@ -192,9 +217,16 @@ pub(crate) async fn changes(
         .map(|change| {
             let side = |spec: &haft_core::spec::ToolSpec| {
                 let is_read_only = spec.tags.iter().any(|tag| tag == READ_ONLY);
+                let mut hints = match &spec.implementation {
+                    Implementation::Mcp(mcp) => json!(mcp.hints),
+                    _ => json!({}),
+                };
+                if let Some(hints) = hints.as_object_mut() {
+                    hints.insert("read_only".to_owned(), is_read_only.into());
+                }
                 json!({"description": spec.description, "display_name": spec.display_name,
                        "input_schema": spec.input_schema, "output_schema": spec.output_schema,
-                       "hints": {"read_only": is_read_only}})
+                       "hints": hints})
             };
             json!({"name": change.tool.spec.name, "agreed": side(&change.tool.spec), "offered": side(&change.offered)})
         })

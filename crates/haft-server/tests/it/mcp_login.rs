@@ -127,6 +127,7 @@ async fn authorize(State(world): State<Shared>, Query(query): Query<Pairs>) -> R
 async fn token(State(world): State<Shared>, headers: HeaderMap, form: String) -> Response {
     let form = decode(&form);
     let mut world = world.lock().unwrap();
+    assert!(form.contains_key("client_id"), "{form:?}");
     world.asked.push(form.clone());
     let no = |error: &str| {
         (StatusCode::BAD_REQUEST, Json(json!({"error": error, "error_description": format!("{form:?}")})))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{Server, code};
+use crate::mcp::client::{Session, names};
 
 /// The program that the tests of haft-mcp use, too.
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-mcp/tests/it/server.py");
@@ -149,6 +150,11 @@ async fn an_invalid_server_is_rejected() {
             "`oauth.client_secret` must be a reference",
         ),
         (json!({"id": "../x", "command": "x"}), "`id`"),
+        (json!({"id": "a", "command": "x", "timeout_ms": 0}), "`timeout_ms` is 0; expected 1 to 3600000"),
+        (
+            json!({"id": "a", "command": "x", "max_response_bytes": 0}),
+            "`max_response_bytes` is 0; expected 1 to",
+        ),
     ] {
         let (status, answer) = server.post("/api/mcp-servers", body.clone()).await;
         let message = answer["error"]["message"].as_str().unwrap_or_default();
@@ -225,8 +231,106 @@ async fn a_tool_names_its_server_by_the_address() {
     server.create(tool("gone", "http://127.0.0.1:9/mcp".to_owned(), &token)).await;
     server.create(tool("private", "http://192.168.0.1/mcp".to_owned(), &token)).await;
     let (gone, private) = tokio::join!(server.invoke("gone", json!({})), server.invoke("private", json!({})));
-    for (_, answer) in [gone, private] {
-        assert_eq!(answer["error"]["code"], "network", "{answer}");
+    for ((_, answer), expected) in [(gone, "network"), (private, "egress_refused")] {
+        assert_eq!(answer["error"]["code"], expected, "{answer}");
         assert!(!answer.to_string().contains(&server.token), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_call_timeout_is_set_per_server_and_restarted_by_progress() {
+    let server = Server::start().await;
+    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM, "more"], "timeout_ms": 2000});
+    server.post("/api/mcp-servers", body).await;
+    connected(&server, "test").await;
+    // It takes three seconds and reports progress all the time.
+    let (_, answer) = server.invoke("test:work", json!({})).await;
+    assert_eq!(answer["value"], "done", "{answer}");
+    server.patch("/api/mcp-servers/test", json!({"timeout_ms": 100})).await;
+    let (_, answer) = server.invoke("test:slow", json!({})).await;
+    assert_eq!(code(&answer), "timeout", "{answer}");
+    assert_eq!(
+        answer["error"]["message"],
+        "`slow` timed out: MCP server `test` sent no result and no progress for 100ms"
+    );
+    let (_, shown) = server.patch("/api/mcp-servers/test", json!({"timeout_ms": null})).await;
+    assert_eq!(shown["data"].get("timeout_ms"), None, "{shown}");
+    let (_, tool) = server.get("/api/tools/test:slow?view=full").await;
+    assert!(!tool.to_string().contains("\"timeout_ms\":100"), "{tool}");
+}
+
+#[tokio::test]
+async fn a_response_limit_is_set_per_server() {
+    let server = Server::start().await;
+    let body = json!({"id": "test", "command": "python3", "args": [PROGRAM], "max_response_bytes": 1000});
+    server.post("/api/mcp-servers", body).await;
+    connected(&server, "test").await;
+    let call = async |times: usize| server.invoke("test:echo", json!({"text": "x", "times": times})).await.1;
+    assert_eq!(code(&call(2000).await), "too_large");
+    assert_eq!(call(900).await["value"], "x".repeat(900));
+    server.patch("/api/mcp-servers/test", json!({"max_response_bytes": 5000})).await;
+    assert_eq!(call(2000).await["value"], "x".repeat(2000));
+}
+
+/// What a client of haft's own MCP server sees of the tools and results of another server.
+#[tokio::test]
+async fn hints_and_content_of_a_server_are_passed_on_unchanged() {
+    let server = Server::start().await;
+    server
+        .post("/api/mcp-servers", json!({"id": "test", "command": "python3", "args": [PROGRAM, "more"]}))
+        .await;
+    connected(&server, "test").await;
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let list = session.ask("tools/list", json!({})).await.last();
+    let tool = list["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "rich");
+    let hints = json!({
+        "readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false,
+    });
+    assert_eq!(tool.unwrap()["annotations"], hints, "{list}");
+    let result = session.ask("tools/call", json!({"name": "rich"})).await.last()["result"].take();
+    let expected = json!({
+        "content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}, {"type": "text", "text": "see"}],
+        "structuredContent": {"n": 1}, "isError": false,
+    });
+    assert_eq!(result, expected);
+}
+
+#[tokio::test]
+async fn a_name_clash_does_not_rename_the_first_tool() {
+    let server = Server::start().await;
+    let add = async |id: &str| {
+        server.post("/api/mcp-servers", json!({"id": id, "command": "python3", "args": [PROGRAM]})).await;
+        connected(&server, id).await;
+    };
+    let list = async || {
+        let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+        let list = session.ask("tools/list", json!({})).await.last();
+        names(&list).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    add("zeta").await;
+    let before = list().await;
+    add("alpha").await;
+    let after = list().await;
+    assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
+    let (_, answer) = server.invoke("echo", json!({"text": "x"})).await;
+    assert_eq!(answer["value"], "x", "{answer}");
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    for name in after.iter().filter(|name| name.starts_with("echo")) {
+        let params = json!({"name": name, "arguments": {"text": "y"}});
+        assert_eq!(session.ask("tools/call", params).await.last()["result"]["isError"], false, "{name}");
+    }
+    let (_, calls) = server.get("/api/calls?limit=3").await;
+    let mut called: Vec<_> =
+        calls["data"]["calls"].as_array().unwrap().iter().map(|c| c["tool"].clone()).collect();
+    called.sort_by_key(Value::to_string);
+    assert_eq!(called, ["alpha:echo@1.0.0", "zeta:echo@1.0.0", "zeta:echo@1.0.0"]);
+}
+
+#[tokio::test]
+async fn a_refresh_of_a_dead_server_is_a_bad_gateway() {
+    let server = Server::start().await;
+    let body = json!({"id": "gone", "url": "http://127.0.0.1:9/mcp"});
+    assert_eq!(server.post("/api/mcp-servers", body).await.0, 201);
+    let (status, answer) = server.post("/api/mcp-servers/gone/refresh", json!({})).await;
+    assert_eq!((status, code(&answer)), (502, "network"), "{answer}");
 }

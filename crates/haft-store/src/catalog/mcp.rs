@@ -7,7 +7,7 @@ use haft_core::catalog::StoreError;
 use haft_core::id::{BundleId, ToolId};
 use haft_core::mcp::McpServer;
 use haft_core::name::{BundleSlug, TenantId, ToolName};
-use haft_core::spec::{Policy, ToolSpec};
+use haft_core::spec::ToolSpec;
 use haft_core::tool::{Source, Status, Tool};
 use haft_definition::mcp_import::ImportedTool;
 use jiff::SignedDuration;
@@ -93,6 +93,13 @@ fn encode(error: serde_json::Error) -> sqlx::Error {
     sqlx::Error::Encode(Box::new(error))
 }
 
+/// Returns the definition of a tool with the settings of its server.
+fn with_settings(tool: &Tool, server: &McpServer) -> ToolSpec {
+    let mut spec = ToolSpec::clone(&tool.spec);
+    server.apply_settings(&mut spec);
+    spec
+}
+
 /// The digest of the accepted definition, and of the one that waits for approval.
 struct Pin {
     digest: String,
@@ -108,7 +115,7 @@ impl Inner {
             // A session that touches nothing stores nothing.
             Some(bundle) if known => {
                 session.touch_bundle(bundle.id);
-                session.update_policy(&bundle, server.policy).await.map_err(failed_to(STORE))?;
+                session.apply_settings(&bundle, server).await.map_err(failed_to(STORE))?;
             }
             Some(_) => {
                 let message = format!("bundle `{}` already exists; choose another id", server.id);
@@ -197,7 +204,7 @@ impl Inner {
             let message = format!("`{}` has no pending change to accept", tool.spec.name);
             return Err(StoreError::Conflict(message));
         };
-        offered.policy = tool.spec.policy;
+        (offered.policy, offered.execution) = (tool.spec.policy, tool.spec.execution.clone());
         session.replace_mcp_tool(&tool, &offered, &digest).await.map_err(failed_to(action))?;
         session.finish().await?;
         let mut session = self.session().await?;
@@ -228,11 +235,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Applies a changed policy at once, without waiting for the next list of the server.
-    async fn update_policy(&mut self, bundle: &Bundle, policy: Policy) -> Result<(), sqlx::Error> {
+    /// Applies changed settings at once, without waiting for the next list of the server.
+    async fn apply_settings(&mut self, bundle: &Bundle, server: &McpServer) -> Result<(), sqlx::Error> {
         for tool in self.tools_in(bundle.id).await? {
-            if tool.spec.policy != policy {
-                let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
+            let spec = with_settings(&tool, server);
+            if spec != *tool.spec {
                 self.append_revision(&tool, &spec, self.inner.now()).await?;
                 sqlx::query("UPDATE tools SET published_revision = revision WHERE id = $1")
                     .bind(tool.id.to_string())
@@ -243,16 +250,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns the stored policy, which may be newer than the one of a list in progress.
-    async fn policy_of(&mut self, server: &McpServer) -> Result<Policy, sqlx::Error> {
+    /// Returns the stored configuration, which may be newer than the one of a list in progress.
+    async fn newest(&mut self, server: &McpServer) -> Result<McpServer, sqlx::Error> {
         let row = sqlx::query("SELECT body FROM mcp_servers WHERE tenant = $1 AND id = $2")
             .bind(server.tenant.as_str())
             .bind(server.id.as_str())
             .fetch_optional(&mut *self.tx)
             .await?;
-        let Some(row) = row else { return Ok(server.policy) };
-        let stored: McpServer = serde_json::from_str(row.try_get(0)?).map_err(decode)?;
-        Ok(stored.policy)
+        let Some(row) = row else { return Ok(server.clone()) };
+        serde_json::from_str(row.try_get(0)?).map_err(decode)
     }
 
     async fn remove_mcp_server(&mut self, tenant: &TenantId, id: &BundleSlug) -> Result<bool, sqlx::Error> {
@@ -279,15 +285,15 @@ impl Session<'_> {
         let mut stored: HashMap<ToolName, Tool> =
             self.tools_in(bundle.id).await?.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
         let mut pins = self.pins(bundle.id).await?;
-        let policy = self.policy_of(server).await?;
+        let newest = self.newest(server).await?;
         for ImportedTool { mut spec, digest } in tools {
-            spec.policy = policy;
+            newest.apply_settings(&mut spec);
             let Some(tool) = stored.remove(&spec.name) else {
                 self.insert_mcp_tool(bundle, &spec, &digest).await?;
                 continue;
             };
             match pins.remove(&tool.id.to_string()) {
-                Some(pin) if pin.digest == digest => self.keep_accepted(&tool, &pin, spec.policy).await?,
+                Some(pin) if pin.digest == digest => self.keep_accepted(&tool, &pin, &newest).await?,
                 Some(pin) if !server.accept_changes => {
                     self.hold_change(&tool, &pin, (&spec, &digest), CHANGED).await?;
                 }
@@ -342,10 +348,10 @@ impl Session<'_> {
         row.try_get(0)
     }
 
-    /// Keeps the accepted definition, which the server lists (again); only the policy may differ.
-    async fn keep_accepted(&mut self, tool: &Tool, pin: &Pin, policy: Policy) -> Result<(), sqlx::Error> {
-        if tool.spec.policy != policy {
-            let spec = ToolSpec { policy, ..ToolSpec::clone(&tool.spec) };
+    /// Keeps the accepted definition, which the server lists (again); only the settings of the server may differ.
+    async fn keep_accepted(&mut self, tool: &Tool, pin: &Pin, server: &McpServer) -> Result<(), sqlx::Error> {
+        let spec = with_settings(tool, server);
+        if spec != *tool.spec {
             return self.replace_mcp_tool(tool, &spec, &pin.digest).await;
         }
         if pin.offered_digest.is_some() {

@@ -45,21 +45,20 @@ impl Client {
         &self,
         form: &mut url::form_urlencoded::Serializer<'_, String>,
     ) -> Option<Secret> {
+        // Always, because some servers look up the client by it before they read the header.
+        form.append_pair("client_id", &self.id);
         match (self.auth_method, &self.secret) {
             (ClientAuthMethod::Basic, Some(secret)) => {
                 // RFC 6749, section 2.3.1: both parts are form-encoded before they are joined.
                 let pair = format!("{}:{}", percent_encode(&self.id), percent_encode(secret.expose()));
-                return Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))));
+                Some(Secret::new(format!("Basic {}", STANDARD.encode(pair))))
             }
             (ClientAuthMethod::Post, Some(secret)) => {
-                form.append_pair("client_id", &self.id);
                 form.append_pair("client_secret", secret.expose());
+                None
             }
-            (ClientAuthMethod::None, _) | (_, None) => {
-                form.append_pair("client_id", &self.id);
-            }
+            (ClientAuthMethod::None, _) | (_, None) => None,
         }
-        None
     }
 }
 

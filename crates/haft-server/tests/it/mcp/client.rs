@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-pub(super) const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 /// What a client has to accept.
-pub(super) const BOTH: &str = "application/json, text/event-stream";
+pub(crate) const BOTH: &str = "application/json, text/event-stream";
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) session: Option<String>,
-    pub(super) kind: String,
-    pub(super) text: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) session: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) text: String,
 }
 
 impl Answer {
     /// The messages, from JSON or from the events of a stream.
-    pub(super) fn messages(&self) -> Vec<Value> {
+    pub(crate) fn messages(&self) -> Vec<Value> {
         if !self.kind.starts_with("text/event-stream") {
             return serde_json::from_str(&self.text).into_iter().collect();
         }
@@ -31,13 +31,13 @@ impl Answer {
     }
 
     /// The response to the request, after any notifications.
-    pub(super) fn last(&self) -> Value {
+    pub(crate) fn last(&self) -> Value {
         self.messages().pop().unwrap_or_else(|| panic!("no message in {self:?}"))
     }
 }
 
 /// A request to an MCP path, with what every one has.
-pub(super) fn request(server: &Server, path: &str, token: &str, message: &Value) -> RequestBuilder {
+pub(crate) fn request(server: &Server, path: &str, token: &str, message: &Value) -> RequestBuilder {
     server
         .bare(Method::POST, path)
         .bearer_auth(token)
@@ -46,7 +46,7 @@ pub(super) fn request(server: &Server, path: &str, token: &str, message: &Value)
         .body(message.to_string())
 }
 
-pub(super) async fn send(request: RequestBuilder) -> Answer {
+pub(crate) async fn send(request: RequestBuilder) -> Answer {
     read(request.send().await.unwrap()).await
 }
 
@@ -61,7 +61,7 @@ async fn read(response: Response) -> Answer {
 }
 
 /// A request of the stateless version, with the headers and fields it needs.
-pub(super) fn modern(
+pub(crate) fn modern(
     server: &Server,
     path: &str,
     token: &str,
@@ -79,7 +79,7 @@ pub(super) fn modern(
     }
 }
 
-pub(super) fn modern_message(method: &str, mut params: Value) -> Value {
+pub(crate) fn modern_message(method: &str, mut params: Value) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -92,16 +92,16 @@ pub(super) fn modern_message(method: &str, mut params: Value) -> Value {
 }
 
 /// A session of an older version.
-pub(super) struct Session<'a> {
-    pub(super) server: &'a Server,
-    pub(super) path: &'a str,
-    pub(super) token: String,
-    pub(super) version: String,
-    pub(super) id: String,
+pub(crate) struct Session<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) path: &'a str,
+    pub(crate) token: String,
+    pub(crate) version: String,
+    pub(crate) id: String,
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn open(server: &'a Server, path: &'a str, token: &str, version: &str) -> Self {
+    pub(crate) async fn open(server: &'a Server, path: &'a str, token: &str, version: &str) -> Self {
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": {},
             "clientInfo": {"name": "test", "version": "1"},
@@ -116,18 +116,18 @@ impl<'a> Session<'a> {
         session
     }
 
-    pub(super) fn request(&self, message: &Value) -> RequestBuilder {
+    pub(crate) fn request(&self, message: &Value) -> RequestBuilder {
         request(self.server, self.path, &self.token, message)
             .header("mcp-session-id", &self.id)
             .header("mcp-protocol-version", &self.version)
     }
 
-    pub(super) async fn ask(&self, method: &str, params: Value) -> Answer {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Answer {
         let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         send(self.request(&message)).await
     }
 
-    pub(super) fn listen(&self) -> RequestBuilder {
+    pub(crate) fn listen(&self) -> RequestBuilder {
         self.server
             .bare(Method::GET, self.path)
             .bearer_auth(&self.token)
@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
 }
 
 /// Reads a stream until a text has come.
-pub(super) async fn read_until(response: &mut Response, wanted: &str) -> String {
+pub(crate) async fn read_until(response: &mut Response, wanted: &str) -> String {
     let mut text = String::new();
     let reading = async {
         while let Some(chunk) = response.chunk().await.unwrap() {
@@ -153,13 +153,13 @@ pub(super) async fn read_until(response: &mut Response, wanted: &str) -> String 
     text
 }
 
-pub(super) fn names(list: &Value) -> Vec<&str> {
+pub(crate) fn names(list: &Value) -> Vec<&str> {
     let tools = list["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools in {list}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
 /// Makes a token with a role.
-pub(super) async fn token_of(server: &Server, name: &str, role: &str) -> String {
+pub(crate) async fn token_of(server: &Server, name: &str, role: &str) -> String {
     let (status, answer) = server.post("/api/tokens", json!({"name": name, "role": role})).await;
     assert_eq!(status, 201, "{answer}");
     answer["data"]["token"].as_str().unwrap().to_owned()

@@ -1,7 +1,7 @@
 //! `/mcp` from outside, message by message, in both eras of the protocol.
 
 mod access;
-mod client;
+pub(crate) mod client;
 mod edge;
 mod modern;
 mod pipe;

@@ -307,3 +307,24 @@ async fn plain_and_encoded_paths_give_the_same_response() {
     let refused = send(disagreeing).await;
     assert_eq!(refused.status, 400, "header and body disagree: {}", refused.text);
 }
+
+#[tokio::test]
+async fn log_messages_are_sent_on_request_and_do_not_repeat_the_result() {
+    let server = Server::start().await;
+    server
+        .create(json!({
+            "name": "talker", "description": "Writes to both outputs", "runtime": "bash",
+            "body": "echo working >&2; echo result", "parameters": {"type": "object", "properties": {}},
+            "sandbox": true,
+        }))
+        .await;
+    let call = async |meta: Value| {
+        let params = json!({"name": "talker", "arguments": {}, "_meta": meta});
+        send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.messages()
+    };
+    assert_eq!(call(json!({})).await.len(), 1, "nobody requested log messages");
+    let messages = call(json!({"io.modelcontextprotocol/logLevel": "info"})).await;
+    let lines: Vec<_> = messages.iter().filter_map(|message| message.pointer("/params/data")).collect();
+    assert_eq!(lines, ["working"]);
+    assert_eq!(messages.last().unwrap()["result"]["content"][0]["text"], "result", "{messages:?}");
+}

@@ -57,7 +57,7 @@ async fn a_session_is_for_the_token_that_opened_it() {
     };
     assert_eq!(send(delete(&other)).await.status, 404);
     assert_eq!(session.ask("tools/list", json!({})).await.status, 200, "it is still there");
-    assert_eq!(send(delete(&server.token)).await.status, 202);
+    assert_eq!(send(delete(&server.token)).await.status, 204);
     assert_eq!(session.ask("tools/list", json!({})).await.status, 404, "it is over");
     assert_eq!(send(request(&server, "/mcp", &server.token, &message)).await.status, 400, "without one");
 }
@@ -142,5 +142,38 @@ async fn older_versions_get_supported_content_types() {
         assert_eq!(block["type"], if links { "resource_link" } else { "text" }, "{version}: {block}");
         let block = call(&sound).await.last()["result"]["content"][0].clone();
         assert_eq!(block["type"], if sounds { "audio" } else { "text" }, "{version}: {block}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_result_is_not_an_event() {
+    let server = Server::start().await;
+    server.create(function_tool("echo", "echo")).await;
+    for version in ["2025-06-18", "2025-11-25"] {
+        let session = Session::open(&server, "/mcp", &server.token, version).await;
+        for (length, kind) in [(10, "text/event-stream"), (500_000, "application/json")] {
+            let arguments = json!({"x": "y".repeat(length)});
+            let answer = session.ask("tools/call", json!({"name": "echo", "arguments": arguments})).await;
+            assert_eq!((answer.status, answer.kind.as_str()), (200, kind), "{version}: {length}");
+            let message = answer.last();
+            assert_eq!(message["id"], 7);
+            assert_eq!(message["result"]["structuredContent"], arguments, "{version}: {length}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_tools_are_declared_and_served() {
+    let server = Server::start().await;
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let answer = send(request(&server, "/mcp", &server.token, &message)).await;
+    let expected = json!({"logging": {}, "tools": {"listChanged": true}});
+    assert_eq!(answer.last()["result"]["capabilities"], expected);
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+        let answer = session.ask(method, json!({})).await.last();
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
 }
