@@ -6,8 +6,9 @@ use std::collections::{BinaryHeap, HashMap};
 use haft_core::Timestamp;
 use haft_core::id::ToolId;
 
-use crate::document::Document;
+use crate::document::{Document, PreparedDocument};
 use crate::embedding::{DIMENSIONS, SHORT, Vector, dot, model};
+use crate::highlight::Matcher;
 use crate::keywords::{Names, keywords, tiers, whole_query};
 use crate::lexicon::Lexicon;
 use crate::tokens::{is_camel_case, letters_and_digits, tokens};
@@ -27,7 +28,9 @@ const MIN_IDENTIFIER: usize = 5;
 /// Larger catalogues compare only the first part of the vectors.
 const SHORT_VECTORS_ABOVE: usize = 20_000;
 /// Queries of more words are sentences, not keywords.
-pub const MAX_KEYWORDS: usize = 2;
+const MAX_KEYWORDS: usize = 2;
+/// The most tools that [`Index::search`] ranks by meaning: every tool fits somehow, and nobody reads further.
+pub const MAX_RANKED: usize = 100;
 /// Differences of the ranker below this do not outweigh recency among equal keyword fits.
 const RANK_STEP: f32 = 0.2;
 
@@ -82,24 +85,25 @@ impl Index {
 
     /// Adds a tool or replaces it.
     pub fn put(&mut self, id: ToolId, document: &Document, modified_at: Timestamp) {
+        self.put_prepared(id, PreparedDocument::from(document), modified_at);
+    }
+
+    /// Adds a tool or replaces it; as [`Index::put`], with most of the work done before.
+    pub fn put_prepared(&mut self, id: ToolId, document: PreparedDocument, modified_at: Timestamp) {
         self.remove(id);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.lexicon.put(slot, document);
-        self.names.put(slot, document);
-        self.spelled.entry(letters_and_digits(&document.name)).or_default().push(slot);
-        if let Some(model) = model() {
-            self.vectors.put(slot, &model.document(document));
+        let PreparedDocument { name, title, tokens, vector } = document;
+        self.lexicon.put(slot, tokens);
+        self.names.put(slot, &name, &title);
+        self.spelled.entry(letters_and_digits(&name)).or_default().push(slot);
+        if let Some(vector) = vector {
+            self.vectors.put(slot, &vector);
         }
         self.slots.insert(id, slot);
-        let entry = Entry {
-            id,
-            name: document.name.to_lowercase(),
-            title: document.title.to_lowercase(),
-            modified_at,
-        };
+        let entry = Entry { id, name: name.to_lowercase(), title: title.to_lowercase(), modified_at };
         if let Some(place) = usize::try_from(slot).ok().and_then(|slot| self.entries.get_mut(slot)) {
             *place = Some(entry);
         }
@@ -123,13 +127,9 @@ impl Index {
         self.free.push(slot);
     }
 
-    /// Tells whether rebuilding the index would save much memory: most of its words belong to tools that are gone.
-    pub fn is_stale(&self) -> bool {
-        self.lexicon.is_stale()
-    }
-
     /// Returns the best tools for one or two keywords by tier (name prefix, whole word, start of a word, similar word),
-    /// for anything longer, or if no keyword fits, by [`Index::rank`].
+    /// and within a tier by [`Index::rank`]; for anything longer, or if no keyword fits, the [`MAX_RANKED`] best by
+    /// [`Index::rank`].
     pub fn search(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
         let query = cut(query);
         if query.split_whitespace().count() <= MAX_KEYWORDS {
@@ -138,7 +138,7 @@ impl Index {
                 return hits;
             }
         }
-        self.rank(query, limit, accept)
+        self.rank(query, limit.min(MAX_RANKED), accept)
     }
 
     /// Returns the best tools for a query in plain language.
@@ -153,16 +153,20 @@ impl Index {
         self.best(limit, accept, |slot, entry| Some(key(slot, entry)).filter(|ranked| ranked.score > 0.0))
     }
 
-    /// Returns the words of the query that a tool contains, as stems, for [`highlight`](crate::highlight).
-    pub fn query_terms(&self, query: &str) -> Vec<String> {
-        let mut terms: Vec<String> = tokens(cut(query))
+    /// Returns what marks the words of a tool that a query matches.
+    pub fn matcher(&self, query: &str) -> Matcher {
+        let query = cut(query);
+        let mut terms: Vec<String> = tokens(query)
             .iter()
             .flat_map(|token| self.lexicon.matching_terms(token))
             .map(str::to_owned)
             .collect();
         terms.sort_unstable();
         terms.dedup();
-        terms
+        let is_sentence = query.split_whitespace().count() > MAX_KEYWORDS;
+        // In a sentence only whole words match.
+        let prefixes = if is_sentence { Vec::new() } else { keywords(query) };
+        Matcher { terms, prefixes }
     }
 
     fn search_keywords(&self, query: &str, limit: usize, accept: &impl Fn(ToolId) -> bool) -> Vec<Hit> {

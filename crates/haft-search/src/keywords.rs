@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::document::Document;
 use crate::lexicon::{Fit, Lexicon};
 use crate::tokens::{is_stop_word, stem};
 
@@ -48,8 +47,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn put(&mut self, slot: u32, document: &Document) {
-        for (text, field) in [(&document.name, Field::Name), (&document.title, Field::Title)] {
+    pub(crate) fn put(&mut self, slot: u32, name: &str, title: &str) {
+        for (text, field) in [(name, Field::Name), (title, Field::Title)] {
             for word in words(text) {
                 let list = self.words.entry(word.into()).or_default();
                 let at = list.partition_point(|(other, _)| *other <= slot);

@@ -33,6 +33,7 @@ async fn built_in_tools_are_listed_ready_and_read_only() {
             "create_tool",
             "datetime_utils",
             "delete_tool",
+            "describe_tool",
             "exec",
             "function_call",
             "hello",
@@ -48,7 +49,7 @@ async fn built_in_tools_are_listed_ready_and_read_only() {
             "write_file"
         ]
     );
-    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(19), &json!(0)), "{catalog}");
+    assert_eq!((&catalog["data"]["total"], &catalog["data"]["failed"]), (&json!(20), &json!(0)), "{catalog}");
     let (_, listed) = server.get("/api/tools?filter=built-in&page_size=100").await;
     assert_eq!(names(&listed), names(&catalog));
     let (_, tool) = server.get("/api/tools/web_search").await;
@@ -143,7 +144,7 @@ async fn a_model_creates_finds_and_deletes_tools() {
         answer["value"][0],
         json!({
             "name": "weather_now", "tool": "user-created:weather_now@1.0.0", "description": "Current weather for a city",
-            "input_schema": definition["input_schema"],
+            "arguments": "city?: string",
         })
     );
 

@@ -23,6 +23,7 @@ mod operation;
 mod postgres;
 mod scripts;
 mod search;
+mod search_reference;
 mod seeds;
 mod tools;
 mod wasm;
