@@ -9,7 +9,7 @@ use haft_core::id::ToolId;
 use crate::document::{Document, PreparedDocument};
 use crate::embedding::{DIMENSIONS, SHORT, Vector, dot, model};
 use crate::highlight::Matcher;
-use crate::keywords::{Names, keywords, tiers, whole_query};
+use crate::keywords::{Names, WHOLE_QUERY, keywords, tiers, whole_query};
 use crate::lexicon::Lexicon;
 use crate::tokens::{is_camel_case, letters_and_digits, tokens};
 
@@ -143,14 +143,14 @@ impl Index {
 
     /// Returns the best tools for a query in plain language.
     pub fn rank(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
-        let scores = self.scores(cut(query));
-        let key = |slot: usize, entry: &Entry| Ranked {
-            score: scores.get(slot).copied().unwrap_or_default(),
+        let scores = self.scores(cut(query), None);
+        let score = |slot: usize| scores.get(slot).copied().unwrap_or_default();
+        self.best(limit, accept, score, |slot, entry| Ranked {
+            score: score(slot),
             tie: 0.0,
             modified_at: entry.modified_at,
             id: entry.id,
-        };
-        self.best(limit, accept, |slot, entry| Some(key(slot, entry)).filter(|ranked| ranked.score > 0.0))
+        })
     }
 
     /// Returns what marks the words of a tool that a query matches.
@@ -175,32 +175,39 @@ impl Index {
             return Vec::new();
         }
         let tiers = tiers(&self.names, &self.lexicon, &keywords, self.entries.len());
-        let scores = self.scores(query);
+        let scores = self.scores(query, Some(&tiers));
         let whole = query.trim().to_lowercase();
-        self.best(limit, accept, |slot, entry| {
-            let tier = tiers.get(slot).copied().filter(|tier| *tier > 0)?;
-            let tier =
-                u16::try_from(tier + whole_query(&entry.name, &entry.title, &whole)).unwrap_or(u16::MAX);
-            let rank = scores.get(slot).copied().unwrap_or_default();
-            Some(Ranked {
-                score: f32::from(tier),
-                tie: (rank / RANK_STEP).round(),
-                modified_at: entry.modified_at,
-                id: entry.id,
-            })
+        let tier = |slot: usize| tiers.get(slot).copied().unwrap_or_default();
+        let score = |tier: u32| f32::from(u16::try_from(tier).unwrap_or(u16::MAX));
+        let highest = |slot: usize| match tier(slot) {
+            0 => 0.0,
+            tier => score(tier + WHOLE_QUERY),
+        };
+        self.best(limit, accept, highest, |slot, entry| Ranked {
+            score: score(tier(slot) + whole_query(&entry.name, &entry.title, &whole)),
+            tie: (scores.get(slot).copied().unwrap_or_default() / RANK_STEP).round(),
+            modified_at: entry.modified_at,
+            id: entry.id,
         })
     }
 
-    /// Returns the best entries by `key`, best first.
+    /// Returns the best entries by `key`, best first. The score of a slot is at most `highest`; where that is 0 the slot
+    /// does not fit. Most slots are worse than the worst hit so far, and their entries are not read.
     fn best(
         &self,
         limit: usize,
         accept: impl Fn(ToolId) -> bool,
-        key: impl Fn(usize, &Entry) -> Option<Ranked>,
+        highest: impl Fn(usize) -> f32,
+        key: impl Fn(usize, &Entry) -> Ranked,
     ) -> Vec<Hit> {
         let mut heap: BinaryHeap<Reverse<Ranked>> = BinaryHeap::new();
+        let mut floor = 0.0;
         for (slot, entry) in self.entries.iter().enumerate() {
-            let Some(ranked) = entry.as_ref().and_then(|entry| key(slot, entry)) else { continue };
+            let highest = highest(slot);
+            if highest <= 0.0 || highest < floor {
+                continue;
+            }
+            let Some(ranked) = entry.as_ref().map(|entry| key(slot, entry)) else { continue };
             let full = heap.len() >= limit;
             if (full && heap.peek().is_none_or(|Reverse(worst)| ranked <= *worst)) || !accept(ranked.id) {
                 continue;
@@ -209,13 +216,16 @@ impl Index {
                 heap.pop();
             }
             heap.push(Reverse(ranked));
+            if heap.len() >= limit {
+                floor = heap.peek().map_or(0.0, |Reverse(worst)| worst.score);
+            }
         }
         let ranked = heap.into_sorted_vec();
         ranked.into_iter().map(|Reverse(ranked)| Hit { id: ranked.id, score: ranked.score }).collect()
     }
 
-    /// Returns the score of every slot.
-    fn scores(&self, query: &str) -> Vec<f32> {
+    /// Returns the score of every slot, without the embedding where `tiers` are given and that of the slot is 0.
+    fn scores(&self, query: &str, tiers: Option<&[u32]>) -> Vec<f32> {
         let mut scores = vec![0.0_f32; self.entries.len()];
         let mut tokens = tokens(query);
         self.lexicon.score(&tokens, &mut scores);
@@ -227,7 +237,8 @@ impl Index {
             *score *= weight;
         }
         if let Some(model) = model() {
-            self.vectors.add_cosines(&model.query(query), self.len() > SHORT_VECTORS_ABOVE, &mut scores);
+            let width = if self.len() > SHORT_VECTORS_ABOVE { Width::Short } else { Width::Full };
+            self.vectors.add_cosines(&model.query(query), width, tiers, &mut scores);
         }
         self.add_names(query, &mut scores);
         scores
@@ -258,6 +269,13 @@ impl Index {
     }
 }
 
+/// How much of the vectors is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    Full,
+    Short,
+}
+
 impl Vectors {
     fn put(&mut self, slot: u32, vector: &Vector) {
         let slot = usize::try_from(slot).unwrap_or(usize::MAX);
@@ -279,9 +297,10 @@ impl Vectors {
         }
     }
 
-    /// Adds to every score the largest cosine with one of the vectors.
+    /// Adds to every score the largest cosine with one of the vectors; only where the tier is not 0 if there are tiers.
     #[expect(clippy::cast_precision_loss, reason = "a sum of int8 products is far below 2^24")]
-    fn add_cosines(&self, queries: &[Vector], short: bool, scores: &mut [f32]) {
+    fn add_cosines(&self, queries: &[Vector], width: Width, tiers: Option<&[u32]>, scores: &mut [f32]) {
+        let short = width == Width::Short;
         let queries: Vec<(Vec<i16>, f32)> = queries
             .iter()
             .map(|query| {
@@ -291,9 +310,11 @@ impl Vectors {
             .collect();
         let (first, _) = self.first.as_chunks::<SHORT>();
         let (second, _) = self.second.as_chunks::<{ DIMENSIONS - SHORT }>();
-        for (((score, first), second), (scale, short_scale)) in
-            scores.iter_mut().zip(first).zip(second).zip(&self.scales)
-        {
+        let rows = scores.iter_mut().zip(first).zip(second).zip(&self.scales).enumerate();
+        for (slot, (((score, first), second), (scale, short_scale))) in rows {
+            if tiers.is_some_and(|tiers| tiers.get(slot).is_none_or(|tier| *tier == 0)) {
+                continue;
+            }
             let cosine = |(values, query_scale): &(Vec<i16>, f32)| {
                 let (head, tail) = values.split_at(SHORT.min(values.len()));
                 let product = dot(first, head);

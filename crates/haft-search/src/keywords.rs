@@ -13,7 +13,7 @@ const WHOLE_WORD: u32 = 2000;
 const WORD_START: u32 = 1000;
 const SIMILAR: u32 = 500;
 /// The name is, or starts with, the whole query.
-const WHOLE_QUERY: u32 = 400;
+pub(crate) const WHOLE_QUERY: u32 = 400;
 const QUERY_PREFIX: u32 = 200;
 
 /// The most letters of a word that are compared.

@@ -32,10 +32,9 @@ struct Postings {
     removed: usize,
 }
 
-/// The lengths of a document's fields, and its terms, for its removal.
+/// The terms of a document, for its removal.
 #[derive(Debug, Default)]
 struct Entry {
-    lengths: [u16; FIELDS],
     terms: Box<[u32]>,
     pairs: Box<[u64]>,
 }
@@ -49,6 +48,8 @@ pub(crate) struct Lexicon {
     pairs: Map<u64, Postings>,
     trigrams: Map<[char; 3], Vec<u32>>,
     entries: Vec<Entry>,
+    /// The lengths of the fields of each document, apart because every query reads them.
+    lengths: Vec<[u16; FIELDS]>,
     documents: usize,
     total_lengths: [u64; FIELDS],
     total_pairs: [u64; FIELDS],
@@ -89,6 +90,7 @@ impl Lexicon {
     /// Adds a document to a free slot.
     pub(crate) fn put(&mut self, slot: u32, fields: [Vec<String>; FIELDS]) {
         let mut entry = Entry::default();
+        let mut lengths = [0_u16; FIELDS];
         let mut counts: Map<u32, [u8; FIELDS]> = Map::default();
         let mut pair_counts: Map<u64, [u8; FIELDS]> = Map::default();
         for (field, tokens) in fields.into_iter().enumerate() {
@@ -99,11 +101,9 @@ impl Lexicon {
             for (left, right) in ids.iter().zip(ids.iter().skip(1)) {
                 increment(pair_counts.entry(pair(*left, *right)).or_default(), field);
             }
-            if let (Some(length), Some(total), Some(pairs)) = (
-                entry.lengths.get_mut(field),
-                self.total_lengths.get_mut(field),
-                self.total_pairs.get_mut(field),
-            ) {
+            if let (Some(length), Some(total), Some(pairs)) =
+                (lengths.get_mut(field), self.total_lengths.get_mut(field), self.total_pairs.get_mut(field))
+            {
                 *length = u16::try_from(ids.len()).unwrap_or(u16::MAX);
                 *total += u64::from(*length);
                 *pairs += u64::from(length.saturating_sub(1));
@@ -122,17 +122,20 @@ impl Lexicon {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, Entry::default);
+            self.lengths.resize(index + 1, [0; FIELDS]);
         }
-        if let Some(place) = self.entries.get_mut(index) {
+        if let (Some(place), Some(own)) = (self.entries.get_mut(index), self.lengths.get_mut(index)) {
             *place = entry;
+            *own = lengths;
         }
         self.documents += 1;
     }
 
     /// Removes the document of a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        let entry = usize::try_from(slot).ok().and_then(|index| self.entries.get_mut(index));
-        let Some(entry) = entry.map(std::mem::take) else { return };
+        let index = usize::try_from(slot).unwrap_or(usize::MAX);
+        let Some(entry) = self.entries.get_mut(index).map(std::mem::take) else { return };
+        let lengths = self.lengths.get_mut(index).map(std::mem::take).unwrap_or_default();
         for id in &entry.terms {
             let place = usize::try_from(*id).ok().and_then(|id| self.terms.get_mut(id));
             let Some((_, postings)) = place else { continue };
@@ -149,7 +152,7 @@ impl Lexicon {
                 }
             }
         }
-        for (field, length) in entry.lengths.iter().enumerate() {
+        for (field, length) in lengths.iter().enumerate() {
             if let (Some(total), Some(pairs)) =
                 (self.total_lengths.get_mut(field), self.total_pairs.get_mut(field))
             {
@@ -247,10 +250,10 @@ impl Lexicon {
         let gain = gain * self.inverse_frequency(postings.live());
         for posting in &postings.list {
             let index = usize::try_from(posting.slot).unwrap_or(usize::MAX);
-            let (Some(score), Some(entry)) = (scores.get_mut(index), self.entries.get(index)) else {
+            let (Some(score), Some(lengths)) = (scores.get_mut(index), self.lengths.get(index)) else {
                 continue;
             };
-            let x = norms.weigh(posting, &entry.lengths);
+            let x = norms.weigh(posting, lengths);
             *score += gain * (K1 + 1.0) * x / (K1 + x);
         }
     }

@@ -179,7 +179,7 @@ async fn many_tools_are_searched_instead_of_listed() {
     if !names(&all).contains(&"search_tools") && names(&all).contains(&"one") {
         server.create(function_tool("search_tools", "echo")).await;
     }
-    assert_eq!(names(&list().await), ["call_tool", "describe_tool", "search_tools"]);
+    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
     let call =
         async |params: Value| send(modern(&server, "/mcp", &server.token, "tools/call", params)).await.last();
     let through =
@@ -194,7 +194,7 @@ async fn many_tools_are_searched_instead_of_listed() {
     let through =
         call(json!({"name": "call_tool", "arguments": {"name": "two", "arguments": {"x": 2}}})).await;
     assert_eq!(through["result"]["structuredContent"], json!({"x": 2}));
-    assert_eq!(names(&list().await), ["call_tool", "describe_tool", "search_tools"]);
+    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
 }
 
 #[tokio::test]
