@@ -23,6 +23,7 @@ mod operation;
 mod postgres;
 mod scripts;
 mod search;
+#[cfg(feature = "embedding")]
 mod search_reference;
 mod seeds;
 mod tools;
