@@ -30,6 +30,8 @@ test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP
 	cargo test --locked --workspace --all-features --doc
 	$(call heading,tests)
 	cargo nextest run --locked --workspace --all-features
+	$(call heading,tool search without the embedding)
+	cargo nextest run --locked --package haft-search --no-default-features
 	$(call heading,compiler messages of the tool macro (without features))
 	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)

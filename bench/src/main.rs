@@ -1,6 +1,6 @@
 //! Measures haft and a plain axum handler in one run and prints ratios, so that a noisy machine affects both.
 //!
-//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `library`, `python` or `wasm` one part;
+//! `haft-bench` runs everything, `haft-bench calls`, `mcp`, `proxied`, `confined`, `search`, `library`, `python` or `wasm` one part;
 //! `serve-plain`, `serve-proxy`, `serve-rmcp`, `serve-rmcp-stdio` and `serve-haft` are the servers it starts, and
 //! `load disk|os CLIENTS SECONDS` puts load on one of them, for use with a profiler.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts servers and reads system information")]
@@ -14,6 +14,7 @@ mod peers;
 mod process;
 mod proxied;
 mod python;
+mod search;
 mod servers;
 mod tables;
 mod wasm;
@@ -32,6 +33,8 @@ fn main() -> Result<()> {
         ["python"] => tokio::runtime::Runtime::new()?.block_on(python::run()),
         ["confined"] => tokio::runtime::Runtime::new()?.block_on(confined::run()),
         ["library"] => tokio::runtime::Runtime::new()?.block_on(library::run()),
+        ["search"] => tokio::runtime::Runtime::new()?.block_on(search::run(&[1000, 10_000, 100_000])),
+        ["search", count] => tokio::runtime::Runtime::new()?.block_on(search::run(&[count.parse()?])),
         ["wasm"] => tokio::runtime::Runtime::new()?.block_on(wasm::run()),
         ["calls"] => tables::run_calls(),
         ["mcp"] => tokio::runtime::Runtime::new()?.block_on(mcp::run()),
@@ -44,6 +47,8 @@ fn main() -> Result<()> {
         ["serve-plain"] => servers::plain(),
         ["serve-proxy", url] => servers::proxy(url),
         ["serve-haft", home, durability] => servers::haft(home, durability == &"disk"),
-        _ => bail!("usage: haft-bench [calls | mcp | proxied | confined | library | python | wasm]"),
+        _ => bail!(
+            "usage: haft-bench [calls | mcp | proxied | confined | search [TOOLS] | library | python | wasm]"
+        ),
     }
 }

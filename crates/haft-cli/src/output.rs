@@ -37,6 +37,8 @@ pub(crate) struct Output {
     /// The format.
     pub(crate) form: Form,
     color: bool,
+    /// Whether stdout has colors.
+    marks: bool,
     /// Whether stdout is a terminal, which interprets control characters.
     terminal: bool,
     /// The width of the terminal, if known.
@@ -45,14 +47,20 @@ pub(crate) struct Output {
 
 impl Output {
     /// Detects terminal and colors.
-    pub(crate) fn new(form: Form, color: Color, environment: &Environment) -> Self {
-        let color = match color {
+    pub(crate) fn new(form: Form, color_choice: Color, environment: &Environment) -> Self {
+        let color = match color_choice {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => std::io::stderr().is_terminal() && environment.get("NO_COLOR").is_none(),
         };
+        let terminal = std::io::stdout().is_terminal();
+        let marks = match color_choice {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && environment.get("NO_COLOR").is_none(),
+        };
         let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
-        Self { form, color, terminal: std::io::stdout().is_terminal(), width }
+        Self { form, color, marks, terminal, width }
     }
 
     /// Returns whether stderr has colors.
@@ -76,6 +84,18 @@ impl Output {
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
         let text = if self.terminal { without_control_characters(text) } else { text.to_owned() };
         print(&if text.ends_with('\n') { text } else { text + "\n" })
+    }
+
+    /// Prints one line of data with ranges of it, in characters, in bold if stdout has colors.
+    pub(crate) fn marked_line(
+        &self,
+        indent: &str,
+        text: &str,
+        ranges: &[(usize, usize)],
+    ) -> Result<(), CliError> {
+        let text = without_control_characters(text).replace(['\n', '\t'], " ");
+        let ranges = if self.marks { ranges } else { &[] };
+        print(&format!("{indent}{}\n", mark(&text, ranges)))
     }
 
     /// Prints a table.
@@ -109,6 +129,21 @@ impl Output {
     fn paint(&self, text: &str, code: &str) -> String {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
+}
+
+/// Sets ranges of a text, in characters and in order, in bold.
+fn mark(text: &str, ranges: &[(usize, usize)]) -> String {
+    let mut marked = String::with_capacity(text.len() + 8 * ranges.len());
+    for (at, c) in text.chars().enumerate() {
+        if ranges.iter().any(|(start, _)| *start == at) {
+            marked.push_str("\x1b[1m");
+        }
+        marked.push(c);
+        if ranges.iter().any(|(_, end)| *end == at + 1) {
+            marked.push_str("\x1b[0m");
+        }
+    }
+    marked
 }
 
 /// Prints a value as JSON.
@@ -161,6 +196,13 @@ mod tests {
         weather     1
         e�[31mvil�  22
         ");
+    }
+
+    #[test]
+    fn ranges_are_set_in_bold() {
+        let bold = |text: &str, ranges: &[(usize, usize)]| mark(text, ranges).replace('\x1b', "^");
+        assert_eq!(bold("über allem", &[(0, 4), (5, 10)]), "^[1müber^[0m ^[1mallem^[0m");
+        assert_eq!(bold("plain", &[]), "plain");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use haft_core::spec::ToolSpec;
 use serde_json::Value;
 
+use crate::embedding::{Vector, model};
+use crate::tokens::tokens;
+
 /// The most characters of a field that are indexed.
 const MAX_FIELD: usize = 8192;
 
@@ -30,6 +33,27 @@ impl Document {
     /// Returns the fields in the order of the ranker's weights.
     pub(crate) fn fields(&self) -> [&str; FIELDS] {
         [&self.name, &self.description, &self.parameters, &self.parameter_descriptions, &self.tags]
+    }
+}
+
+/// What an [`Index`](crate::Index) stores of a document. Computing it takes most of the time of an update and needs no
+/// index.
+#[derive(Debug, Clone)]
+pub struct PreparedDocument {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) tokens: [Vec<String>; FIELDS],
+    pub(crate) vector: Option<Vector>,
+}
+
+impl From<&Document> for PreparedDocument {
+    fn from(document: &Document) -> Self {
+        Self {
+            name: document.name.clone(),
+            title: document.title.clone(),
+            tokens: document.fields().map(tokens),
+            vector: model().map(|model| model.document(document)),
+        }
     }
 }
 

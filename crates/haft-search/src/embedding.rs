@@ -2,9 +2,12 @@
 //!
 //! The model is a table of 16,000 word pieces with 256 int8 values each (`model/`, described in `docs/search.md`). It is
 //! part of the binary unless the feature `embedding` is off.
+#![cfg_attr(
+    not(feature = "embedding"),
+    expect(dead_code, reason = "there is no model to compute vectors with")
+)]
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
@@ -36,7 +39,7 @@ static FILE: &[u8] = include_bytes!("../model/haft-embed-16k-256.bin");
 pub(crate) fn model() -> Option<&'static Model> {
     #[cfg(feature = "embedding")]
     {
-        static MODEL: LazyLock<Option<Model>> = LazyLock::new(|| Model::parse(FILE));
+        static MODEL: std::sync::LazyLock<Option<Model>> = std::sync::LazyLock::new(|| Model::parse(FILE));
         MODEL.as_ref()
     }
     #[cfg(not(feature = "embedding"))]

@@ -6,9 +6,10 @@ use std::collections::{BinaryHeap, HashMap};
 use haft_core::Timestamp;
 use haft_core::id::ToolId;
 
-use crate::document::Document;
+use crate::document::{Document, PreparedDocument};
 use crate::embedding::{DIMENSIONS, SHORT, Vector, dot, model};
-use crate::keywords::{Names, keywords, tiers, whole_query};
+use crate::highlight::Matcher;
+use crate::keywords::{Names, WHOLE_QUERY, keywords, tiers, whole_query};
 use crate::lexicon::Lexicon;
 use crate::tokens::{is_camel_case, letters_and_digits, tokens};
 
@@ -27,7 +28,9 @@ const MIN_IDENTIFIER: usize = 5;
 /// Larger catalogues compare only the first part of the vectors.
 const SHORT_VECTORS_ABOVE: usize = 20_000;
 /// Queries of more words are sentences, not keywords.
-pub const MAX_KEYWORDS: usize = 2;
+const MAX_KEYWORDS: usize = 2;
+/// The most tools that [`Index::search`] ranks by meaning: every tool fits somehow, and nobody reads further.
+pub const MAX_RANKED: usize = 100;
 /// Differences of the ranker below this do not outweigh recency among equal keyword fits.
 const RANK_STEP: f32 = 0.2;
 
@@ -82,24 +85,25 @@ impl Index {
 
     /// Adds a tool or replaces it.
     pub fn put(&mut self, id: ToolId, document: &Document, modified_at: Timestamp) {
+        self.put_prepared(id, PreparedDocument::from(document), modified_at);
+    }
+
+    /// Adds a tool or replaces it; as [`Index::put`], with most of the work done before.
+    pub fn put_prepared(&mut self, id: ToolId, document: PreparedDocument, modified_at: Timestamp) {
         self.remove(id);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
         });
-        self.lexicon.put(slot, document);
-        self.names.put(slot, document);
-        self.spelled.entry(letters_and_digits(&document.name)).or_default().push(slot);
-        if let Some(model) = model() {
-            self.vectors.put(slot, &model.document(document));
+        let PreparedDocument { name, title, tokens, vector } = document;
+        self.lexicon.put(slot, tokens);
+        self.names.put(slot, &name, &title);
+        self.spelled.entry(letters_and_digits(&name)).or_default().push(slot);
+        if let Some(vector) = vector {
+            self.vectors.put(slot, &vector);
         }
         self.slots.insert(id, slot);
-        let entry = Entry {
-            id,
-            name: document.name.to_lowercase(),
-            title: document.title.to_lowercase(),
-            modified_at,
-        };
+        let entry = Entry { id, name: name.to_lowercase(), title: title.to_lowercase(), modified_at };
         if let Some(place) = usize::try_from(slot).ok().and_then(|slot| self.entries.get_mut(slot)) {
             *place = Some(entry);
         }
@@ -123,13 +127,9 @@ impl Index {
         self.free.push(slot);
     }
 
-    /// Tells whether rebuilding the index would save much memory: most of its words belong to tools that are gone.
-    pub fn is_stale(&self) -> bool {
-        self.lexicon.is_stale()
-    }
-
     /// Returns the best tools for one or two keywords by tier (name prefix, whole word, start of a word, similar word),
-    /// for anything longer, or if no keyword fits, by [`Index::rank`].
+    /// and within a tier by [`Index::rank`]; for anything longer, or if no keyword fits, the [`MAX_RANKED`] best by
+    /// [`Index::rank`].
     pub fn search(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
         let query = cut(query);
         if query.split_whitespace().count() <= MAX_KEYWORDS {
@@ -138,31 +138,35 @@ impl Index {
                 return hits;
             }
         }
-        self.rank(query, limit, accept)
+        self.rank(query, limit.min(MAX_RANKED), accept)
     }
 
     /// Returns the best tools for a query in plain language.
     pub fn rank(&self, query: &str, limit: usize, accept: impl Fn(ToolId) -> bool) -> Vec<Hit> {
-        let scores = self.scores(cut(query));
-        let key = |slot: usize, entry: &Entry| Ranked {
-            score: scores.get(slot).copied().unwrap_or_default(),
+        let scores = self.scores(cut(query), None);
+        let score = |slot: usize| scores.get(slot).copied().unwrap_or_default();
+        self.best(limit, accept, score, |slot, entry| Ranked {
+            score: score(slot),
             tie: 0.0,
             modified_at: entry.modified_at,
             id: entry.id,
-        };
-        self.best(limit, accept, |slot, entry| Some(key(slot, entry)).filter(|ranked| ranked.score > 0.0))
+        })
     }
 
-    /// Returns the words of the query that a tool contains, as stems, for [`highlight`](crate::highlight).
-    pub fn query_terms(&self, query: &str) -> Vec<String> {
-        let mut terms: Vec<String> = tokens(cut(query))
+    /// Returns what marks the words of a tool that a query matches.
+    pub fn matcher(&self, query: &str) -> Matcher {
+        let query = cut(query);
+        let mut terms: Vec<String> = tokens(query)
             .iter()
             .flat_map(|token| self.lexicon.matching_terms(token))
             .map(str::to_owned)
             .collect();
         terms.sort_unstable();
         terms.dedup();
-        terms
+        let is_sentence = query.split_whitespace().count() > MAX_KEYWORDS;
+        // In a sentence only whole words match.
+        let prefixes = if is_sentence { Vec::new() } else { keywords(query) };
+        Matcher { terms, prefixes }
     }
 
     fn search_keywords(&self, query: &str, limit: usize, accept: &impl Fn(ToolId) -> bool) -> Vec<Hit> {
@@ -171,32 +175,39 @@ impl Index {
             return Vec::new();
         }
         let tiers = tiers(&self.names, &self.lexicon, &keywords, self.entries.len());
-        let scores = self.scores(query);
+        let scores = self.scores(query, Some(&tiers));
         let whole = query.trim().to_lowercase();
-        self.best(limit, accept, |slot, entry| {
-            let tier = tiers.get(slot).copied().filter(|tier| *tier > 0)?;
-            let tier =
-                u16::try_from(tier + whole_query(&entry.name, &entry.title, &whole)).unwrap_or(u16::MAX);
-            let rank = scores.get(slot).copied().unwrap_or_default();
-            Some(Ranked {
-                score: f32::from(tier),
-                tie: (rank / RANK_STEP).round(),
-                modified_at: entry.modified_at,
-                id: entry.id,
-            })
+        let tier = |slot: usize| tiers.get(slot).copied().unwrap_or_default();
+        let score = |tier: u32| f32::from(u16::try_from(tier).unwrap_or(u16::MAX));
+        let highest = |slot: usize| match tier(slot) {
+            0 => 0.0,
+            tier => score(tier + WHOLE_QUERY),
+        };
+        self.best(limit, accept, highest, |slot, entry| Ranked {
+            score: score(tier(slot) + whole_query(&entry.name, &entry.title, &whole)),
+            tie: (scores.get(slot).copied().unwrap_or_default() / RANK_STEP).round(),
+            modified_at: entry.modified_at,
+            id: entry.id,
         })
     }
 
-    /// Returns the best entries by `key`, best first.
+    /// Returns the best entries by `key`, best first. The score of a slot is at most `highest`; where that is 0 the slot
+    /// does not fit. Most slots are worse than the worst hit so far, and their entries are not read.
     fn best(
         &self,
         limit: usize,
         accept: impl Fn(ToolId) -> bool,
-        key: impl Fn(usize, &Entry) -> Option<Ranked>,
+        highest: impl Fn(usize) -> f32,
+        key: impl Fn(usize, &Entry) -> Ranked,
     ) -> Vec<Hit> {
         let mut heap: BinaryHeap<Reverse<Ranked>> = BinaryHeap::new();
+        let mut floor = 0.0;
         for (slot, entry) in self.entries.iter().enumerate() {
-            let Some(ranked) = entry.as_ref().and_then(|entry| key(slot, entry)) else { continue };
+            let highest = highest(slot);
+            if highest <= 0.0 || highest < floor {
+                continue;
+            }
+            let Some(ranked) = entry.as_ref().map(|entry| key(slot, entry)) else { continue };
             let full = heap.len() >= limit;
             if (full && heap.peek().is_none_or(|Reverse(worst)| ranked <= *worst)) || !accept(ranked.id) {
                 continue;
@@ -205,13 +216,16 @@ impl Index {
                 heap.pop();
             }
             heap.push(Reverse(ranked));
+            if heap.len() >= limit {
+                floor = heap.peek().map_or(0.0, |Reverse(worst)| worst.score);
+            }
         }
         let ranked = heap.into_sorted_vec();
         ranked.into_iter().map(|Reverse(ranked)| Hit { id: ranked.id, score: ranked.score }).collect()
     }
 
-    /// Returns the score of every slot.
-    fn scores(&self, query: &str) -> Vec<f32> {
+    /// Returns the score of every slot, without the embedding where `tiers` are given and that of the slot is 0.
+    fn scores(&self, query: &str, tiers: Option<&[u32]>) -> Vec<f32> {
         let mut scores = vec![0.0_f32; self.entries.len()];
         let mut tokens = tokens(query);
         self.lexicon.score(&tokens, &mut scores);
@@ -223,7 +237,8 @@ impl Index {
             *score *= weight;
         }
         if let Some(model) = model() {
-            self.vectors.add_cosines(&model.query(query), self.len() > SHORT_VECTORS_ABOVE, &mut scores);
+            let width = if self.len() > SHORT_VECTORS_ABOVE { Width::Short } else { Width::Full };
+            self.vectors.add_cosines(&model.query(query), width, tiers, &mut scores);
         }
         self.add_names(query, &mut scores);
         scores
@@ -254,6 +269,13 @@ impl Index {
     }
 }
 
+/// How much of the vectors is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Width {
+    Full,
+    Short,
+}
+
 impl Vectors {
     fn put(&mut self, slot: u32, vector: &Vector) {
         let slot = usize::try_from(slot).unwrap_or(usize::MAX);
@@ -275,9 +297,10 @@ impl Vectors {
         }
     }
 
-    /// Adds to every score the largest cosine with one of the vectors.
+    /// Adds to every score the largest cosine with one of the vectors; only where the tier is not 0 if there are tiers.
     #[expect(clippy::cast_precision_loss, reason = "a sum of int8 products is far below 2^24")]
-    fn add_cosines(&self, queries: &[Vector], short: bool, scores: &mut [f32]) {
+    fn add_cosines(&self, queries: &[Vector], width: Width, tiers: Option<&[u32]>, scores: &mut [f32]) {
+        let short = width == Width::Short;
         let queries: Vec<(Vec<i16>, f32)> = queries
             .iter()
             .map(|query| {
@@ -287,9 +310,11 @@ impl Vectors {
             .collect();
         let (first, _) = self.first.as_chunks::<SHORT>();
         let (second, _) = self.second.as_chunks::<{ DIMENSIONS - SHORT }>();
-        for (((score, first), second), (scale, short_scale)) in
-            scores.iter_mut().zip(first).zip(second).zip(&self.scales)
-        {
+        let rows = scores.iter_mut().zip(first).zip(second).zip(&self.scales).enumerate();
+        for (slot, (((score, first), second), (scale, short_scale))) in rows {
+            if tiers.is_some_and(|tiers| tiers.get(slot).is_none_or(|tier| *tier == 0)) {
+                continue;
+            }
             let cosine = |(values, query_scale): &(Vec<i16>, f32)| {
                 let (head, tail) = values.split_at(SHORT.min(values.len()));
                 let product = dot(first, head);

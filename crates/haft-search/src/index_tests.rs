@@ -66,6 +66,7 @@ fn keywords_are_found_by_prefix_then_word_then_similarity_then_recency() {
     }
 }
 
+#[cfg(feature = "embedding")]
 #[test]
 fn plain_language_finds_what_no_keyword_finds() {
     let documents = [
@@ -92,8 +93,30 @@ fn plain_language_finds_what_no_keyword_finds() {
 fn a_misspelt_word_is_corrected() {
     let documents = [document("weather", "Current weather"), document("stock", "Stock prices")];
     let index = index(&documents);
-    assert_eq!(index.query_terms("wether prises"), ["price", "weather"].map(crate::tokens::stem));
+    let matcher = index.matcher("wether prises");
+    assert_eq!(matcher.words(["Prices and weather of today"]), ["prices", "weather"]);
     assert_eq!(names(&documents, &index.rank("the curent wether outside", 1, |_| true)), ["weather"]);
+}
+
+#[test]
+fn the_ranker_orders_tools_of_one_tier_and_recency_equal_ones() {
+    let documents = [
+        document("x-send", "Send it: sending of messages"),
+        document("y-send", "Waters the plants of the garden on rainy days in spring"),
+        document("z-send", "Waters the plants of the garden on rainy days in autumn"),
+    ];
+    let found = index(&documents).search("send", 10, |_| true);
+    // By recency alone the first would be the last.
+    assert_eq!(names(&documents, &found), ["x-send", "z-send", "y-send"]);
+}
+
+#[test]
+fn ranking_by_meaning_is_bounded() {
+    let documents: Vec<_> =
+        (0..250).map(|number| document(&format!("tool-{number}"), "Reads the weather report")).collect();
+    let index = index(&documents);
+    assert_eq!(index.search("what is the weather like today", 1000, |_| true).len(), MAX_RANKED);
+    assert_eq!(index.search("weather", 1000, |_| true).len(), 250);
 }
 
 #[test]

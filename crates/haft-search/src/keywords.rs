@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::document::Document;
 use crate::lexicon::{Fit, Lexicon};
 use crate::tokens::{is_stop_word, stem};
 
@@ -14,7 +13,7 @@ const WHOLE_WORD: u32 = 2000;
 const WORD_START: u32 = 1000;
 const SIMILAR: u32 = 500;
 /// The name is, or starts with, the whole query.
-const WHOLE_QUERY: u32 = 400;
+pub(crate) const WHOLE_QUERY: u32 = 400;
 const QUERY_PREFIX: u32 = 200;
 
 /// The most letters of a word that are compared.
@@ -48,8 +47,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn put(&mut self, slot: u32, document: &Document) {
-        for (text, field) in [(&document.name, Field::Name), (&document.title, Field::Title)] {
+    pub(crate) fn put(&mut self, slot: u32, name: &str, title: &str) {
+        for (text, field) in [(name, Field::Name), (title, Field::Title)] {
             for word in words(text) {
                 let list = self.words.entry(word.into()).or_default();
                 let at = list.partition_point(|(other, _)| *other <= slot);

@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
-use crate::document::{Document, FIELDS};
+use crate::document::FIELDS;
 use crate::fuzzy;
-use crate::tokens::tokens;
 
 const WEIGHTS: [f32; FIELDS] = [2.0, 1.0, 0.5, 0.5, 0.5];
 const LENGTH_NORM: [f32; FIELDS] = [0.75, 0.4, 0.75, 0.75, 0.75];
@@ -33,10 +32,9 @@ struct Postings {
     removed: usize,
 }
 
-/// The lengths of a document's fields, and its terms, for its removal.
+/// The terms of a document, for its removal.
 #[derive(Debug, Default)]
 struct Entry {
-    lengths: [u16; FIELDS],
     terms: Box<[u32]>,
     pairs: Box<[u64]>,
 }
@@ -50,11 +48,13 @@ pub(crate) struct Lexicon {
     pairs: Map<u64, Postings>,
     trigrams: Map<[char; 3], Vec<u32>>,
     entries: Vec<Entry>,
+    /// The lengths of the fields of each document, apart because every query reads them.
+    lengths: Vec<[u16; FIELDS]>,
     documents: usize,
     total_lengths: [u64; FIELDS],
     total_pairs: [u64; FIELDS],
-    /// Terms that no document has any more.
-    unused: usize,
+    /// The numbers of terms that no document has any more, for new terms.
+    free: Vec<u32>,
 }
 
 impl Postings {
@@ -88,23 +88,22 @@ impl Postings {
 
 impl Lexicon {
     /// Adds a document to a free slot.
-    pub(crate) fn put(&mut self, slot: u32, document: &Document) {
+    pub(crate) fn put(&mut self, slot: u32, fields: [Vec<String>; FIELDS]) {
         let mut entry = Entry::default();
+        let mut lengths = [0_u16; FIELDS];
         let mut counts: Map<u32, [u8; FIELDS]> = Map::default();
         let mut pair_counts: Map<u64, [u8; FIELDS]> = Map::default();
-        for (field, text) in document.fields().into_iter().enumerate() {
-            let ids: Vec<u32> = tokens(text).into_iter().map(|token| self.id(token)).collect();
+        for (field, tokens) in fields.into_iter().enumerate() {
+            let ids: Vec<u32> = tokens.into_iter().map(|token| self.id(token)).collect();
             for id in &ids {
                 increment(counts.entry(*id).or_default(), field);
             }
             for (left, right) in ids.iter().zip(ids.iter().skip(1)) {
                 increment(pair_counts.entry(pair(*left, *right)).or_default(), field);
             }
-            if let (Some(length), Some(total), Some(pairs)) = (
-                entry.lengths.get_mut(field),
-                self.total_lengths.get_mut(field),
-                self.total_pairs.get_mut(field),
-            ) {
+            if let (Some(length), Some(total), Some(pairs)) =
+                (lengths.get_mut(field), self.total_lengths.get_mut(field), self.total_pairs.get_mut(field))
+            {
                 *length = u16::try_from(ids.len()).unwrap_or(u16::MAX);
                 *total += u64::from(*length);
                 *pairs += u64::from(length.saturating_sub(1));
@@ -114,7 +113,6 @@ impl Lexicon {
         entry.pairs = pair_counts.keys().copied().collect();
         for (id, counts) in counts {
             if let Some((_, postings)) = usize::try_from(id).ok().and_then(|id| self.terms.get_mut(id)) {
-                self.unused -= usize::from(postings.live() == 0);
                 postings.put(slot, counts);
             }
         }
@@ -124,21 +122,26 @@ impl Lexicon {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, Entry::default);
+            self.lengths.resize(index + 1, [0; FIELDS]);
         }
-        if let Some(place) = self.entries.get_mut(index) {
+        if let (Some(place), Some(own)) = (self.entries.get_mut(index), self.lengths.get_mut(index)) {
             *place = entry;
+            *own = lengths;
         }
         self.documents += 1;
     }
 
     /// Removes the document of a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        let entry = usize::try_from(slot).ok().and_then(|index| self.entries.get_mut(index));
-        let Some(entry) = entry.map(std::mem::take) else { return };
+        let index = usize::try_from(slot).unwrap_or(usize::MAX);
+        let Some(entry) = self.entries.get_mut(index).map(std::mem::take) else { return };
+        let lengths = self.lengths.get_mut(index).map(std::mem::take).unwrap_or_default();
         for id in &entry.terms {
-            if let Some((_, postings)) = usize::try_from(*id).ok().and_then(|id| self.terms.get_mut(id)) {
-                postings.remove(slot);
-                self.unused += usize::from(postings.live() == 0);
+            let place = usize::try_from(*id).ok().and_then(|id| self.terms.get_mut(id));
+            let Some((_, postings)) = place else { continue };
+            postings.remove(slot);
+            if postings.live() == 0 {
+                self.forget(*id);
             }
         }
         for key in &entry.pairs {
@@ -149,7 +152,7 @@ impl Lexicon {
                 }
             }
         }
-        for (field, length) in entry.lengths.iter().enumerate() {
+        for (field, length) in lengths.iter().enumerate() {
             if let (Some(total), Some(pairs)) =
                 (self.total_lengths.get_mut(field), self.total_pairs.get_mut(field))
             {
@@ -160,9 +163,21 @@ impl Lexicon {
         self.documents -= 1;
     }
 
-    /// Tells whether most terms are not used any more, so that a rebuild pays.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.unused > 10_000 && self.unused * 2 > self.terms.len()
+    /// Drops a term that no document has any more, so that memory does not grow with the number of changes.
+    fn forget(&mut self, id: u32) {
+        let place = usize::try_from(id).ok().and_then(|index| self.terms.get_mut(index));
+        let Some((term, _)) = place.map(std::mem::take) else { return };
+        self.ids.remove(&term);
+        for trigram in indexed_trigrams(&term) {
+            let Some(list) = self.trigrams.get_mut(&trigram) else { continue };
+            if let Some(at) = list.iter().position(|other| *other == id) {
+                list.swap_remove(at);
+            }
+            if list.is_empty() {
+                self.trigrams.remove(&trigram);
+            }
+        }
+        self.free.push(id);
     }
 
     /// Returns the number of the term, which is created if it is new.
@@ -170,21 +185,23 @@ impl Lexicon {
         if let Some(id) = self.ids.get(term.as_str()) {
             return *id;
         }
-        let id = u32::try_from(self.terms.len()).unwrap_or(u32::MAX);
-        if term.chars().count() >= 3 {
-            for trigram in fuzzy::trigrams(&term) {
-                self.trigrams.entry(trigram).or_default().push(id);
-            }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.terms.push(Default::default());
+            u32::try_from(self.terms.len() - 1).unwrap_or(u32::MAX)
+        });
+        for trigram in indexed_trigrams(&term) {
+            self.trigrams.entry(trigram).or_default().push(id);
         }
         let term: Box<str> = term.into();
         self.ids.insert(term.clone(), id);
-        self.terms.push((term, Postings::default()));
-        self.unused += 1;
+        if let Some(place) = usize::try_from(id).ok().and_then(|index| self.terms.get_mut(index)) {
+            place.0 = term;
+        }
         id
     }
 
-    fn live(&self, term: &str) -> Option<u32> {
-        self.ids.get(term).copied().filter(|id| self.frequency(*id) > 0)
+    fn find(&self, term: &str) -> Option<u32> {
+        self.ids.get(term).copied()
     }
 
     fn postings(&self, id: u32) -> Option<&(Box<str>, Postings)> {
@@ -200,7 +217,7 @@ impl Lexicon {
         let norms = Norms::of(Unit::Words, &self.total_lengths, self.documents);
         for (token, count) in counted(query) {
             let gain = query_gain(count);
-            match self.live(token) {
+            match self.find(token) {
                 Some(id) => self.score_term(id, gain, &norms, scores),
                 None => {
                     for (id, weight) in self.corrections(token) {
@@ -210,7 +227,7 @@ impl Lexicon {
             }
         }
         let norms = Norms::of(Unit::Pairs, &self.total_pairs, self.documents);
-        let ids: Vec<Option<u32>> = query.iter().map(|token| self.live(token)).collect();
+        let ids: Vec<Option<u32>> = query.iter().map(|token| self.find(token)).collect();
         let pairs: Vec<u64> = ids
             .iter()
             .zip(ids.iter().skip(1))
@@ -233,10 +250,10 @@ impl Lexicon {
         let gain = gain * self.inverse_frequency(postings.live());
         for posting in &postings.list {
             let index = usize::try_from(posting.slot).unwrap_or(usize::MAX);
-            let (Some(score), Some(entry)) = (scores.get_mut(index), self.entries.get(index)) else {
+            let (Some(score), Some(lengths)) = (scores.get_mut(index), self.lengths.get(index)) else {
                 continue;
             };
-            let x = norms.weigh(posting, &entry.lengths);
+            let x = norms.weigh(posting, lengths);
             *score += gain * (K1 + 1.0) * x / (K1 + x);
         }
     }
@@ -259,14 +276,15 @@ impl Lexicon {
         }
         let mut found: Vec<(u32, f32)> = shared
             .into_iter()
-            .filter(|(id, _)| self.frequency(*id) > 0)
             .filter_map(|(id, count)| {
                 let (term, _) = self.postings(id)?;
                 Some((id, fuzzy::similarity(word, term, count, trigrams.len())?))
             })
             .collect();
+        let term = |id: u32| self.postings(id).map(|(term, _)| term);
         found.sort_by(|(a, x), (b, y)| {
-            y.total_cmp(x).then_with(|| self.frequency(*b).cmp(&self.frequency(*a))).then_with(|| a.cmp(b))
+            let frequency = || self.frequency(*b).cmp(&self.frequency(*a));
+            y.total_cmp(x).then_with(frequency).then_with(|| term(*a).cmp(&term(*b)))
         });
         found.truncate(fuzzy::MAX_CANDIDATES);
         found.into_iter().map(|(id, score)| (id, fuzzy::WEIGHT * score)).collect()
@@ -274,7 +292,7 @@ impl Lexicon {
 
     /// Returns the stems that a query token stands for: itself, or its corrections.
     pub(crate) fn matching_terms(&self, token: &str) -> Vec<&str> {
-        match self.live(token) {
+        match self.find(token) {
             Some(id) => self.postings(id).map(|(term, _)| &**term).into_iter().collect(),
             None => self
                 .corrections(token)
@@ -299,7 +317,7 @@ impl Lexicon {
                 visit(*id, Fit::Prefix);
             }
         }
-        if let Some(id) = self.live(stem) {
+        if let Some(id) = self.find(stem) {
             visit(id, Fit::Whole);
         }
         for (id, distance) in self.similar(stem) {
@@ -326,10 +344,9 @@ impl Lexicon {
         candidates
             .into_iter()
             .filter_map(|id| {
-                let (term, postings) = self.postings(id)?;
+                let (term, _) = self.postings(id)?;
                 let other: Vec<char> = term.chars().collect();
-                let distance = fuzzy::edit_distance(&letters, &other, limit)?;
-                (postings.live() > 0).then_some((id, distance))
+                Some((id, fuzzy::edit_distance(&letters, &other, limit)?))
             })
             .collect()
     }
@@ -386,6 +403,11 @@ impl Norms {
     }
 }
 
+/// Returns the trigrams under which a term is found; very short terms are not corrections of anything.
+fn indexed_trigrams(term: &str) -> Vec<[char; 3]> {
+    if term.chars().count() < 3 { Vec::new() } else { fuzzy::trigrams(term) }
+}
+
 /// How much a query term counts that occurs `count` times.
 fn query_gain(count: usize) -> f32 {
     let count = f32::from(u16::try_from(count).unwrap_or(u16::MAX));
@@ -416,4 +438,28 @@ fn counted<T: Eq + std::hash::Hash>(values: &[T]) -> Vec<(&T, usize)> {
         }
     }
     counted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a tool leaves behind would add up on a server that runs for months.
+    #[test]
+    fn removed_documents_leave_nothing_behind() {
+        let mut lexicon = Lexicon::default();
+        for number in 0..1000 {
+            let tokens = |text: String| text.split(' ').map(str::to_owned).collect();
+            let name = tokens("same".to_owned());
+            let description = tokens(format!("word{number} other{number}"));
+            lexicon.put(0, [name, description, Vec::new(), Vec::new(), Vec::new()]);
+            if number < 999 {
+                lexicon.remove(0);
+            }
+        }
+        assert_eq!((lexicon.ids.len(), lexicon.terms.len(), lexicon.pairs.len()), (3, 3, 1));
+        lexicon.remove(0);
+        assert_eq!((lexicon.ids.len(), lexicon.pairs.len(), lexicon.trigrams.len()), (0, 0, 0));
+        assert_eq!((lexicon.terms.len(), lexicon.free.len(), lexicon.documents), (3, 3, 0));
+    }
 }

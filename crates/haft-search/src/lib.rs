@@ -13,6 +13,6 @@ mod keywords;
 mod lexicon;
 mod tokens;
 
-pub use document::Document;
-pub use highlight::highlight;
-pub use index::{Hit, Index, MAX_KEYWORDS, MAX_QUERY};
+pub use document::{Document, PreparedDocument};
+pub use highlight::Matcher;
+pub use index::{Hit, Index, MAX_QUERY, MAX_RANKED};

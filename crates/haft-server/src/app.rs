@@ -228,20 +228,6 @@ impl App {
         }
     }
 
-    /// Keeps the search index up to date, so that no search has to do it.
-    pub(crate) async fn follow_search(&self) {
-        let mut changes = self.registry.changes();
-        loop {
-            let search = Arc::clone(&self.search);
-            if let Err(error) = tokio::task::spawn_blocking(move || search.index_pending()).await {
-                tracing::error!(%error, "failed to index tools for search");
-            }
-            if changes.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Probes the sandbox before the first tool needs it, and logs the result.
     pub(crate) async fn probe_sandbox(&self) {
         self.sandbox.probe_report(self.sandbox.settings().engine).await;

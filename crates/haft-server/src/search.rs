@@ -1,19 +1,29 @@
 //! The search index of the server: follows the catalog and ranks the tools of a tenant.
 //!
-//! Changes are queued by id and indexed when somebody searches, or earlier by the background task of a server, so that a
-//! write never waits for the index and a written tool is always found.
+//! Changes are queued by id, so that a write never waits for the index. They are indexed on a blocking thread, one at a
+//! time, which the background task of a server or the next search starts. A search waits for the changes before it, so
+//! that a written tool is found.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use haft_core::catalog::{Change, ChangeSink};
 use haft_core::id::ToolId;
 use haft_core::name::TenantId;
-use haft_runtime::registry::{Entry, Registry};
-use haft_search::{Document, Hit, Index};
+use haft_core::outcome::ErrorCode;
+use haft_runtime::registry::{Entry, Registry, Snapshot};
+use haft_search::{Document, Hit, Index, Matcher, PreparedDocument};
+use tokio::sync::{Semaphore, watch};
+
+use crate::error::ApiError;
 
 /// How many tools are indexed before searches get their turn.
-const BATCH: usize = 256;
+const BATCH: usize = 64;
+/// How long a search waits for changes to be indexed. Then it ranks what is there.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// The number of queued ids above which those of tools that came and went are dropped.
+const MIN_COMPACTION: usize = 10_000;
 
 /// How the words of a query are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +34,26 @@ pub(crate) enum Ranking {
     PlainLanguage,
 }
 
+/// A query for the tools of a tenant.
+#[derive(Debug)]
+pub(crate) struct SearchQuery {
+    pub(crate) tenant: TenantId,
+    pub(crate) text: String,
+    pub(crate) ranking: Ranking,
+    /// The most tools that are returned.
+    pub(crate) limit: usize,
+}
+
+/// The tools that fit a query, best first.
+#[derive(Default)]
+pub(crate) struct Ranked {
+    pub(crate) tools: Vec<RankedEntry>,
+    /// Marks the words that the query matches.
+    pub(crate) matcher: Matcher,
+}
+
 /// A tool that was found.
-pub(crate) struct Found {
+pub(crate) struct RankedEntry {
     pub(crate) entry: Arc<Entry>,
     pub(crate) score: f32,
 }
@@ -33,8 +61,25 @@ pub(crate) struct Found {
 /// The indexes of all tenants.
 pub(crate) struct ToolSearch {
     registry: Arc<Registry>,
-    pending: Mutex<Vec<ToolId>>,
+    pending: Mutex<Pending>,
+    /// Announces changes to the background task.
+    queued: watch::Sender<()>,
+    /// The number of the last change that is indexed.
+    indexed: watch::Sender<u64>,
+    /// Limits how many queries are ranked at the same time; more would only slow each other down.
+    ranking: Arc<Semaphore>,
     indexes: RwLock<Indexes>,
+}
+
+/// The changes that are not indexed yet.
+#[derive(Default)]
+struct Pending {
+    ids: HashSet<ToolId>,
+    /// The number of changes so far.
+    changes: u64,
+    is_indexing: bool,
+    /// The number of ids at which the next compaction takes place.
+    compact_at: usize,
 }
 
 #[derive(Default)]
@@ -45,76 +90,168 @@ struct Indexes {
 
 impl ToolSearch {
     pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, pending: Mutex::default(), indexes: RwLock::default() }
+        let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            registry,
+            pending: Mutex::default(),
+            queued: watch::Sender::default(),
+            indexed: watch::Sender::default(),
+            ranking: Arc::new(Semaphore::new(parallel)),
+            indexes: RwLock::default(),
+        }
     }
 
-    /// Returns the best tools of a tenant that `accept` lets through, best first.
-    pub(crate) fn search(
-        &self,
-        tenant: &TenantId,
-        (query, ranking): (&str, Ranking),
-        limit: usize,
-        accept: impl Fn(&Entry) -> bool,
-    ) -> Vec<Found> {
-        self.index_pending();
-        let snapshot = self.registry.snapshot();
-        let accept = |id| snapshot.tool(tenant, id).is_some_and(|entry| accept(entry));
-        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(index) = indexes.tenants.get(tenant) else { return Vec::new() };
-        let hits = match ranking {
-            Ranking::Keywords => index.search(query, limit, accept),
-            Ranking::PlainLanguage => index.rank(query, limit, accept),
-        };
-        let found =
-            |hit: Hit| Some(Found { entry: snapshot.tool(tenant, hit.id).cloned()?, score: hit.score });
-        hits.into_iter().filter_map(found).collect()
+    /// Returns the best tools of a tenant that `accept` lets through.
+    pub(crate) async fn search(
+        self: &Arc<Self>,
+        query: SearchQuery,
+        accept: impl Fn(&Snapshot, &Entry) -> bool + Send + 'static,
+    ) -> Result<Ranked, ApiError> {
+        self.catch_up().await;
+        let permit = Arc::clone(&self.ranking).acquire_owned().await;
+        let search = Arc::clone(self);
+        // In a large catalog ranking takes milliseconds, too long for a thread that handles requests.
+        let ranked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            search.rank(&query, accept)
+        });
+        ranked.await.map_err(|error| {
+            tracing::error!(%error, "tool search failed");
+            ApiError::new(ErrorCode::Internal, "tool search failed; the log of the server has the reason")
+        })
     }
 
-    /// Returns the stems that a query matches in the catalog of a tenant, for highlights.
-    pub(crate) fn query_terms(&self, tenant: &TenantId, query: &str) -> Vec<String> {
-        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
-        indexes.tenants.get(tenant).map(|index| index.query_terms(query)).unwrap_or_default()
-    }
-
-    /// Indexes the queued changes. It blocks the thread: about 0.1 ms per tool.
-    pub(crate) fn index_pending(&self) {
+    /// Indexes changes as they come, so that no search has to wait for it.
+    pub(crate) async fn follow(self: &Arc<Self>) {
+        let mut queued = self.queued.subscribe();
         loop {
-            let batch: Vec<ToolId> = {
-                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-                let rest = pending.len().saturating_sub(BATCH);
-                pending.split_off(rest)
-            };
-            if batch.is_empty() {
+            self.start_indexing();
+            if queued.changed().await.is_err() {
                 return;
             }
-            let snapshot = self.registry.snapshot();
-            let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
-            for id in batch {
-                match snapshot.entry(id) {
-                    Some(entry) => indexes.put(entry),
-                    None => indexes.remove(id),
+        }
+    }
+
+    fn rank(&self, query: &SearchQuery, accept: impl Fn(&Snapshot, &Entry) -> bool) -> Ranked {
+        let SearchQuery { tenant, text, ranking, limit } = query;
+        let snapshot = self.registry.snapshot();
+        let accept = |id| snapshot.tool(tenant, id).is_some_and(|entry| accept(&snapshot, entry));
+        let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = indexes.tenants.get(tenant) else { return Ranked::default() };
+        let hits = match ranking {
+            Ranking::Keywords => index.search(text, *limit, accept),
+            Ranking::PlainLanguage => index.rank(text, *limit, accept),
+        };
+        let found =
+            |hit: Hit| Some(RankedEntry { entry: snapshot.tool(tenant, hit.id).cloned()?, score: hit.score });
+        Ranked { tools: hits.into_iter().filter_map(found).collect(), matcher: index.matcher(text) }
+    }
+
+    /// Waits until the changes so far are indexed, at most [`MAX_WAIT`].
+    async fn catch_up(self: &Arc<Self>) {
+        let mut indexed = self.indexed.subscribe();
+        let changes = self.start_indexing();
+        if tokio::time::timeout(MAX_WAIT, indexed.wait_for(|number| *number >= changes)).await.is_err() {
+            tracing::warn!("a search did not wait for the index any longer: newly added tools are missing");
+        }
+    }
+
+    /// Starts a thread that indexes the queued changes, unless one does already; returns the number of changes so far.
+    fn start_indexing(self: &Arc<Self>) -> u64 {
+        let mut pending = self.pending();
+        if !pending.ids.is_empty() && !pending.is_indexing {
+            pending.is_indexing = true;
+            let search = Arc::clone(self);
+            tokio::task::spawn_blocking(move || search.index_pending());
+        }
+        pending.changes
+    }
+
+    /// Indexes the queued changes: about 0.1 ms per tool.
+    fn index_pending(&self) {
+        let _guard = IndexingGuard(self);
+        loop {
+            let (ids, changes) = {
+                let mut pending = self.pending();
+                if pending.ids.is_empty() {
+                    pending.is_indexing = false;
+                    return;
                 }
+                (std::mem::take(&mut pending.ids), pending.changes)
+            };
+            let ids: Vec<ToolId> = ids.into_iter().collect();
+            for batch in ids.chunks(BATCH) {
+                self.index_batch(batch);
+                std::thread::yield_now();
+            }
+            self.indexed.send_replace(changes);
+        }
+    }
+
+    fn index_batch(&self, batch: &[ToolId]) {
+        let snapshot = self.registry.snapshot();
+        let prepare = |entry: &Arc<Entry>| {
+            let document = PreparedDocument::from(&Document::from(&*entry.tool.spec));
+            (Arc::clone(entry), document)
+        };
+        let batch: Vec<_> = batch.iter().map(|id| (*id, snapshot.entry(*id).map(prepare))).collect();
+        let mut indexes = self.indexes.write().unwrap_or_else(PoisonError::into_inner);
+        // A tool may have been deleted since.
+        let snapshot = self.registry.snapshot();
+        for (id, prepared) in batch {
+            match prepared.filter(|_| snapshot.entry(id).is_some()) {
+                Some((entry, document)) => indexes.put(&entry, document),
+                None => indexes.remove(id),
             }
         }
     }
 
     fn enqueue(&self, ids: impl IntoIterator<Item = ToolId>) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).extend(ids);
+        let mut pending = self.pending();
+        pending.ids.extend(ids);
+        pending.changes += 1;
+        if pending.ids.len() > pending.compact_at.max(MIN_COMPACTION) {
+            // Without a background task nothing is indexed until somebody searches.
+            let snapshot = self.registry.snapshot();
+            let indexes = self.indexes.read().unwrap_or_else(PoisonError::into_inner);
+            pending.ids.retain(|id| snapshot.entry(*id).is_some() || indexes.owners.contains_key(id));
+            pending.compact_at = 2 * pending.ids.len();
+        }
+        drop(pending);
+        self.queued.send_replace(());
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets the next search start indexing again if this thread panics.
+struct IndexingGuard<'a>(&'a ToolSearch);
+
+impl Drop for IndexingGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.pending().is_indexing = false;
+        }
     }
 }
 
 impl Indexes {
-    fn put(&mut self, entry: &Entry) {
+    fn put(&mut self, entry: &Entry, document: PreparedDocument) {
         let tool = &entry.tool;
         self.owners.insert(tool.id, tool.tenant.clone());
         let index = self.tenants.entry(tool.tenant.clone()).or_default();
-        index.put(tool.id, &Document::from(&*tool.spec), tool.modified_at);
+        index.put_prepared(tool.id, document, tool.modified_at);
     }
 
     fn remove(&mut self, id: ToolId) {
-        let index = self.owners.remove(&id).and_then(|tenant| self.tenants.get_mut(&tenant));
-        if let Some(index) = index {
+        let Some(tenant) = self.owners.remove(&id) else { return };
+        if let Some(index) = self.tenants.get_mut(&tenant) {
             index.remove(id);
+            if index.is_empty() {
+                self.tenants.remove(&tenant);
+            }
         }
     }
 }
@@ -124,7 +261,9 @@ impl ChangeSink for ToolSearch {
     fn apply(&self, changes: Vec<Change>) {
         let ids: Vec<ToolId> = changes.iter().filter_map(tool_id).collect();
         self.registry.apply(changes);
-        self.enqueue(ids);
+        if !ids.is_empty() {
+            self.enqueue(ids);
+        }
     }
 
     fn replace(&self, everything: Vec<Change>) {

@@ -126,7 +126,7 @@ impl BackgroundTasks {
         let maintenance = tokio::spawn(async move {
             tokio::join!(
                 app.verify(),
-                app.follow_search(),
+                app.search().follow(),
                 app.probe_sandbox(),
                 app.save_usage_periodically(),
                 app.follow_tokens(),

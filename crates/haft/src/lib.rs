@@ -22,6 +22,7 @@ mod report;
 mod resources;
 mod schema;
 mod schema_match;
+mod search;
 mod secrets;
 #[cfg(feature = "server")]
 pub mod server;
@@ -46,6 +47,7 @@ pub use mock::{Expectation, IntoArgsMatcher, IntoCallError, MockTools};
 pub use outcome::{Failure, IntoOutcome, Json};
 pub use params::{Param, Params};
 pub use report::{LoadError, LoadReport, Loaded, NotReady};
+pub use search::SearchHit;
 pub use tools::Tools;
 pub use watch::WatchGuard;
 

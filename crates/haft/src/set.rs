@@ -26,6 +26,7 @@ use crate::error::{RegisterError, RegisterErrorKind};
 use crate::files::FileState;
 use crate::resources::Resources;
 use crate::schema_match;
+use crate::search::SearchIndex;
 
 /// The tools of a set.
 pub(crate) struct ToolSet {
@@ -35,6 +36,7 @@ pub(crate) struct ToolSet {
     pub(crate) caller: Caller,
     max_value_bytes: u64,
     members: Mutex<Members>,
+    pub(crate) search: SearchIndex,
 }
 
 /// The tools of a set with their origins.
@@ -71,7 +73,15 @@ impl ToolSet {
         let bundle = bundle(SystemClock.now());
         registry.apply_verified(vec![Change::Bundle(bundle.clone())]);
         let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
-        Self { registry, functions, bundle, caller, max_value_bytes, members: Mutex::default() }
+        Self {
+            registry,
+            functions,
+            bundle,
+            caller,
+            max_value_bytes,
+            members: Mutex::default(),
+            search: SearchIndex::default(),
+        }
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {

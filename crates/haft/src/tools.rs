@@ -26,6 +26,7 @@ use crate::def::ToolDef;
 use crate::error::{FilterError, RegisterError};
 use crate::report::{LoadError, LoadReport, Loaded, NotReady};
 use crate::resources::Resources;
+use crate::search::SearchHit;
 use crate::set::ToolSet;
 use crate::watch::WatchGuard;
 
@@ -238,6 +239,46 @@ impl Tools {
         offers
             .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
             .map(|offer| definition(offer.spec, &offer.name, format))
+            .collect()
+    }
+
+    /// Returns the tools of this view that can run and fit a query in plain language, best first, at most `limit`.
+    ///
+    /// The ranking is that of the server: words of name, description, parameters and tags, and, with the feature
+    /// `embedding`, their meaning. Queries have at most 4,000 characters; the rest is ignored. Every tool has some
+    /// score: read the descriptions to see whether one fits.
+    ///
+    /// The first search indexes all tools (about 0.1 ms each), later ones what has changed since.
+    ///
+    /// ```
+    /// # use haft::{ToolDef, Tools};
+    /// # use serde_json::Value;
+    /// # let tools = Tools::new();
+    /// for (name, description) in [
+    ///     ("convert_time", "Convert time between timezones"),
+    ///     ("send_email", "Send a message to one or more recipients"),
+    /// ] {
+    ///     tools.register(ToolDef::new(name, |_: Value| async {}).description(description))?;
+    /// }
+    /// let hits = tools.search("what time is it in Tokyo when it is noon in Berlin", 1);
+    /// assert_eq!(hits[0].name, "convert_time");
+    /// # Ok::<(), haft::RegisterError>(())
+    /// ```
+    pub fn search(&self, query: &str, limit: usize) -> Vec<SearchHit> {
+        let snapshot = self.snapshot();
+        let elevated = self.set.caller.elevated;
+        let accept = |entry: &Entry| {
+            self.allows_entry(entry)
+                && snapshot.is_runnable(entry, MODE)
+                && (elevated || !entry.tool.spec.needs_approval())
+        };
+        let hits = self.set.search.search(&snapshot, &self.set.bundle.tenant, (query, limit), accept);
+        hits.into_iter()
+            .map(|(entry, hit)| SearchHit {
+                name: entry.tool.spec.name.to_string(),
+                description: entry.tool.spec.description.clone(),
+                score: hit.score,
+            })
             .collect()
     }
 

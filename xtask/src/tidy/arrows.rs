@@ -117,7 +117,8 @@ const TESTKIT: &str = "haft-testkit";
 const ONLY: &[(&str, &[&str])] = &[
     // The command line holds the server's router for calls without a server.
     ("axum", &["haft-server", "haft-cli", "haft-testkit", "haft-bench"]),
-    ("sqlx", &["haft-store"]),
+    // In the benchmarks its full-text search is the peer.
+    ("sqlx", &["haft-store", "haft-bench"]),
     ("rmcp", &["haft-mcp", "haft-bench"]),
     // In the benchmarks it is the peer.
     ("wasmtime", &["haft-wasm", "haft-bench"]),
@@ -272,8 +273,13 @@ mod tests {
                 Some("dev"),
                 "`haft-store` (catalog, ledger, search, secrets, blobs; the only SQL) may not depend on `haft-server`",
             ),
-            ("haft-server", "sqlx", None, "`sqlx` is for haft-store only, not for `haft-server`"),
-            ("haft-server", "sqlx", Some("dev"), "`sqlx` is for haft-store only, not for `haft-server`"),
+            ("haft-server", "sqlx", None, "`sqlx` is for haft-store, haft-bench only, not for `haft-server`"),
+            (
+                "haft-server",
+                "sqlx",
+                Some("dev"),
+                "`sqlx` is for haft-store, haft-bench only, not for `haft-server`",
+            ),
             (
                 "haft-runtime",
                 "wasmtime",

@@ -360,3 +360,33 @@ fn files_on_disk_are_found_and_a_broken_one_is_named() {
     ok(&haft.run(&["tool", "show", "current-weather"]));
     ok(&haft.run(&["reindex"]));
 }
+
+#[test]
+fn tools_are_searched_with_filters_and_highlights() {
+    for (haft, _server) in homes() {
+        let file = definition(&haft);
+        ok(&haft.run(&["tool", "add", &file]));
+        let found = haft.run(&["tool", "search", "weather", "--bundle", "user-created"]);
+        assert_eq!(ok(&found), "user-created:weather@1.0.0\n    Current weather of a city\n");
+        let marked =
+            haft.run(&["tool", "search", "weather", "--color", "always", "--type", "http", "--limit", "1"]);
+        assert_eq!(
+            ok(&marked),
+            "user-created:\x1b[1mweather\x1b[0m@1.0.0\n    Current \x1b[1mweather\x1b[0m of a city\n"
+        );
+        let sentence = ["will", "it", "rain", "in", "this", "city"];
+        let data = haft.json(&[["tool", "search"].as_slice(), &sentence, &["--limit", "3"]].concat());
+        assert_eq!(
+            (&data["tools"][0]["name"], data["tools"].as_array().unwrap().len()),
+            (&json!("weather"), 3)
+        );
+        assert_eq!(data["tools"][0]["matched_words"], json!(["city"]));
+
+        ok(&haft.run(&["tool", "disable", "weather"]));
+        let nothing = haft.run(&["tool", "search", "weather", "--bundle", "user-created"]);
+        assert!(ok(&nothing).is_empty() && nothing.stderr.contains("no tool found"), "{}", nothing.shown());
+        let found = haft.run(&["tool", "search", "weather", "--bundle", "user-created", "--all"]);
+        assert!(ok(&found).starts_with("user-created:weather@1.0.0\n"), "{}", found.shown());
+        fails(&haft.run(&["tool", "search", "weather", "--status", "lost"]), 2, "draft");
+    }
+}

@@ -99,7 +99,7 @@ impl McpServer {
         Some(result)
     }
 
-    /// Resolves the name that a client sends. The search tool of a bundle view searches that bundle only.
+    /// Resolves the name that a client sends. The helpers of a bundle view see that bundle only.
     pub(super) fn resolve(
         &self,
         client: &ClientContext,
@@ -108,12 +108,13 @@ impl McpServer {
     ) -> Result<Arc<Entry>, ErrorData> {
         let snapshot = self.shared.registry.snapshot();
         let found = find(&snapshot, client, name);
-        let (View::Bundle(slug), Err(_), true) = (&client.view, &found, name == compact::SEARCH) else {
+        let is_helper = compact::HELPERS.contains(&name);
+        let (View::Bundle(slug), Err(_), true) = (&client.view, &found, is_helper) else {
             return found;
         };
-        let Some(search) = self.compact_search(&snapshot, client) else { return found };
+        let Some(entry) = self.compact_helper(&snapshot, client, name) else { return found };
         arguments.insert("bundle".to_owned(), slug.as_str().into());
-        Ok(search)
+        Ok(entry)
     }
 
     /// Runs the call; `None` where the client cancelled it or disconnected. Dropping the future records the call as
@@ -207,11 +208,11 @@ pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> R
     Ok(Arc::clone(entry))
 }
 
-/// Finds the search tool of a client: one in its view or, for the view of a bundle, the built-in one.
-pub(super) fn search(snapshot: &Snapshot, client: &ClientContext) -> Option<Arc<Entry>> {
-    let own = find(snapshot, client, compact::SEARCH).ok();
+/// Finds a helper of the compact list: one in the client's view or, for the view of a bundle, the built-in one.
+pub(super) fn helper(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Option<Arc<Entry>> {
+    let own = find(snapshot, client, name).ok();
     own.or_else(|| {
-        let reference: ToolRef = format!("{}:{}", BundleSlug::built_in(), compact::SEARCH).parse().ok()?;
+        let reference: ToolRef = format!("{}:{name}", BundleSlug::built_in()).parse().ok()?;
         let entry = snapshot.resolve_in(&client.tenant, &reference, client.mode).ok()?;
         snapshot.is_runnable(entry, client.mode).then(|| Arc::clone(entry))
     })

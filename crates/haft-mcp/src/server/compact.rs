@@ -1,4 +1,5 @@
-//! The compact list for large sets of tools: a search tool, `call_tool`, and the tools that the client has found.
+//! The compact list for large sets of tools: `search_tools`, `describe_tool`, `call_tool`, and the tools that the client
+//! has found.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +13,15 @@ use super::client_context::{ClientContext, Owner};
 
 /// The built-in search tool.
 pub(super) const SEARCH: &str = "search_tools";
+/// The built-in tool that returns the full definition of a found tool.
+pub(super) const DESCRIBE: &str = "describe_tool";
+/// The built-in tools of the compact list.
+pub(super) const HELPERS: [&str; 2] = [DESCRIBE, SEARCH];
 /// The tool that calls tools outside the list.
 pub(super) const CALL: &str = "call_tool";
 
-/// How many found tools the list of one owner holds.
-const MAX_FOUND: usize = 32;
+/// How many found tools the list of one owner holds: the most recent ones.
+const MAX_FOUND: usize = 20;
 /// For how many owners found tools are remembered.
 const MAX_OWNERS: usize = 1000;
 
@@ -51,21 +56,10 @@ impl FoundTools {
                 lists.remove(&oldest);
             }
         }
-        let list = lists.entry(owner).or_default();
-        let mut new = false;
-        for name in names {
-            if !list.contains(&name) {
-                new = true;
-                list.push_back(name);
-            }
-        }
-        while list.len() > MAX_FOUND {
-            list.pop_front();
-        }
-        new
+        add(lists.entry(owner).or_default(), names)
     }
 
-    /// Returns the offers in the compact list of a client: the search tool and the found tools.
+    /// Returns the offers in the compact list of a client: the built-in helpers and the found tools.
     pub(super) fn list<'a, 'o>(
         &self,
         client: &ClientContext,
@@ -75,10 +69,29 @@ impl FoundTools {
         let found = guard.lists.get(&client.owner());
         offers
             .iter()
-            .filter(|offer| offer.name == SEARCH || found.is_some_and(|list| is_found(list, offer)))
+            .filter(|offer| {
+                HELPERS.contains(&offer.name.as_str()) || found.is_some_and(|list| is_found(list, offer))
+            })
             .filter(|offer| offer.name != CALL)
             .collect()
     }
+}
+
+/// Adds the names of a search, best first, to a list that ends with the most recent one; returns whether any is new.
+fn add(list: &mut VecDeque<String>, names: Vec<String>) -> bool {
+    let mut is_new = false;
+    // The best hit counts as the most recent.
+    for name in names.into_iter().rev() {
+        match list.iter().position(|other| *other == name) {
+            Some(at) => drop(list.remove(at)),
+            None => is_new = true,
+        }
+        list.push_back(name);
+    }
+    while list.len() > MAX_FOUND {
+        list.pop_front();
+    }
+    is_new
 }
 
 fn is_found(list: &VecDeque<String>, offer: &ToolOffer<'_>) -> bool {
@@ -108,8 +121,8 @@ pub(super) fn call_tool() -> Tool {
         "required": ["name"],
         "additionalProperties": false,
     });
-    let description = "Calls a tool by name. Not all tools are listed: find a tool and its input schema with \
-                       search_tools first.";
+    let description = "Calls a tool by name. Not all tools are listed: find a tool with search_tools and read its input \
+                       schema with describe_tool first.";
     Tool::new(CALL, description, Arc::new(schema.as_object().cloned().unwrap_or_default()))
         .with_annotations(ToolAnnotations::new().read_only(false))
 }
@@ -141,6 +154,22 @@ mod tests {
         check(json!([{"name": 7}, {}, "x", null]), &[]);
         check(json!("nothing"), &[]);
         check(json!({"tools": "odd"}), &[]);
+    }
+
+    #[test]
+    fn the_most_recently_found_tools_stay() {
+        let names =
+            |numbers: std::ops::Range<usize>| -> Vec<String> { numbers.map(|n| n.to_string()).collect() };
+        let mut list = VecDeque::new();
+        assert!(add(&mut list, names(0..15)));
+        assert!(!add(&mut list, names(12..15)), "known tools are no change of the list");
+        assert!(add(&mut list, names(20..30)));
+        assert_eq!(list.len(), MAX_FOUND);
+        for (name, is_listed) in
+            [("20", true), ("29", true), ("12", true), ("14", true), ("0", true), ("11", false)]
+        {
+            assert_eq!(list.iter().any(|other| other == name), is_listed, "{name} {list:?}");
+        }
     }
 
     #[test]

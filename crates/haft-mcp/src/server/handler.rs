@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{find, includes_output, search};
+use super::calls::{find, helper, includes_output};
 use super::changes::ListChanges;
 use super::client_context::{self, ClientContext, Owner};
 use super::compact::{self, FoundTools};
@@ -50,8 +50,8 @@ const REMOVED_METHODS: [&str; 4] =
 /// The settings of an MCP server.
 #[derive(Clone)]
 pub struct Settings {
-    /// The number of tools above which the list is compact: `search_tools`, `call_tool`, and the tools that the client
-    /// has found.
+    /// The number of tools above which the list is compact: `search_tools`, `describe_tool`, `call_tool`, and the tools
+    /// that the client has found.
     pub compact_above: usize,
     /// The estimated number of tokens of all tools above which the list is compact.
     pub compact_above_tokens: usize,
@@ -142,13 +142,18 @@ impl McpServer {
         let is_long = offers.len() > *compact_above
             || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
         // A viewer cannot call `search_tools` or `call_tool`, so it sees everything.
-        is_long && client.may_call && search(snapshot, client).is_some()
+        is_long && client.may_call && helper(snapshot, client, compact::SEARCH).is_some()
     }
 
-    /// Returns the search tool of a client that sees the compact list.
-    pub(super) fn compact_search(&self, snapshot: &Snapshot, client: &ClientContext) -> Option<Arc<Entry>> {
+    /// Returns a helper of a client that sees the compact list.
+    pub(super) fn compact_helper(
+        &self,
+        snapshot: &Snapshot,
+        client: &ClientContext,
+        name: &str,
+    ) -> Option<Arc<Entry>> {
         let offers = client.offers(snapshot);
-        search(snapshot, client).filter(|_| self.is_compact(&offers, snapshot, client))
+        helper(snapshot, client, name).filter(|_| self.is_compact(&offers, snapshot, client))
     }
 
     fn list(&self, client: &ClientContext, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
@@ -159,8 +164,11 @@ impl McpServer {
         }
         let found = self.shared.found.list(client, &offers);
         let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
-        if let Some(search) = search(&snapshot, client).filter(|entry| !client.sees(&entry.tool.bundle)) {
-            tools.insert(0, listing::tool(&snapshot.offer(&search, client.mode)));
+        for name in compact::HELPERS.into_iter().rev() {
+            let built_in = helper(&snapshot, client, name);
+            if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool.bundle)) {
+                tools.insert(0, listing::tool(&snapshot.offer(&entry, client.mode)));
+            }
         }
         tools.insert(0, compact::call_tool());
         listing::page(&tools, cursor, Tool::clone)

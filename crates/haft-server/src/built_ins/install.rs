@@ -10,6 +10,7 @@ use haft_runtime::function::Functions;
 use super::app_handle::AppHandle;
 use super::create_tool::{self, CreateTool};
 use super::delete_tool::{self, DeleteTool};
+use super::describe_tool::{self, DescribeTool};
 use super::function_call::{self, FunctionCall};
 use super::mcp_call::{self, McpCall};
 use super::search_tools::{self, SearchTools};
@@ -33,6 +34,7 @@ pub(crate) fn install(
     for (spec, built_in) in [
         (create_tool::spec()?, function(CreateTool(handle.clone()))),
         (delete_tool::spec()?, function(DeleteTool(handle.clone()))),
+        (describe_tool::spec()?, function(DescribeTool(handle.clone()))),
         (search_tools::spec()?, function(SearchTools(handle.clone()))),
         (mcp_call::spec()?, function(McpCall(handle.clone()))),
         (function_call::spec()?, function(FunctionCall::new(handle.clone(), functions.clone()))),

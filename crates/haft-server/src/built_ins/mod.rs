@@ -5,6 +5,7 @@
 mod app_handle;
 mod create_tool;
 mod delete_tool;
+mod describe_tool;
 mod function_call;
 mod install;
 mod mcp_call;

@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use haft_runtime::registry::Entry;
-use haft_search::highlight;
+use haft_core::spec::ToolSpec;
+use haft_runtime::registry::{Entry, Snapshot};
+use haft_search::Matcher;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::tools::ToolFilter;
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, success};
-use crate::search::{Found, Ranking};
+use crate::search::{RankedEntry, Ranking, SearchQuery};
 use crate::view::ToolView;
 
-/// The most tools that one query ranks.
+/// The most tools that one query finds by its keywords. Ranking by meaning ends earlier.
 const MAX_HITS: usize = 1000;
 /// The longest query, in characters.
 pub(crate) const MAX_QUERY: usize = haft_search::MAX_QUERY;
@@ -26,6 +29,7 @@ pub(crate) const MAX_QUERY: usize = haft_search::MAX_QUERY;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SearchResult {
     tools: Vec<RankedTool>,
+    /// The number of tools on all pages: at most 1,000 by keywords, at most 100 by meaning.
     total: usize,
     next_page_token: Option<String>,
 }
@@ -37,6 +41,8 @@ pub(crate) struct RankedTool {
     tool: ToolView,
     /// How well the tool fits; comparable within one query only.
     score: f32,
+    /// The words of name, description, tags and parameter names that match the query, in lower case.
+    matched_words: Vec<String>,
     /// The parts of name and description that match the query.
     highlights: Highlights,
 }
@@ -51,8 +57,19 @@ pub(crate) struct Highlights {
 /// Search tools.
 #[utoipa::path(
     get, path = "/tools/search", tag = "tools",
-    params(("q" = String, Query), ("include_disabled" = Option<bool>, Query),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query)),
+    params(
+        ("q" = String, Query, description = "Keywords or a sentence, at most 4,000 characters"),
+        ("filter" = Option<String>, Query, description = "`all`, `built-in`, `skills` or `plugins`"),
+        ("runtime" = Option<String>, Query, description = "`bash`, `python`, `wasm`"),
+        ("status" = Option<String>, Query, description = "`draft`, `published`, `deprecated`, `disabled`"),
+        ("implementation_type" = Option<String>, Query),
+        ("tool_type" = Option<String>, Query, description = "`built_in`, `mcp`, `artifact`, `custom`"),
+        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
+        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
+        ("include_disabled" = Option<bool>, Query, description = "Also tools that cannot be called"),
+        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
+        ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query),
+    ),
     responses((status = 200, body = Success<SearchResult>), (status = 400, body = ErrorBody))
 )]
 pub(crate) async fn search(
@@ -60,34 +77,50 @@ pub(crate) async fn search(
     identity: Identity,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let query = params.get("q").ok_or_else(|| ApiError::bad_request("missing `q`: the search text"))?;
-    if query.chars().count() > MAX_QUERY {
+    let text = params.get("q").ok_or_else(|| ApiError::bad_request("missing `q`: the search text"))?;
+    if text.chars().count() > MAX_QUERY {
         return Err(ApiError::bad_request(format!("`q` exceeds the limit of {MAX_QUERY} characters")));
     }
-    let include_disabled = params.flag("include_disabled")?;
+    // `q` is ranked here, not looked for as a part of a text.
+    let mut filter = ToolFilter::parse(&params)?;
+    filter.text = None;
     let page = params.page("search")?;
     let start: usize = page.after()?.unwrap_or(0);
     let start = start.saturating_add(usize::try_from(page.skip).unwrap_or(usize::MAX));
 
-    let snapshot = app.registry().snapshot();
-    let matches =
-        |entry: &Entry| include_disabled || (entry.tool.enabled && snapshot.is_bundle_enabled(entry));
-    let found = app.search().search(&identity.tenant, (query, Ranking::Keywords), MAX_HITS, matches);
-    let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-    let terms = app.search().query_terms(&identity.tenant, query);
-    let mut prefixes: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    if prefixes.len() > haft_search::MAX_KEYWORDS {
-        // In a sentence only whole words match.
-        prefixes.clear();
-    }
-    let ranked = |found: &Found| {
-        let spec = &found.entry.tool.spec;
-        let mark = |text: &str| highlight(text, &terms, &prefixes);
-        let highlights = Highlights { name: mark(spec.name.as_str()), description: mark(&spec.description) };
-        RankedTool { tool: ToolView::from(&*found.entry), score: found.score, highlights }
+    let mode = app.settings().mode;
+    let accept = move |snapshot: &Snapshot, entry: &Entry| {
+        filter.matches(snapshot, entry) && (filter.include_disabled || snapshot.is_runnable(entry, mode))
     };
-    let tools: Vec<_> = found.iter().skip(start).take(size).map(ranked).collect();
-    let end = start.saturating_add(tools.len());
-    let next_page_token = (end < found.len()).then(|| page.token(&end.to_string()));
-    Ok(success(SearchResult { total: found.len(), tools, next_page_token }).into_response())
+    let query = SearchQuery {
+        tenant: identity.tenant.clone(),
+        text: text.to_owned(),
+        ranking: Ranking::Keywords,
+        limit: MAX_HITS,
+    };
+    let ranked = app.search().search(query, accept).await?;
+    let size = usize::try_from(page.size).unwrap_or(usize::MAX);
+    let selected = ranked.tools.iter().skip(start).take(size);
+    let tools: Vec<_> = selected.map(|found| view(found, &ranked.matcher)).collect();
+    let (total, end) = (ranked.tools.len(), start.saturating_add(tools.len()));
+    let next_page_token = (end < total).then(|| page.token(&end.to_string()));
+    Ok(success(SearchResult { total, tools, next_page_token }).into_response())
+}
+
+fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
+    let spec = &found.entry.tool.spec;
+    let highlights = Highlights {
+        name: matcher.ranges(spec.name.as_str()),
+        description: matcher.ranges(&spec.description),
+    };
+    let matched_words = matcher.words(searched_texts(spec));
+    RankedTool { tool: ToolView::from(&*found.entry), score: found.score, matched_words, highlights }
+}
+
+fn searched_texts(spec: &ToolSpec) -> impl Iterator<Item = &str> {
+    let parameters = spec.input_schema.get("properties").and_then(Value::as_object);
+    [spec.name.as_str(), &spec.display_name, &spec.description]
+        .into_iter()
+        .chain(spec.tags.iter().map(String::as_str))
+        .chain(parameters.into_iter().flatten().map(|(name, _)| name.as_str()))
 }

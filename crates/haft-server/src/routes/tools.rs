@@ -162,7 +162,7 @@ fn parse_runtime(text: &str) -> Option<&'static str> {
 }
 
 /// The filter of a list of tools.
-struct ToolFilter {
+pub(crate) struct ToolFilter {
     sources: &'static [Source],
     runtime: Option<&'static str>,
     status: Option<Status>,
@@ -170,12 +170,13 @@ struct ToolFilter {
     tool_type: Option<ToolType>,
     tags: Vec<String>,
     bundles: Vec<String>,
-    include_disabled: bool,
-    text: Option<String>,
+    pub(crate) include_disabled: bool,
+    /// A part of the name, the description or a tag, in lower case.
+    pub(crate) text: Option<String>,
 }
 
 impl ToolFilter {
-    fn parse(params: &Params) -> Result<Self, ApiError> {
+    pub(crate) fn parse(params: &Params) -> Result<Self, ApiError> {
         let sources = |text: &str| -> Option<&'static [Source]> {
             match text {
                 "all" => Some(&Source::ALL),
@@ -223,7 +224,7 @@ impl ToolFilter {
         items
     }
 
-    fn matches(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
+    pub(crate) fn matches(&self, snapshot: &Snapshot, entry: &Entry) -> bool {
         let (tool, spec) = (&entry.tool, &entry.tool.spec);
         let is_enabled = || tool.enabled && snapshot.is_bundle_enabled(entry);
         self.sources.contains(&tool.source)

@@ -33,6 +33,7 @@ async fn built_in_tools_are_listed_ready_and_read_only() {
             "create_tool",
             "datetime_utils",
             "delete_tool",
+            "describe_tool",
             "exec",
             "function_call",
             "hello",
@@ -144,7 +145,7 @@ async fn a_model_creates_finds_and_deletes_tools() {
         answer["value"][0],
         json!({
             "name": "weather_now", "tool": "user-created:weather_now@1.0.0", "description": "Current weather for a city",
-            "input_schema": definition["input_schema"],
+            "arguments": "city?: string",
         })
     );
 

@@ -25,6 +25,8 @@ mod postgres;
 mod robustness;
 mod scripts;
 mod search;
+#[cfg(feature = "embedding")]
+mod search_reference;
 mod seeds;
 mod tools;
 mod warnings;

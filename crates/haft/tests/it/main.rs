@@ -17,6 +17,7 @@ mod macros_schema;
 mod macros_ui;
 mod register;
 mod sandbox;
+mod search;
 #[cfg(feature = "server")]
 mod server;
 mod support;

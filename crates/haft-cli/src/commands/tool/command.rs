@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 
-use super::{add, call, diff, edit, list, restore, revisions, rm, show, switch, test, validate, version};
+use super::{
+    add, call, diff, edit, list, restore, revisions, rm, search, show, switch, test, validate, version,
+};
 use crate::context::Context;
 use crate::error::CliError;
 
@@ -12,6 +14,12 @@ pub(crate) enum Command {
     /// List tools
     #[command(visible_alias = "ls", after_help = examples!("haft tool list", "haft tool list -q weather"))]
     List(list::Arguments),
+    /// Search tools by keywords or by what they should do
+    #[command(after_help = examples!(
+        "haft tool search weather",
+        "haft tool search send a message to a channel --bundle slack"
+    ))]
+    Search(search::Arguments),
     /// Show a tool
     #[command(after_help = examples!("haft tool show weather", "haft tool show weather --source"))]
     Show(show::Arguments),
@@ -70,6 +78,7 @@ impl Command {
     pub(crate) async fn run(self, context: &Context) -> Result<(), CliError> {
         match self {
             Self::List(arguments) => list::run(arguments, context).await,
+            Self::Search(arguments) => search::run(arguments, context).await,
             Self::Show(arguments) => show::run(arguments, context).await,
             Self::Add(arguments) => add::run(arguments, context).await,
             Self::Edit(arguments) => edit::run(arguments, context).await,

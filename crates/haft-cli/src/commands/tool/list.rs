@@ -15,7 +15,7 @@ const MAX_PAGE_SIZE: usize = 500;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Search text; lists the best matches first
-    #[arg(short = 'q', long = "search", value_name = "TEXT", conflicts_with_all = ["bundle", "kind", "status", "tag"])]
+    #[arg(short = 'q', long = "search", value_name = "TEXT")]
     query: Option<String>,
     /// Only tools of this bundle
     #[arg(long, value_name = "BUNDLE")]

@@ -11,6 +11,7 @@ mod list;
 mod restore;
 mod revisions;
 mod rm;
+mod search;
 mod show;
 mod switch;
 mod test;

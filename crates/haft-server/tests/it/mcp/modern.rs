@@ -231,7 +231,7 @@ async fn large_definitions_are_searched_instead_of_listed() {
         large["name"] = format!("large-{at}").into();
         server.create(large.clone()).await;
     }
-    assert_eq!(names(&list().await), ["call_tool", "search_tools"]);
+    assert_eq!(names(&list().await), ["call_tool", "describe_tool", "search_tools"]);
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn search_in_a_bundle_view_is_limited_to_the_bundle() {
     let ask = async |method: &str, params: Value| {
         send(modern(&server, "/mcp/bundles/lamps", &server.token, method, params)).await.last()
     };
-    assert_eq!(names(&ask("tools/list", json!({})).await), ["call_tool", "search_tools"]);
+    assert_eq!(names(&ask("tools/list", json!({})).await), ["call_tool", "describe_tool", "search_tools"]);
     let call = async |name: &str, arguments: Value| {
         ask("tools/call", json!({"name": name, "arguments": arguments})).await
     };
@@ -259,8 +259,12 @@ async fn search_in_a_bundle_view_is_limited_to_the_bundle() {
     }
     assert_eq!(
         names(&ask("tools/list", json!({})).await),
-        ["call_tool", "search_tools", "blue-lamp", "green-lamp", "red-lamp"]
+        ["call_tool", "describe_tool", "search_tools", "blue-lamp", "green-lamp", "red-lamp"]
     );
+    let described = call("describe_tool", json!({"tool": "red-lamp", "bundle": "user-created"})).await;
+    assert_eq!(described["result"]["structuredContent"]["tool"], "lamps:red-lamp@1.0.0", "{described}");
+    let refused = call("describe_tool", json!({"tool": "other-lamp"})).await;
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
     let through = call("call_tool", json!({"name": "red-lamp", "arguments": {"on": true}})).await;
     assert_eq!(through["result"]["structuredContent"], json!({"on": true}));
     for name in ["other-lamp", "user-created:other-lamp", "builtin:http_request", "create_tool"] {

@@ -177,3 +177,34 @@ async fn only_tools_are_declared_and_served() {
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn found_tools_join_the_list_of_a_session() {
+    let server = Server::start_whole(|settings| settings.mcp.compact_above = 3).await;
+    for number in 0..25 {
+        server.create(function_tool(&format!("lamp-{number}"), "echo")).await;
+        server.create(function_tool(&format!("door-{number}"), "echo")).await;
+    }
+    let session = Session::open(&server, "/mcp", &server.token, "2025-11-25").await;
+    let list = async || {
+        let answer = session.ask("tools/list", json!({})).await.last();
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let search = async |query: &str| {
+        let arguments = json!({"query": query, "limit": 20});
+        session.ask("tools/call", json!({"name": "search_tools", "arguments": arguments})).await
+    };
+    let count = |list: &[String], start: &str| list.iter().filter(|name| name.starts_with(start)).count();
+    assert_eq!(list().await, ["call_tool", "describe_tool", "search_tools"]);
+    let mut events = session.listen().send().await.unwrap();
+    search("lamp").await;
+    read_until(&mut events, "notifications/tools/list_changed").await;
+    let found = list().await;
+    assert_eq!(count(&found, "lamp-"), found.len() - 3, "{found:?}");
+    assert!(found.len() > 10, "{found:?}");
+    search("door").await;
+    search("door-24").await;
+    let found = list().await;
+    assert!(found.contains(&"door-24".to_owned()) && found.len() == 20 + 3, "{found:?}");
+}
