@@ -35,9 +35,7 @@ pub(crate) struct ApiError {
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// Always `error`.
-    #[schema(example = "error")]
-    status: &'static str,
+    status: ErrorStatus,
     /// `false` where the request was a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
@@ -52,16 +50,25 @@ pub(crate) struct ErrorBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// A stable code.
-    #[schema(example = "not_found")]
-    code: &'static str,
-    /// A human-readable message.
+    code: ErrorCode,
+    /// What failed and how to fix it.
+    #[schema(example = "tool `greet` not found")]
     message: String,
     /// Whether a retry may succeed; for calls only.
     #[serde(skip_serializing_if = "Option::is_none")]
     retryable: Option<bool>,
     /// Machine-readable details.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     details: Option<Value>,
+}
+
+/// The status of every error.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ErrorStatus {
+    /// The request failed.
+    Error,
 }
 
 impl ApiError {
@@ -148,10 +155,10 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = status(self.code);
         let body = ErrorBody {
-            status: "error",
+            status: ErrorStatus::Error,
             ok: self.of_call.then_some(false),
             error: ErrorDetail {
-                code: self.code.as_str(),
+                code: self.code,
                 message: self.message,
                 retryable: self.of_call.then_some(self.retryable),
                 details: self.details,

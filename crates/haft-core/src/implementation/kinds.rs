@@ -9,6 +9,7 @@ use crate::implementation::Http;
 
 /// The implementation of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Implementation {
     /// A registered Rust function.
@@ -39,6 +40,8 @@ pub enum Implementation {
 
 /// The name of an implementation type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ImplementationType))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// See [`Implementation::Function`].
@@ -143,6 +146,8 @@ impl Implementation {
 
 /// A registered Rust function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = FunctionImplementation))]
 pub struct Function {
     /// The registered name.
     pub function: String,
@@ -160,6 +165,7 @@ impl Function {
 
 /// A bash or python body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Script {
     /// The language.
     pub runtime: ScriptRuntime,
@@ -169,6 +175,7 @@ pub struct Script {
 
 /// The language of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptRuntime {
     /// GNU bash.
@@ -189,6 +196,7 @@ impl ScriptRuntime {
 
 /// A WebAssembly component or module: a file of the bundle, or its bytes in base64.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Wasm {
     /// The file, relative to the bundle's folder.
@@ -210,6 +218,7 @@ pub struct Wasm {
 
 /// The access of a tool to a file root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FileAccess {
     /// Read files.
@@ -248,6 +257,7 @@ impl Exec {
 
 /// The fields of [`Exec`] as stored and sent.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct ExecFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
@@ -258,6 +268,16 @@ struct ExecFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stdin: Option<String>,
 }
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Exec {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        ExecFields::schema()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Exec {}
 
 impl From<Exec> for ExecFields {
     fn from(Exec { program, env, stdin }: Exec) -> Self {
@@ -284,6 +304,8 @@ impl TryFrom<ExecFields> for Exec {
 
 /// The encoding of file content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = FileEncoding))]
 pub enum Encoding {
     /// As UTF-8 text.
     #[default]
@@ -299,11 +321,13 @@ pub enum Encoding {
 
 /// Reads a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileRead {
     /// The path template, relative to the root.
     pub path: String,
     /// The encoding of the result.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub encoding: Encoding,
     /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -312,6 +336,7 @@ pub struct FileRead {
 
 /// Writes a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileWrite {
     /// The path template, relative to the root.
     pub path: String,
@@ -319,12 +344,14 @@ pub struct FileWrite {
     pub content: String,
     /// The encoding of `content`.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub encoding: Encoding,
     /// The permission bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
     /// Whether parent folders are created.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub mkdir: bool,
     /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -333,6 +360,8 @@ pub struct FileWrite {
 
 /// A function of a Python toolset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = PythonFunction))]
 pub struct Python {
     /// `module:function`.
     pub entrypoint: String,
@@ -340,6 +369,8 @@ pub struct Python {
 
 /// A tool of an MCP server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpTool))]
 #[serde(default)]
 pub struct Mcp {
     /// The id of a configured server.
@@ -349,6 +380,7 @@ pub struct Mcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_url: Option<String>,
     /// The name of the tool on that server.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub tool_name: String,
     /// Header templates for `server_url`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -357,9 +389,11 @@ pub struct Mcp {
 
 /// A stored code artifact.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Artifact {
     /// The id of the artifact.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub artifact_id: String,
     /// The version; by default the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -371,6 +405,7 @@ pub struct Artifact {
 
 /// A child agent run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct AgentCall {
     /// The agent by id.
@@ -383,9 +418,11 @@ pub struct AgentCall {
 
 /// A query to a retrieval pipeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct RagRetrieval {
     /// The id of the pipeline.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub pipeline_id: String,
     /// Settings of the retrieval.
     #[serde(skip_serializing_if = "Map::is_empty")]

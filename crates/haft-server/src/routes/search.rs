@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use haft_core::implementation::Kind;
+use haft_core::tool::{Status, ToolType};
 use haft_runtime::registry::Entry;
 use haft_search::highlight;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::params::Params;
+use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::search::{Found, Ranking};
 use crate::view::ToolView;
@@ -27,6 +29,7 @@ pub(crate) const MAX_QUERY: usize = haft_search::MAX_QUERY;
 pub(crate) struct SearchResult {
     tools: Vec<RankedTool>,
     total: usize,
+    #[schema(required)]
     next_page_token: Option<String>,
 }
 
@@ -51,9 +54,21 @@ pub(crate) struct Highlights {
 /// Search tools.
 #[utoipa::path(
     get, path = "/tools/search", tag = "tools",
-    params(("q" = String, Query), ("include_disabled" = Option<bool>, Query),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query)),
-    responses((status = 200, body = Success<SearchResult>), (status = 400, body = ErrorBody))
+    params(
+        ("q" = String, Query, description = "Keywords or a sentence, at most 4,000 characters",
+            min_length = 1, max_length = 4000, example = "greet"),
+        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
+            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
+        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
+        ("status" = Option<Status>, Query, description = "The life cycle status"),
+        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
+        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
+        ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
+        ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
+        ("include_disabled" = Option<bool>, Query, description = "Also tools that cannot be called"),
+        PageParams,
+    ),
+    responses((status = 200, body = Success<SearchResult>))
 )]
 pub(crate) async fn search(
     State(app): State<Arc<App>>,

@@ -9,6 +9,7 @@ mod bundles;
 mod calls;
 mod crowd;
 mod definitions;
+mod document;
 mod files;
 mod full_disk;
 mod harness;
