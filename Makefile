@@ -18,7 +18,7 @@ run: ## build haft and start the server; pass flags with ARGS="--addr 127.0.0.1:
 	$(call heading,haft serve)
 	@exec cargo run --quiet --locked --profile quick --package haft-cli --bin haft -- serve $(ARGS)
 
-test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP conformance
+test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP conformance, generated REST requests
 	@tools/setup test
 	$(call heading,formatting)
 	cargo fmt --all --check
@@ -36,6 +36,8 @@ test: ## run every check and test: formatting, lints, tidy, doctests, tests, MCP
 	cargo nextest run --locked --package haft --test it macros_ui
 	$(call heading,MCP conformance)
 	@tools/conformance target/debug/examples/conformance_server target/debug/examples/conformance_client
+	$(call heading,REST API against its OpenAPI document (generated requests))
+	@tools/schemathesis target/debug/haft
 
 soak: ## the tests that kill and load haft in long loops, in full (about an hour)
 	@tools/setup test

@@ -9,6 +9,7 @@ use crate::name::TenantId;
 
 /// One attempted change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditRecord {
     /// The id; records sort by it.
     pub id: Uuid,
@@ -18,14 +19,19 @@ pub struct AuditRecord {
     /// The time of the attempt.
     pub at: Timestamp,
     /// The name of the token.
+    #[cfg_attr(feature = "openapi", schema(example = "local"))]
     pub actor: String,
     /// The id of the token; `None` for the token of the home folder and of the environment.
+    #[cfg_attr(feature = "openapi", schema(required, value_type = Option<uuid::Uuid>))]
     pub actor_id: Option<TokenId>,
     /// The action, such as `tool.update`.
+    #[cfg_attr(feature = "openapi", schema(example = "tool.update"))]
     pub action: String,
     /// The object of the action.
+    #[cfg_attr(feature = "openapi", schema(example = "user-created:greet@1.0.0"))]
     pub target: String,
     /// `success`, or the error code.
+    #[cfg_attr(feature = "openapi", schema(example = "success"))]
     pub outcome: String,
     /// The id of the request.
     pub request_id: String,

@@ -14,6 +14,7 @@ pub const REAP_AFTER_HOURS: i64 = 48;
 
 /// Where the tools of a bundle come from; it decides who may change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BundleKind {
     /// Created by a user, through files or the API.

@@ -15,6 +15,7 @@ use crate::runnable::Mode;
 
 /// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
     /// Accepted, not started.
@@ -63,6 +64,7 @@ impl CallStatus {
 
 /// The exit status and output of a tool's process, for the operator and never for the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProcessRecord {
     /// The exit code, if it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +202,22 @@ impl CallRecord {
         self
     }
 
+    /// Returns whether the tool, the arguments, the value, the error message or the output of the process contain a
+    /// text; ASCII letters match in any case.
+    pub fn contains_text(&self, text: &str) -> bool {
+        let text = text.to_ascii_lowercase();
+        let contains = |field: &str| field.to_ascii_lowercase().contains(&text);
+        let error = self.error.as_ref().map(|error| error.message.as_str());
+        let process = self.process.as_ref();
+        let process = process.into_iter().flat_map(|process| [process.stdout.as_str(), &process.stderr]);
+        [&*self.tool].into_iter().chain(error).chain(process).any(contains)
+            || [&self.args]
+                .into_iter()
+                .chain(&self.value)
+                .chain(&self.content)
+                .any(|v| any_scalar(v, &contains))
+    }
+
     /// Returns the outcome of a finished call.
     pub fn outcome(&self) -> Option<Outcome> {
         if self.body_removed && self.status == CallStatus::Success {
@@ -212,5 +230,17 @@ impl CallRecord {
             (None, true) => Some(Ok(self.value.clone().unwrap_or(Value::Null))),
             (_, false) => None,
         }
+    }
+}
+
+/// Returns whether a string or number inside a value satisfies a condition. The recursion is bounded by the depth that
+/// the JSON parser accepts.
+fn any_scalar(value: &Value, condition: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => false,
+        Value::Number(number) => condition(&number.to_string()),
+        Value::String(text) => condition(text),
+        Value::Array(items) => items.iter().any(|item| any_scalar(item, condition)),
+        Value::Object(map) => map.values().any(|item| any_scalar(item, condition)),
     }
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::BoxFuture;
+use crate::Timestamp;
 use crate::call::{CallRecord, CallStatus};
 use crate::catalog::StoreError;
 use crate::id::{CallId, ToolId};
 use crate::name::TenantId;
+use crate::outcome::ErrorCode;
 
 /// A query for calls; results are sorted newest first.
 #[derive(Debug, Clone)]
@@ -17,6 +19,18 @@ pub struct CallQuery {
     pub tool_id: Option<ToolId>,
     /// Only calls with this status.
     pub status: Option<CallStatus>,
+    /// Only calls of the token with this name.
+    pub caller: Option<String>,
+    /// Only calls that failed with this code.
+    pub error_code: Option<ErrorCode>,
+    /// Only calls of this chat.
+    pub chat_id: Option<String>,
+    /// Only calls from this time on.
+    pub since: Option<Timestamp>,
+    /// Only calls before this time.
+    pub until: Option<Timestamp>,
+    /// Only calls whose tool, arguments, value, error message or process output contain this text, in any case.
+    pub text: Option<String>,
     /// Only calls older than this one.
     pub before: Option<CallId>,
     /// How many calls to skip.

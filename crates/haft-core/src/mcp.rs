@@ -18,10 +18,13 @@ pub const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 
 /// The configuration of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct McpServer {
     /// Its name, which is also the name of the bundle of its tools.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "files"))]
     pub id: BundleSlug,
     /// The tenant that owns it.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "default"))]
     pub tenant: TenantId,
     /// The transport.
     #[serde(flatten)]
@@ -30,9 +33,11 @@ pub struct McpServer {
     pub enabled: bool,
     /// Whether changes of its tools are accepted without review.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub accept_changes: bool,
     /// The call policy of its tools.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub policy: Policy,
     /// A prefix for the names of its tools; empty keeps the names.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -82,6 +87,8 @@ impl McpServer {
 
 /// How haft connects to a server. Values may contain `${NAME}`, which is replaced by the secret on connect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpTransport))]
 #[serde(untagged)]
 pub enum Transport {
     /// A local program that speaks MCP over standard input and output.
@@ -92,8 +99,11 @@ pub enum Transport {
 
 /// The stdio transport: a local program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpStdio))]
 pub struct Stdio {
     /// The program.
+    #[cfg_attr(feature = "openapi", schema(example = "mcp-server-files"))]
     pub command: String,
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,16 +116,21 @@ pub struct Stdio {
     pub cwd: Option<String>,
     /// Whether it may use the network.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub network: bool,
     /// Whether it is sandboxed: it can read only system folders and `cwd`.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub sandbox: bool,
 }
 
 /// The Streamable HTTP transport.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpHttp))]
 pub struct StreamableHttp {
     /// The URL.
+    #[cfg_attr(feature = "openapi", schema(example = "https://mcp.example.com/mcp"))]
     pub url: String,
     /// Headers that are sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -127,6 +142,7 @@ pub struct StreamableHttp {
 
 /// The OAuth client of haft at the authorization server of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OAuthClient {
     /// The id of a registered client; if `None`, haft registers one.
@@ -143,11 +159,13 @@ pub struct OAuthClient {
     pub scopes: Vec<String>,
     /// The grant type.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub grant: OAuthGrant,
 }
 
 /// The OAuth grant type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OAuthGrant {
     /// A person authorizes haft in a browser.
@@ -192,6 +210,8 @@ impl ListedTool {
 
 /// The connection phase of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpPhase))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Connecting.
@@ -208,6 +228,8 @@ pub enum Phase {
 
 /// The connection state of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpServerState))]
 pub struct ServerState {
     /// The phase.
     pub phase: Phase,
@@ -230,6 +252,22 @@ pub struct ServerState {
     pub refused: Vec<String>,
     /// The number of consecutive failures.
     pub failures: u32,
+}
+
+impl ServerState {
+    /// Returns the state of a server that haft does not connect to.
+    pub fn disconnected() -> Self {
+        Self {
+            phase: Phase::Disconnected,
+            error: None,
+            stderr: Vec::new(),
+            server_info: None,
+            protocol: None,
+            tools: 0,
+            refused: Vec::new(),
+            failures: 0,
+        }
+    }
 }
 
 /// Returns the key under which the OAuth tokens of a server are stored; credential names cannot contain `:`.

@@ -16,6 +16,7 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, retry $retry:literal;)+) => {
 /// The stable codes of errors of calls and requests.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum ErrorCode {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)+
         }

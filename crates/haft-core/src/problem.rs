@@ -13,12 +13,16 @@ pub const MISSING_IMPORT: &str = "missing_import";
 
 /// One error or warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// The dotted path of the field, such as `implementation.url`; empty for the whole document.
+    #[cfg_attr(feature = "openapi", schema(example = "implementation.url"))]
     pub field: String,
     /// A stable error code, such as `missing_field`.
+    #[cfg_attr(feature = "openapi", schema(example = "missing_field"))]
     pub code: String,
     /// What is wrong and what was expected.
+    #[cfg_attr(feature = "openapi", schema(example = "missing `url`"))]
     pub message: String,
     /// The line of the source text, counted from 1, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -9,7 +9,7 @@ use crate::name::{BundleSlug, NameError, ToolName, Version};
 /// A reference to a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolRef {
-    /// The id, with or without the prefix `tool-`.
+    /// The id, with or without the prefix `tool-`; `tool-builtin-NAME` is the built-in tool of that name.
     Id(ToolId),
     /// A name with an optional bundle and version.
     Name {
@@ -33,9 +33,10 @@ impl FromStr for ToolRef {
         {
             return Ok(ToolRef::Id(id));
         }
-        let (bundle, rest) = match text.split_once(':') {
-            Some((bundle, rest)) => (Some(BundleSlug::new(bundle)?), rest),
-            None => (None, text),
+        let (bundle, rest) = match (text.strip_prefix("tool-builtin-"), text.split_once(':')) {
+            (Some(rest), None) => (Some(BundleSlug::built_in()), rest),
+            (_, Some((bundle, rest))) => (Some(BundleSlug::new(bundle)?), rest),
+            (None, None) => (None, text),
         };
         let (name, version) = match rest.split_once('@') {
             Some((name, version)) => (name, Some(Version::new(version)?)),
@@ -79,7 +80,14 @@ mod tests {
             assert_eq!(text.parse::<ToolRef>().unwrap().to_string(), text);
         }
         assert!(matches!("tool-018faf50-b7b6-7a01-9a05-a22a6e0af101".parse(), Ok(ToolRef::Id(_))));
-        for bad in ["", ":", "a:", "a@", "a:b:c", "a/b", "../../etc/passwd", "a@b@c"] {
+        for (id, reference) in [
+            ("tool-builtin-exec", "builtin:exec"),
+            ("tool-builtin-exec@1.0.0", "builtin:exec@1.0.0"),
+            ("web:tool-builtin-exec", "web:tool-builtin-exec"),
+        ] {
+            assert_eq!(id.parse::<ToolRef>().unwrap().to_string(), reference);
+        }
+        for bad in ["", ":", "tool-builtin-", "a:", "a@", "a:b:c", "a/b", "../../etc/passwd", "a@b@c"] {
             assert!(bad.parse::<ToolRef>().is_err(), "{bad}");
         }
     }

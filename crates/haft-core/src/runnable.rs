@@ -8,6 +8,8 @@ use crate::tool::Status;
 
 /// The mode in which calls run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = CallMode))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Only published revisions run.

@@ -13,16 +13,20 @@ use crate::schema::{RawSchema, declared_properties};
 
 /// The definition of a tool, which is the content of a revision. Equal specs have equal hashes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolSpec {
     /// The identifier within the bundle.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "greet"))]
     pub name: ToolName,
     /// The version label.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "1.0.0"))]
     pub version: Version,
     /// The display name; empty if it is the same as `name`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     /// What the tool does, for models and people.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required, example = "Greets somebody by name"))]
     pub description: String,
     /// A free-form category.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -34,9 +38,11 @@ pub struct ToolSpec {
     pub implementation: Implementation,
     /// JSON Schema of the arguments.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object, required))]
     pub input_schema: RawSchema,
     /// JSON Schema of the value; `{}` accepts everything.
     #[serde(default, skip_serializing_if = "RawSchema::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub output_schema: RawSchema,
     /// The execution settings.
     #[serde(default, skip_serializing_if = "Execution::is_default")]
@@ -129,6 +135,7 @@ fn is_false(value: &bool) -> bool {
 
 /// The call policy of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Every caller may call it.
@@ -158,13 +165,17 @@ impl Policy {
 
 /// The execution settings of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Execution {
     /// Whether the same arguments always give the same value and there are no side effects.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub is_pure: bool,
     /// The group of calls that share `max_concurrency` within one agent run.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub concurrency_group: String,
     /// How many calls of the group run at once within one agent run.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub max_concurrency: u32,
     /// The total time limit of one call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,8 +184,10 @@ pub struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// How arguments are validated.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub validation: Validation,
     /// Limits of size and parallelism.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub limits: Limits,
     /// The rate limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,11 +217,13 @@ impl Execution {
 
 /// The retry settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Retry {
     /// The number of retries after the first attempt.
     pub attempts: u32,
     /// The delay before the first retry; it doubles each time.
     #[serde(default = "default_backoff")]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub backoff_ms: u64,
 }
 
@@ -219,6 +234,7 @@ pub const fn default_backoff() -> u64 {
 
 /// How arguments are validated against the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Validation {
     /// Strictly.
@@ -232,11 +248,15 @@ pub enum Validation {
 
 /// The limits of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ExecutionLimits))]
 #[serde(default)]
 pub struct Limits {
     /// The maximum size of one request, in bytes.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub max_request_bytes: u64,
     /// The maximum size of one response, in bytes.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub max_response_bytes: u64,
     /// The maximum number of concurrent calls on the server; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -251,6 +271,7 @@ impl Default for Limits {
 
 /// A rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RateLimit {
     /// The number of calls.
     pub calls: u32,
@@ -267,19 +288,23 @@ impl RateLimit {
 
 /// A renderer of results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Renderer {
     /// The kind of renderer, such as `code`.
     pub renderer: String,
     /// The highest priority wins.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub priority: i64,
     /// The settings of the renderer.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub config: Map<String, Value>,
 }
 
 /// The operation of an API description that a tool was imported from; a later import finds the tool by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Origin {
     /// The title of the document.
     pub document: String,

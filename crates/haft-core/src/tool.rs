@@ -12,6 +12,8 @@ use crate::spec::ToolSpec;
 
 /// The lifecycle status of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ToolStatus))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// In development; runs in debug mode only.
@@ -46,6 +48,8 @@ impl Status {
 
 /// The source of a tool, in the order in which a name without bundle is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ToolSource))]
 pub enum Source {
     /// Compiled in.
     #[serde(rename = "built-in")]
@@ -83,6 +87,7 @@ impl Source {
 
 /// The category of a tool in listings; derived, never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolType {
     /// Compiled in.
@@ -116,10 +121,12 @@ impl ToolType {
 
 /// The usage of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     /// The number of calls.
     pub call_count: u64,
     /// The time of the last call.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub last_called_at: Option<Timestamp>,
 }
 

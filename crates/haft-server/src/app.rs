@@ -197,7 +197,7 @@ impl App {
     }
 
     /// Returns the OpenAPI document of the API.
-    pub fn openapi(self: &Arc<Self>) -> utoipa::openapi::OpenApi {
+    pub fn openapi(self: &Arc<Self>) -> serde_json::Value {
         router::document(self)
     }
 

@@ -1,5 +1,6 @@
 //! Parses and checks the definition in a request body.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use haft_core::catalog::{FileForm, SourceText, UnreadableFile};
@@ -13,10 +14,29 @@ use haft_core::tool::{Status, Tool};
 use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::body::Body;
 use crate::error::ApiError;
+
+/// A definition in a request, as the OpenAPI document shows it; [`parse`] reads it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(example = json!({
+    "name": "greet",
+    "description": "Greets somebody by name",
+    "implementation": {"type": "script", "runtime": "bash", "body": "echo \"Hello, $name!\""},
+    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+}))]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum DefinitionBody {
+    /// The canonical form.
+    Canonical(ToolSpec),
+    /// Another dialect: a skill, a registry, a script or an API definition.
+    Dialect(HashMap<String, Value>),
+}
 
 /// Returns name and version of the stored definition that a new one replaces.
 pub(crate) fn defaults_from_spec(spec: &ToolSpec) -> Defaults {

@@ -23,8 +23,9 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::request_id;
+use crate::query::QueryParameters;
 use crate::routes::mcp;
+use crate::{body, identity, request_id};
 
 /// Smaller responses are sent uncompressed: compressing them costs more than it saves.
 const MIN_COMPRESSED_BYTES: u64 = 1024;
@@ -33,14 +34,15 @@ const MIN_COMPRESSED_BYTES: u64 = 1024;
 pub(crate) struct Edge {
     app: Arc<App>,
     routes: Router,
+    query_parameters: QueryParameters,
     cors: Option<CorsLayer>,
 }
 
 impl Edge {
     /// Wraps the routes.
-    pub(crate) fn new(app: Arc<App>, routes: Router) -> Self {
+    pub(crate) fn new(app: Arc<App>, routes: Router, query_parameters: QueryParameters) -> Self {
         let cors = cors(&app.settings().server.cors_origins);
-        Self { app, routes, cors }
+        Self { app, routes, query_parameters, cors }
     }
 
     /// Handles a request.
@@ -89,6 +91,11 @@ impl Edge {
         if path.contains('%') && percent_encoding::percent_decode_str(path).decode_utf8().is_err() {
             return ApiError::bad_request("the path is not valid UTF-8 after percent-decoding")
                 .into_response();
+        }
+        if let Err(error) = self.query_parameters.check(request.method(), request.uri()) {
+            let error = identity::authenticate(&self.app, request.headers()).err().unwrap_or(error);
+            body::discard(request).await;
+            return error.into_response();
         }
         let response = self.routes.clone().call(request).await;
         response.unwrap_or_else(|never| match never {})

@@ -40,9 +40,7 @@ pub(crate) struct ApiError {
 /// The body of every error.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// Always `error`.
-    #[schema(example = "error")]
-    status: &'static str,
+    status: ErrorStatus,
     /// `false` where the request was a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     ok: Option<bool>,
@@ -61,19 +59,28 @@ pub(crate) struct ErrorBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// A stable code.
-    #[schema(example = "not_found")]
-    code: &'static str,
-    /// A human-readable message.
+    code: ErrorCode,
+    /// What failed and how to fix it.
+    #[schema(example = "tool `greet` not found")]
     message: String,
     /// Whether a retry may succeed; for calls only.
     #[serde(skip_serializing_if = "Option::is_none")]
     retryable: Option<bool>,
     /// Machine-readable details.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     details: Option<Value>,
     /// The message for the model; for calls only.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_text: Option<String>,
+}
+
+/// The status of every error.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ErrorStatus {
+    /// The request failed.
+    Error,
 }
 
 impl ApiError {
@@ -171,10 +178,10 @@ impl IntoResponse for ApiError {
         let status = status(self.code);
         let model_text = self.of_call.then(|| model_text(self.for_model.as_deref().unwrap_or(&self.message)));
         let body = ErrorBody {
-            status: "error",
+            status: ErrorStatus::Error,
             ok: self.of_call.then_some(false),
             error: ErrorDetail {
-                code: self.code.as_str(),
+                code: self.code,
                 message: self.message,
                 retryable: self.of_call.then_some(self.retryable),
                 details: self.details,

@@ -21,8 +21,10 @@ use utoipa::ToSchema;
 pub(crate) struct NewServer {
     /// The id of the server, and of the bundle with its tools.
     #[serde(default)]
+    #[schema(required, example = "files", pattern = "^[A-Za-z0-9_-]{1,64}$")]
     id: String,
     /// The program to start.
+    #[schema(example = "mcp-server-files")]
     command: Option<String>,
     /// Arguments of the program.
     #[serde(default)]
@@ -55,6 +57,7 @@ pub(crate) struct NewServer {
     #[serde(default)]
     accept_changes: bool,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
+    #[schema(value_type = Option<Policy>)]
     policy: Option<String>,
     /// The timeout of a call, in milliseconds; progress of the tool restarts it. Default: 30000.
     timeout_ms: Option<u64>,
@@ -76,6 +79,7 @@ struct NewOAuth {
     #[serde(default)]
     scopes: Vec<String>,
     /// The grant: `authorization_code` (a user logs in, the default) or `client_credentials`.
+    #[schema(value_type = Option<OAuthGrant>)]
     grant: Option<String>,
 }
 

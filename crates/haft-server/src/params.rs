@@ -6,8 +6,31 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use haft_core::page;
+use haft_core::{Timestamp, problem::excerpt};
+use utoipa::IntoParams;
 
 use crate::error::ApiError;
+use crate::routes::tokens;
+
+/// The page of a list, as the OpenAPI document shows it; [`Params::page`] parses it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes the parameters")]
+pub(crate) struct PageParams {
+    /// The maximum number of items; larger values than 500 (100 for calls) are lowered.
+    #[param(minimum = 1, example = 50)]
+    page_size: Option<u32>,
+    /// The same as `page_size`.
+    #[param(minimum = 1)]
+    recommended_page_size: Option<u32>,
+    /// The same as `page_size`.
+    #[param(minimum = 1)]
+    limit: Option<u32>,
+    /// The `next_page_token` of the previous page.
+    page_token: Option<String>,
+    /// How many items to skip.
+    skip: Option<u32>,
+}
 
 /// The query of a request.
 #[derive(Debug, Default)]
@@ -22,12 +45,17 @@ impl<S: Sync> FromRequestParts<S> for Params {
         }
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|error| ApiError::bad_request(format!("invalid query string: {error}")))?;
+        // PostgreSQL cannot compare such a value, and nothing contains one.
+        if let Some((name, _)) = pairs.iter().find(|(_, value)| value.contains('\0')) {
+            let name = excerpt(name, 60);
+            return Err(ApiError::bad_request(format!("invalid `{name}`: contains a NUL character")));
+        }
         Ok(Self(pairs.into_iter().map(|(name, value)| (normalize(&name), value)).collect()))
     }
 }
 
 /// `bundleIDs`, `bundle_ids` and `bundle-ids` are the same parameter.
-fn normalize(name: &str) -> String {
+pub(crate) fn normalize(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -66,6 +94,21 @@ impl Params {
             .transpose()
     }
 
+    /// Parses a time, or a period before now.
+    pub(crate) fn time(&self, name: &str, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+        let parse = |text: &str| {
+            let ago = || tokens::lifetime(text).ok().and_then(|time| now.checked_sub(time).ok());
+            text.parse().ok().or_else(ago).ok_or_else(|| {
+                invalid(
+                    name,
+                    text,
+                    "a time such as `2026-01-31T12:00:00Z`, or a period such as `24h` or `7d`",
+                )
+            })
+        };
+        self.get(name).map(parse).transpose()
+    }
+
     /// Parses a comma-separated list.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         let text = self.get(name).unwrap_or_default();
@@ -90,7 +133,7 @@ impl Params {
 }
 
 fn invalid(name: &str, value: &str, expected: &str) -> ApiError {
-    let value = haft_core::problem::excerpt(value, 60);
+    let value = excerpt(value, 60);
     ApiError::bad_request(format!("invalid `{name}`: `{value}`; expected {expected}"))
 }
 

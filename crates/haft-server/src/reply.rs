@@ -4,22 +4,34 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 /// `{"status":"success","data":…}`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Success<T> {
-    /// Always `success`.
-    #[schema(example = "success")]
-    status: &'static str,
+    status: SuccessStatus,
     /// The result.
     data: T,
 }
 
+/// The status of every successful response.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SuccessStatus {
+    /// The request succeeded.
+    Success,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Message {
+    #[schema(example = "Token deleted")]
+    message: String,
+}
+
 /// Wraps a result.
 pub(crate) fn success<T: Serialize>(data: T) -> Json<Success<T>> {
-    Json(Success { status: "success", data })
+    Json(Success { status: SuccessStatus::Success, data })
 }
 
 /// Wraps a newly created resource, with status 201.
@@ -27,17 +39,7 @@ pub(crate) fn created<T: Serialize>(data: T) -> Response {
     (StatusCode::CREATED, success(data)).into_response()
 }
 
-/// Wraps a page of a list under its name, with the total and the token of the next page.
-pub(crate) fn list<T: Serialize>(
-    name: &str,
-    items: &[T],
-    total: impl Into<Value>,
-    next_page_token: Option<&str>,
-) -> Response {
-    success(json!({name: items, "total": total.into(), "next_page_token": next_page_token})).into_response()
-}
-
 /// Wraps a message.
-pub(crate) fn message(text: impl Into<Value>) -> Response {
-    success(json!({"message": text.into()})).into_response()
+pub(crate) fn message(text: impl Into<String>) -> Response {
+    success(Message { message: text.into() }).into_response()
 }

@@ -8,6 +8,7 @@ use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{any, get};
 use haft_core::outcome::ErrorCode;
+use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,11 +17,12 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::edge::Edge;
 use crate::error::ApiError;
+use crate::query::QueryParameters;
 use crate::routes::{
     bundle_tools, bundles, calls, changes, credentials, definitions, health, import, invoke, lifecycle, mcp,
     mcp_logins, mcp_servers, revisions, search, test, tokens, tool, tools, validate,
 };
-use crate::{audit, docs};
+use crate::{audit, docs, document};
 
 /// The OpenAPI document that the routes are added to.
 #[derive(OpenApi)]
@@ -34,7 +36,9 @@ struct Document;
 /// Builds the whole HTTP surface.
 pub(crate) fn edge(app: &Arc<App>) -> Edge {
     let (api, document) = api(app);
-    let document: Arc<str> = document.to_json().unwrap_or_default().into();
+    let mut document = document::complete(&document);
+    let query_parameters = QueryParameters::new(&mut document);
+    let document: Arc<str> = document.to_string().into();
     let serve_document = get(move || {
         let document = Arc::clone(&document);
         async move { ([("content-type", "application/json")], document.to_string()) }
@@ -53,7 +57,7 @@ pub(crate) fn edge(app: &Arc<App>) -> Edge {
         .route("/docs/{file}", get(docs::file))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed);
-    Edge::new(Arc::clone(app), routes)
+    Edge::new(Arc::clone(app), routes, query_parameters)
 }
 
 /// Builds the whole HTTP surface as a router, to be mounted in another program.
@@ -63,8 +67,8 @@ pub(crate) fn embeddable(app: &Arc<App>) -> Router {
 }
 
 /// Returns the OpenAPI document of the API.
-pub(crate) fn document(app: &Arc<App>) -> utoipa::openapi::OpenApi {
-    api(app).1
+pub(crate) fn document(app: &Arc<App>) -> Value {
+    document::complete(&api(app).1)
 }
 
 fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {

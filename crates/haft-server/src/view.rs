@@ -1,49 +1,66 @@
 //! The response types of the API: counterparts of the domain types.
 
+use haft_core::Timestamp;
 use haft_core::bundle::{Bundle, BundleKind};
-use haft_core::call::CallRecord;
+use haft_core::call::{CallRecord, CallStatus, ProcessRecord};
 use haft_core::catalog::UnreadableFile;
-use haft_core::implementation::Implementation;
-use haft_core::outcome::CallError;
+use haft_core::implementation::{Implementation, Kind};
+use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::redact;
+use haft_core::runnable::Mode;
 use haft_core::schema::RawSchema;
 use haft_core::spec::{Execution, Origin, Policy, Renderer};
-use haft_core::tool::{Revision, Usage};
+use haft_core::tool::{Revision, Source, Status, ToolType, Usage};
 use haft_runtime::registry::Entry;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// A tool, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the fields of the API")]
 pub(crate) struct ToolView {
     /// The id; `null` for an unreadable file.
-    #[schema(value_type = Option<String>)]
-    id: Option<String>,
+    #[schema(required)]
+    id: Option<Uuid>,
+    #[schema(example = "default")]
     tenant: String,
+    #[schema(example = "user-created")]
     bundle: String,
-    bundle_id: Option<String>,
+    /// The id of the bundle; `null` for an unreadable file.
+    #[schema(required)]
+    bundle_id: Option<Uuid>,
+    #[schema(example = "greet")]
     name: String,
+    #[schema(example = "1.0.0")]
     version: String,
+    #[schema(example = "Greet")]
     display_name: String,
+    #[schema(example = "Greets somebody by name")]
     description: String,
     category: String,
+    #[schema(example = json!(["demo"]))]
     tags: Vec<String>,
-    /// `built_in`, `mcp`, `artifact` or `custom`.
-    tool_type: &'static str,
-    implementation_type: Option<&'static str>,
-    /// The language of a body: `bash`, `python`, `wasm`.
-    runtime: Option<&'static str>,
-    #[schema(value_type = Object)]
+    tool_type: ToolType,
+    /// The kind of implementation; `null` for an unreadable file.
+    #[schema(required)]
+    implementation_type: Option<Kind>,
+    /// The language of a body, or `built-in`.
+    #[schema(required)]
+    runtime: Option<ToolRuntime>,
+    /// The implementation; `null` for an unreadable file.
+    #[schema(required)]
     implementation: Option<Implementation>,
-    #[schema(value_type = Object)]
+    /// JSON Schema of the arguments; `null` for an unreadable file.
+    #[schema(required, value_type = Option<Object>)]
     input_schema: Option<RawSchema>,
-    #[schema(value_type = Object)]
+    /// JSON Schema of the value; `null` for an unreadable file.
+    #[schema(required, value_type = Option<Object>)]
     output_schema: Option<RawSchema>,
-    #[schema(value_type = Object)]
+    /// The execution settings; `null` for an unreadable file.
+    #[schema(required)]
     execution: Option<Execution>,
-    #[schema(value_type = String)]
     policy: Policy,
     requires_confirmation: bool,
     sandbox: bool,
@@ -51,30 +68,35 @@ pub(crate) struct ToolView {
     /// The container image of its processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     image: Option<String>,
-    #[schema(value_type = Vec<Object>)]
     renderers: Vec<Renderer>,
     /// The operation that the tool was imported from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     origin: Option<Origin>,
-    status: &'static str,
+    status: Status,
     enabled: bool,
     built_in: bool,
     /// Whether the newest revision is ready to run.
     ready: bool,
     /// Why it is not ready.
+    #[schema(required)]
     error: Option<String>,
-    source: &'static str,
+    source: Source,
     /// The file, relative to the home folder.
+    #[schema(required, example = "tools/user-created/greet.yaml")]
     path: Option<String>,
     /// The number of the newest revision.
+    #[schema(example = 1)]
     revision: u32,
+    /// The number of the revision that production mode runs.
+    #[schema(required)]
     published_revision: Option<u32>,
-    #[schema(value_type = Object)]
     usage: Usage,
-    created_at: Option<String>,
-    modified_at: String,
-    published_at: Option<String>,
+    /// When it was created; `null` for an unreadable file.
+    #[schema(required)]
+    created_at: Option<Timestamp>,
+    modified_at: Timestamp,
+    #[schema(required)]
+    published_at: Option<Timestamp>,
     /// The body of a script, repeated from `implementation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
@@ -87,8 +109,33 @@ pub(crate) struct ToolView {
     timeout_secs: Option<u64>,
     /// Why the tool may not do what its author expects, although it is ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
     pub(crate) warnings: Vec<haft_core::problem::Problem>,
+}
+
+/// The language of a tool's body, or that it is built in.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ToolRuntime {
+    /// GNU bash.
+    Bash,
+    /// Python 3.
+    Python,
+    /// WebAssembly.
+    Wasm,
+    /// Compiled into haft.
+    BuiltIn,
+}
+
+impl ToolRuntime {
+    /// Parses the name of a language.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "bash" => Some(Self::Bash),
+            "python" => Some(Self::Python),
+            "wasm" => Some(Self::Wasm),
+            _ => None,
+        }
+    }
 }
 
 impl From<&Entry> for ToolView {
@@ -101,19 +148,23 @@ impl From<&Entry> for ToolView {
         };
         let timeout_secs = body.as_ref().and(spec.execution.timeout_ms).map(|millis| millis.div_ceil(1000));
         Self {
-            id: Some(tool.id.to_string()),
+            id: Some(tool.id.0),
             tenant: tool.tenant.to_string(),
             bundle: tool.bundle.to_string(),
-            bundle_id: Some(tool.bundle_id.to_string()),
+            bundle_id: Some(tool.bundle_id.0),
             name: spec.name.to_string(),
             version: spec.version.to_string(),
             display_name: spec.title().to_owned(),
             description: spec.description,
             category: spec.category,
             tags: spec.tags,
-            tool_type: tool.tool_type().as_str(),
-            implementation_type: Some(tool.kind().as_str()),
-            runtime: spec.implementation.runtime().or(tool.built_in.then_some("built-in")),
+            tool_type: tool.tool_type(),
+            implementation_type: Some(tool.kind()),
+            runtime: spec
+                .implementation
+                .runtime()
+                .and_then(ToolRuntime::parse)
+                .or(tool.built_in.then_some(ToolRuntime::BuiltIn)),
             implementation: Some(spec.implementation),
             input_schema: Some(spec.input_schema),
             output_schema: Some(spec.output_schema),
@@ -125,19 +176,19 @@ impl From<&Entry> for ToolView {
             image: spec.image,
             renderers: spec.renderers,
             origin: spec.origin,
-            status: tool.status.as_str(),
+            status: tool.status,
             enabled: tool.enabled,
             built_in: tool.built_in,
             ready: entry.ready(),
             error: entry.fault(),
-            source: tool.source.as_str(),
+            source: tool.source,
             path: tool.path.clone(),
             revision: tool.revision,
             published_revision: tool.published.as_ref().map(|(number, _)| *number),
             usage: entry.usage(),
-            created_at: Some(tool.created_at.to_string()),
-            modified_at: tool.modified_at.to_string(),
-            published_at: tool.published_at.map(|at| at.to_string()),
+            created_at: Some(tool.created_at),
+            modified_at: tool.modified_at,
+            published_at: tool.published_at,
             body,
             parameters,
             timeout_secs,
@@ -159,7 +210,7 @@ impl From<&UnreadableFile> for ToolView {
             description: String::new(),
             category: String::new(),
             tags: Vec::new(),
-            tool_type: "custom",
+            tool_type: ToolType::Custom,
             implementation_type: None,
             runtime: None,
             implementation: None,
@@ -173,18 +224,18 @@ impl From<&UnreadableFile> for ToolView {
             image: None,
             renderers: Vec::new(),
             origin: None,
-            status: "draft",
+            status: Status::Draft,
             enabled: true,
             built_in: false,
             ready: false,
             error: Some(file.error.clone()),
-            source: "user",
+            source: Source::User,
             path: Some(file.path.clone()),
             revision: 0,
             published_revision: None,
             usage: Usage::default(),
             created_at: None,
-            modified_at: file.modified_at.to_string(),
+            modified_at: file.modified_at,
             published_at: None,
             body: None,
             parameters: None,
@@ -197,21 +248,27 @@ impl From<&UnreadableFile> for ToolView {
 /// A bundle, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BundleView {
-    id: String,
+    id: Uuid,
+    #[schema(example = "default")]
     tenant: String,
+    #[schema(example = "demo")]
     slug: String,
+    #[schema(example = "Demo")]
     display_name: String,
+    #[schema(example = "Tools of the demo")]
     description: String,
     enabled: bool,
-    /// Where its tools come from: `user`, `built_in`, `toolset` or `mcp`.
-    kind: &'static str,
+    kind: BundleKind,
     /// Whether `kind` is `built_in`.
     built_in: bool,
     /// The number of tools.
     tool_count: usize,
-    created_at: String,
-    modified_at: String,
-    soft_deleted_at: Option<String>,
+    created_at: Timestamp,
+    modified_at: Timestamp,
+    /// When it was deleted; it can be restored for 48 hours.
+    #[schema(required)]
+    soft_deleted_at: Option<Timestamp>,
+    #[schema(example = 1)]
     schema_version: u32,
 }
 
@@ -219,18 +276,18 @@ impl BundleView {
     /// Creates the view of a bundle.
     pub(crate) fn new(bundle: &Bundle, tool_count: usize) -> Self {
         Self {
-            id: bundle.id.to_string(),
+            id: bundle.id.0,
             tenant: bundle.tenant.to_string(),
             slug: bundle.slug.to_string(),
             display_name: bundle.display_name.clone(),
             description: bundle.description.clone(),
             enabled: bundle.enabled,
-            kind: bundle.kind.as_str(),
+            kind: bundle.kind,
             built_in: bundle.kind == BundleKind::BuiltIn,
             tool_count,
-            created_at: bundle.created_at.to_string(),
-            modified_at: bundle.modified_at.to_string(),
-            soft_deleted_at: bundle.soft_deleted_at.map(|at| at.to_string()),
+            created_at: bundle.created_at,
+            modified_at: bundle.modified_at,
+            soft_deleted_at: bundle.soft_deleted_at,
             schema_version: 1,
         }
     }
@@ -239,12 +296,13 @@ impl BundleView {
 /// One revision, as the API shows it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RevisionView {
+    #[schema(example = 1)]
     number: u32,
+    /// The SHA-256 of the definition.
     hash: String,
-    created_at: String,
+    created_at: Timestamp,
     /// Whether production mode runs this revision.
     published: bool,
-    #[schema(value_type = Object)]
     definition: haft_core::spec::ToolSpec,
 }
 
@@ -254,7 +312,7 @@ impl RevisionView {
         Self {
             number: revision.number,
             hash: revision.hash.clone(),
-            created_at: revision.created_at.to_string(),
+            created_at: revision.created_at,
             published: published == Some(revision.number),
             definition: redact::masked(&revision.spec),
         }
@@ -263,16 +321,23 @@ impl RevisionView {
 
 /// The outcome of a call.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outcome)]
 pub(crate) struct OutcomeView<'a> {
+    /// Whether the tool succeeded: then there is a `value`, otherwise an `error`.
+    #[schema(example = true)]
     ok: bool,
+    /// The value of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false, example = json!({"greeting": "Hello, Ada!"}))]
     value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CallErrorView<'a>>,
     /// Additional content such as images, as MCP content blocks.
     #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
     content: &'a [Value],
-    call_id: String,
+    call_id: Uuid,
+    #[schema(example = 12.3)]
     duration_ms: f64,
     /// Set if the tool is deprecated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,20 +346,27 @@ pub(crate) struct OutcomeView<'a> {
 
 /// The error of a call.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CallError)]
 pub(crate) struct CallErrorView<'a> {
-    code: &'static str,
+    code: ErrorCode,
+    /// What failed and how to fix it, for the operator.
+    #[schema(example = "the call exceeded its timeout of 30 s")]
     message: &'a str,
+    /// Whether a retry may succeed.
     retryable: bool,
+    /// Machine-readable details.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     details: Option<&'a Value>,
     /// The message for the model.
+    #[schema(example = "Tool call failed: the call exceeded its timeout of 30 s")]
     model_text: String,
 }
 
 impl<'a> From<&'a CallError> for CallErrorView<'a> {
     fn from(error: &'a CallError) -> Self {
         Self {
-            code: error.code.as_str(),
+            code: error.code,
             message: &error.message,
             retryable: error.retryable,
             details: error.details.as_deref(),
@@ -312,9 +384,99 @@ impl<'a> OutcomeView<'a> {
             value,
             error: record.error.as_ref().map(CallErrorView::from),
             content: &record.content,
-            call_id: record.id.to_string(),
+            call_id: record.id.0,
             duration_ms: record.duration_ms.unwrap_or_default(),
             warning: deprecated.then_some("this tool is deprecated"),
+        }
+    }
+}
+
+/// A recorded call.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Call)]
+pub(crate) struct CallView<'a> {
+    id: Uuid,
+    #[schema(example = "default")]
+    tenant: &'a str,
+    tool_id: Uuid,
+    /// `bundle:name@version` at the time of the call.
+    #[schema(example = "user-created:greet@1.0.0")]
+    tool: &'a str,
+    /// The revision that ran.
+    #[schema(example = 1)]
+    revision: u32,
+    mode: Mode,
+    status: CallStatus,
+    /// The arguments; `null` in a list if they are long.
+    #[schema(required, value_type = Option<Object>, example = json!({"name": "Ada"}))]
+    args: &'a Value,
+    /// The value, if the call succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    value: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallErrorView<'a>>,
+    /// Additional content such as images, as MCP content blocks.
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    content: &'a [Value],
+    /// The process of the tool, if it ran one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ProcessRecord>)]
+    process: Option<&'a ProcessRecord>,
+    /// The name of the token that called.
+    #[schema(example = "local")]
+    caller: &'a str,
+    /// The interface that the call came through: `rest`, `cli`, `mcp`, …
+    #[schema(example = "rest")]
+    surface: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    /// The hash of the arguments, if there is an idempotency key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args_digest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<&'a str>,
+    started_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<f64>,
+    /// Set in a list if long values are omitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) shortened: bool,
+}
+
+impl<'a> From<&'a CallRecord> for CallView<'a> {
+    fn from(record: &'a CallRecord) -> Self {
+        Self {
+            id: record.id.0,
+            tenant: record.tenant.as_str(),
+            tool_id: record.tool_id.0,
+            tool: &record.tool,
+            revision: record.revision,
+            mode: record.mode,
+            status: record.status,
+            args: &record.args,
+            value: record.value.as_ref(),
+            error: record.error.as_ref().map(CallErrorView::from),
+            content: &record.content,
+            process: record.process.as_ref(),
+            caller: &record.caller,
+            surface: &record.surface,
+            idempotency_key: record.idempotency_key.as_deref(),
+            args_digest: record.args_digest.as_deref(),
+            request_id: record.request_id.as_deref(),
+            chat_id: record.chat_id.as_deref(),
+            message_id: record.message_id.as_deref(),
+            started_at: record.started_at,
+            finished_at: record.finished_at,
+            duration_ms: record.duration_ms,
+            shortened: false,
         }
     }
 }

@@ -149,7 +149,7 @@ impl Filter {
             filter.add("action = ", action.clone());
         }
         if let Some(part) = &query.target {
-            filter.add("target LIKE ", format!("%{}%", escape_like(part)));
+            filter.add("target LIKE ", format!("%{}%", rows::escape_like(part)));
             filter.condition.push_str(" ESCAPE '!'");
         }
         if let Some(actor) = &query.actor {
@@ -175,11 +175,6 @@ impl Filter {
         }
         select.fetch_all(&inner.engine.pool).await
     }
-}
-
-/// Escapes a text for `LIKE`.
-fn escape_like(text: &str) -> String {
-    text.replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }
 
 fn record(row: &AnyRow) -> Result<AuditRecord, sqlx::Error> {

@@ -4,9 +4,10 @@ use haft_core::catalog::StoreError;
 use sqlx::{Any, Row as _, Transaction};
 
 use crate::engine::{self, Engine, failed_to};
+use crate::ledger;
 
 /// All scripts, in order. A released script is never edited; a change needs a new script.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("../migrations/0001_first.sql"),
     include_str!("../migrations/0002_refresh_tokens.sql"),
     include_str!("../migrations/0003_audit.sql"),
@@ -14,7 +15,11 @@ const SCRIPTS: [&str; 7] = [
     include_str!("../migrations/0005_gone.sql"),
     include_str!("../migrations/0006_bundle_kind.sql"),
     include_str!("../migrations/0007_ledger_sizes.sql"),
+    include_str!("../migrations/0008_call_filters.sql"),
 ];
+
+/// The script after which the columns of recorded calls are filled from their records.
+const CALL_FILTERS: usize = 8;
 
 const MIGRATE: &str = "migrate the database schema";
 
@@ -38,6 +43,9 @@ async fn run_scripts(engine: &Engine, scripts: &[&str]) -> Result<(), StoreError
     for (index, script) in scripts.iter().enumerate().skip(found) {
         let step = format!("{MIGRATE}, step {}", index + 1);
         engine::run_script(&mut tx, script).await.map_err(failed_to(&step))?;
+        if index + 1 == CALL_FILTERS {
+            ledger::fill_filter_columns(&mut tx).await.map_err(failed_to(&step))?;
+        }
         sqlx::query("INSERT INTO haft_schema (version) VALUES ($1)")
             .bind(i64::try_from(index + 1).unwrap_or(i64::MAX))
             .execute(&mut *tx)
@@ -92,6 +100,53 @@ mod tests {
         let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
         let url = Secret::new(database.url.clone());
         check_bundle_kinds(Engine::postgres(&url).await.unwrap()).await;
+    }
+
+    async fn check_call_filters(engine: Engine) {
+        run_scripts(&engine, &SCRIPTS[..6]).await.unwrap();
+        let record = |number: u32| {
+            serde_json::json!({
+                "id": format!("018faf50-b7b6-7a01-9a05-{number:012}"), "tenant": "default",
+                "tool_id": "018faf50-b7b6-7a01-9a05-a22a6e0af101", "tool": "web:weather@1.0.0", "revision": 1,
+                "mode": "debug", "status": "error", "args": {"caller": "\0"}, "caller": format!("c{number}"),
+                "error": {"code": "timeout", "message": "", "retryable": true}, "surface": "rest",
+                "chat_id": format!("chat-{number}"), "started_at": "2026-01-31T12:00:00Z",
+            })
+            .to_string()
+        };
+        for number in 0..250_u32 {
+            let sql = "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) \
+                       VALUES ($1, 'default', '', 'error', 1, '', $2)";
+            let record = if number == 7 { "{".to_owned() } else { record(number) };
+            sqlx::query(sql).bind(format!("{number:04}")).bind(record).execute(&engine.pool).await.unwrap();
+        }
+        run(&engine).await.unwrap();
+        let rows = sqlx::query("SELECT id, caller, error_code, chat_id FROM calls ORDER BY id")
+            .fetch_all(&engine.pool)
+            .await
+            .unwrap();
+        for (number, row) in rows.iter().enumerate() {
+            let found: (String, Option<String>, Option<String>) =
+                (row.get("caller"), row.get("error_code"), row.get("chat_id"));
+            let filled = (format!("c{number}"), Some("timeout".to_owned()), Some(format!("chat-{number}")));
+            let expected = if number == 7 { (String::new(), None, None) } else { filled };
+            assert_eq!(found, expected, "{number}");
+        }
+        assert_eq!(rows.len(), 250);
+        engine.close().await;
+    }
+
+    #[tokio::test]
+    async fn recorded_calls_get_their_filter_columns_in_sqlite() {
+        let home = tempfile::tempdir().unwrap();
+        check_call_filters(Engine::sqlite(&home.path().join("haft.db")).await.unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn recorded_calls_get_their_filter_columns_in_postgres() {
+        let database = tokio::task::spawn_blocking(haft_testkit::postgres::database).await.unwrap().unwrap();
+        let url = Secret::new(database.url.clone());
+        check_call_filters(Engine::postgres(&url).await.unwrap()).await;
     }
 
     #[tokio::test]

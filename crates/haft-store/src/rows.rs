@@ -158,3 +158,8 @@ pub(crate) fn unreadable(row: &AnyRow) -> Result<UnreadableFile, sqlx::Error> {
         modified_at: timestamp(row, "modified_at")?,
     })
 }
+
+/// Escapes a text for `LIKE … ESCAPE '!'`.
+pub(crate) fn escape_like(text: &str) -> String {
+    text.replace('!', "!!").replace('%', "!%").replace('_', "!_")
+}

@@ -8,6 +8,8 @@
 pub enum Prerequisite {
     /// MCP clients and servers of other projects, installed into `target/peers`.
     McpPeers,
+    /// The validator of OpenAPI documents, installed into `target/peers`.
+    ApiPeers,
     /// The OpenAPI description of GitHub's API in `target/test-data`.
     GithubDescription,
     /// A small file system that the test can mount and fill; it takes root.
@@ -21,7 +23,7 @@ impl Prerequisite {
     const fn exception(self) -> Option<&'static str> {
         match self {
             Self::ContainerImage => Some("CI machines have no container engine"),
-            Self::McpPeers | Self::GithubDescription | Self::SmallFileSystem => None,
+            Self::McpPeers | Self::ApiPeers | Self::GithubDescription | Self::SmallFileSystem => None,
         }
     }
 }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 /// The notation of templates in an implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = TemplateNotation))]
 #[serde(rename_all = "snake_case")]
 pub enum Notation {
     /// `${name}`: a declared argument, else a secret, else `${version}`.
@@ -26,6 +28,7 @@ impl Notation {
 
 /// One HTTP request, or `steps` of several.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Http {
     /// The only request, or the defaults of every step.
@@ -57,6 +60,7 @@ impl Http {
 
 /// One request, and how its response is read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct HttpRequest {
     /// The method; `GET` by default.
@@ -101,6 +105,7 @@ pub struct HttpRequest {
 
 /// How a list or map is serialized in a query or form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ParamStyle {
     /// `a=1,2`; a map is `a=key,value,key,value`.
@@ -137,6 +142,7 @@ impl ParamStyle {
 
 /// How a list or map is serialized in a path or header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TextStyle {
     /// `1,2`; a map is `key,value,key,value`.
@@ -167,6 +173,7 @@ impl TextStyle {
 
 /// One of several requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HttpStep {
     /// The name by which later steps refer to its value.
     pub name: String,
@@ -177,6 +184,7 @@ pub struct HttpStep {
 
 /// How a response is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseEncoding {
     /// As JSON; anything else is an error.
@@ -187,6 +195,8 @@ pub enum ResponseEncoding {
 
 /// The result of a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = HttpErrorMode))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorMode {
     /// A failed call.
@@ -205,6 +215,7 @@ impl ErrorMode {
 
 /// The authentication of requests. All values are templates, so that they can refer to secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case", expecting = "an object")]
 pub enum Auth {
     /// `Authorization: Bearer TOKEN`.
@@ -237,6 +248,7 @@ pub enum Auth {
 
 /// The location of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ApiKeyLocation {
     /// A header.
@@ -248,6 +260,7 @@ pub enum ApiKeyLocation {
 
 /// A signature over the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HmacAuth {
     /// The key.
     pub key: String,
@@ -289,6 +302,7 @@ fn signed_body() -> String {
 
 /// OAuth 2 settings; tokens are cached and refreshed by one call at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OAuth2 {
     /// The token endpoint.
     pub token_url: String,

@@ -9,6 +9,7 @@ use crate::implementation::Http;
 
 /// The implementation of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Implementation {
     /// A registered Rust function.
@@ -39,6 +40,8 @@ pub enum Implementation {
 
 /// The name of an implementation type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = ImplementationType))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// See [`Implementation::Function`].
@@ -152,6 +155,8 @@ impl Implementation {
 
 /// A registered Rust function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = FunctionImplementation))]
 pub struct Function {
     /// The registered name.
     pub function: String,
@@ -169,6 +174,7 @@ impl Function {
 
 /// A bash or python body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Script {
     /// The language.
     pub runtime: ScriptRuntime,
@@ -221,6 +227,7 @@ impl OutputFormat {
 
 /// The language of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptRuntime {
     /// GNU bash.
@@ -241,6 +248,7 @@ impl ScriptRuntime {
 
 /// A WebAssembly component or module: a file of the bundle, or its bytes in base64.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Wasm {
     /// The file, relative to the bundle's folder.
@@ -262,6 +270,7 @@ pub struct Wasm {
 
 /// The access of a tool to a file root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FileAccess {
     /// Read files.
@@ -302,6 +311,7 @@ impl Exec {
 
 /// The fields of [`Exec`] as stored and sent.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 struct ExecFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
@@ -314,6 +324,16 @@ struct ExecFields {
     #[serde(default, skip_serializing_if = "OutputFormat::is_default")]
     output: OutputFormat,
 }
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Exec {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        ExecFields::schema()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Exec {}
 
 impl From<Exec> for ExecFields {
     fn from(Exec { program, env, stdin, output }: Exec) -> Self {
@@ -340,6 +360,8 @@ impl TryFrom<ExecFields> for Exec {
 
 /// The encoding of file content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = FileEncoding))]
 pub enum Encoding {
     /// As UTF-8 text.
     #[default]
@@ -355,11 +377,13 @@ pub enum Encoding {
 
 /// Reads a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileRead {
     /// The path template, relative to the root.
     pub path: String,
     /// The encoding of the result.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub encoding: Encoding,
     /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -368,6 +392,7 @@ pub struct FileRead {
 
 /// Writes a file inside a file root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileWrite {
     /// The path template, relative to the root.
     pub path: String,
@@ -375,12 +400,14 @@ pub struct FileWrite {
     pub content: String,
     /// The encoding of `content`.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub encoding: Encoding,
     /// The permission bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
     /// Whether parent folders are created.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub mkdir: bool,
     /// The name of the file root; by default the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -389,6 +416,8 @@ pub struct FileWrite {
 
 /// A function of a Python toolset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = PythonFunction))]
 pub struct Python {
     /// `module:function`.
     pub entrypoint: String,
@@ -396,6 +425,8 @@ pub struct Python {
 
 /// A tool of an MCP server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = McpTool))]
 #[serde(default)]
 pub struct Mcp {
     /// The id of a configured server.
@@ -405,6 +436,7 @@ pub struct Mcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_url: Option<String>,
     /// The name of the tool on that server.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub tool_name: String,
     /// Header templates for `server_url`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -438,9 +470,11 @@ impl ToolHints {
 
 /// A stored code artifact.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct Artifact {
     /// The id of the artifact.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub artifact_id: String,
     /// The version; by default the newest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -452,6 +486,7 @@ pub struct Artifact {
 
 /// A child agent run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct AgentCall {
     /// The agent by id.
@@ -464,9 +499,11 @@ pub struct AgentCall {
 
 /// A query to a retrieval pipeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct RagRetrieval {
     /// The id of the pipeline.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub pipeline_id: String,
     /// Settings of the retrieval.
     #[serde(skip_serializing_if = "Map::is_empty")]

@@ -39,6 +39,7 @@ pub(crate) enum ImportAction {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ImportedTool {
     /// The operation, such as `GET /pets`.
+    #[schema(example = "GET /pets")]
     operation: String,
     /// The name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +57,6 @@ pub(crate) struct ImportedTool {
     kept: Vec<&'static str>,
     /// Warnings about the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
     warnings: Vec<Problem>,
 }
 
@@ -64,12 +64,14 @@ pub(crate) struct ImportedTool {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ImportReport {
     /// The title of the document.
+    #[schema(example = "Pets")]
     title: String,
     /// The version of the described API.
     version: String,
     /// The number of operations in the document.
     operations: usize,
     /// The bundle of the tools.
+    #[schema(example = "pets")]
     bundle: String,
     /// Whether this was a dry run, which stores nothing.
     dry_run: bool,
@@ -86,7 +88,6 @@ pub(crate) struct ImportReport {
     /// One entry per operation, and per tool whose operation is no longer in the document.
     tools: Vec<ImportedTool>,
     /// Warnings about the document.
-    #[schema(value_type = Vec<Object>)]
     warnings: Vec<Problem>,
 }
 

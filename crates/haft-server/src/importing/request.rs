@@ -1,11 +1,13 @@
 //! The request of an import.
 
+use std::collections::HashMap;
+
 use haft_core::implementation::Auth;
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
 use haft_definition::openapi::OperationFilter;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -18,15 +20,16 @@ use crate::params::Params;
 #[serde(default, deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ImportBody {
     /// The URL of the document.
+    #[schema(example = "https://api.example.com/openapi.json")]
     url: Option<String>,
     /// The document, as a string (JSON or YAML) or as an object.
+    #[schema(value_type = Option<ImportDocument>)]
     document: Option<Value>,
     /// The bundle for the tools; default: derived from the title of the document.
     bundle: Option<String>,
     /// The base URL of the operations, instead of the document's servers.
     base_url: Option<String>,
     /// Authentication for all operations, as in the definition of an `http` tool.
-    #[schema(value_type = Option<Object>)]
     auth: Option<Auth>,
     /// Import operations with one of these tags.
     tags: Vec<String>,
@@ -40,6 +43,17 @@ pub(crate) struct ImportBody {
     dry_run: bool,
     /// Delete tools of earlier imports whose operations are no longer in the document.
     delete_missing: bool,
+}
+
+/// The document of an import request, as the OpenAPI document shows it.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum ImportDocument {
+    /// JSON or YAML.
+    Text(String),
+    /// The document itself.
+    Object(HashMap<String, Value>),
 }
 
 /// Where a document comes from.

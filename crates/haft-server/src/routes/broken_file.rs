@@ -10,7 +10,6 @@ use haft_core::reference::ToolRef;
 use haft_core::token::Role;
 use haft_definition::dialect;
 use haft_runtime::registry::ResolveError;
-use serde_json::json;
 
 use crate::app::App;
 use crate::audit;
@@ -42,7 +41,8 @@ pub(crate) async fn source(
     let (Some(form), Some(text)) = (form, text) else {
         return Err(ApiError::new(ErrorCode::NotReady, file.error.clone()));
     };
-    Ok(success(json!({"text": text, "form": form.extension(), "path": file.path})).into_response())
+    Ok(success(tool::SourceView { text, form: form.extension(), path: Some(file.path.clone()) })
+        .into_response())
 }
 
 /// Replaces the text, which creates the tool.

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::name::{ToolName, Version, check_without_underscore};
 use haft_core::reference::ToolRef;
+use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_definition::dialect::Defaults;
 use haft_runtime::registry::Entry;
@@ -14,12 +15,12 @@ use haft_runtime::registry::Entry;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::definition;
+use crate::definition::{self, DefinitionBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
 use crate::reply::{Success, created, success};
-use crate::routes::invoke::InvokeRequest;
+use crate::routes::invoke::{AcceptedCall, InvokeRequest, RejectedCall};
 use crate::routes::tool::{DeletedTool, EnabledBody};
 use crate::routes::{bundles, invoke, tool, tools};
 use crate::view::{OutcomeView, ToolView};
@@ -45,7 +46,9 @@ fn find(app: &App, identity: &Identity, path: &ToolPath) -> Result<Arc<Entry>, A
 /// Return a tool.
 #[utoipa::path(
     get, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
+    params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
+        ("name" = String, Path, description = "Name of the tool", example = "greet"),
+        ("version" = String, Path, description = "Version of the tool", example = "1.0.0")),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
@@ -60,9 +63,13 @@ pub(crate) async fn get(
 /// Create a tool; if the bundle already has this name and version, the response is a conflict.
 #[utoipa::path(
     put, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
-    request_body(content_type = "application/json", content = Object),
-    responses((status = 201, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+    params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
+        ("name" = String, Path, description = "Name of the tool", example = "greet"),
+        ("version" = String, Path, description = "Version of the tool", example = "1.0.0")),
+    request_body(description = "A definition in any dialect, as JSON, YAML or a skill",
+        content((DefinitionBody = "application/json"), (String = "application/yaml"), (String = "application/x-haft-skill"))),
+    responses((status = 201, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
@@ -97,7 +104,9 @@ pub(crate) async fn put(
 /// Enable or disable a tool.
 #[utoipa::path(
     patch, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)), request_body = EnabledBody,
+    params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
+        ("name" = String, Path, description = "Name of the tool", example = "greet"),
+        ("version" = String, Path, description = "Version of the tool", example = "1.0.0")), request_body = EnabledBody,
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
@@ -113,9 +122,11 @@ pub(crate) async fn patch(
 /// Delete a tool.
 #[utoipa::path(
     delete, path = "/tools/bundles/{id}/tools/{name}/version/{version}", tag = "bundles",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path),
-        ("keep_backup" = Option<bool>, Query)),
-    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody))
+    params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
+        ("name" = String, Path, description = "Name of the tool", example = "greet"),
+        ("version" = String, Path, description = "Version of the tool", example = "1.0.0"),
+        ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`")),
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
@@ -130,9 +141,21 @@ pub(crate) async fn delete(
 /// Call a tool.
 #[utoipa::path(
     post, path = "/tools/bundles/{id}/tools/{name}/version/{version}/invoke", tag = "calls",
-    params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
-    request_body = invoke::InvokeBody,
-    responses((status = 200, body = OutcomeView<'static>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    params(("id" = String, Path, description = "Id or slug of the bundle", example = "user-created"),
+        ("name" = String, Path, description = "Name of the tool", example = "greet"),
+        ("version" = String, Path, description = "Version of the tool", example = "1.0.0"),
+        ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
+        ("async" = Option<bool>, Query, description = "Return 202 immediately and run the call in the background"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once",
+            min_length = 1, max_length = 255, pattern = "^[!-~]+$")),
+    request_body = Option<invoke::InvokeBody>,
+    responses(
+        (status = 200, body = OutcomeView<'static>, description = "The outcome, including that of a failed tool"),
+        (status = 202, body = AcceptedCall, description = "Accepted; see `/calls/{id}`"),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 429, body = OutcomeView<'static>, description = "The rate limit of the tool is exceeded"),
+        (status = 503, body = RejectedCall, description = "The server is overloaded, or the store is unavailable"),
+    )
 )]
 pub(crate) async fn call(
     State(app): State<Arc<App>>,

@@ -20,8 +20,8 @@ use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::params::Params;
-use crate::reply::{self, Success, created, success};
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
 use crate::routes::tool::EnabledBody;
 use crate::view::BundleView;
 
@@ -30,6 +30,7 @@ use crate::view::BundleView;
 pub(crate) struct BundleList {
     bundles: Vec<BundleView>,
     total: usize,
+    #[schema(required)]
     next_page_token: Option<String>,
 }
 
@@ -69,9 +70,9 @@ fn view(app: &App, identity: &Identity, bundle: &Bundle) -> BundleView {
 /// List bundles.
 #[utoipa::path(
     get, path = "/tools/bundles", tag = "bundles",
-    params(("bundle_ids" = Option<String>, Query), ("include_disabled" = Option<bool>, Query),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query)),
-    responses((status = 200, body = Success<BundleList>), (status = 400, body = ErrorBody))
+    params(("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
+        ("include_disabled" = Option<bool>, Query), PageParams),
+    responses((status = 200, body = Success<BundleList>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -106,7 +107,7 @@ pub(crate) async fn list(
 
 /// Return one bundle.
 #[utoipa::path(
-    get, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "Id or slug")),
+    get, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "Id or slug", example = "demo")),
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
@@ -122,10 +123,14 @@ pub(crate) async fn get(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct BundleBody {
+    /// The slug; required if the path has an id.
+    #[schema(example = "demo")]
     slug: Option<String>,
     #[serde(default, alias = "displayName")]
+    #[schema(example = "Demo")]
     display_name: Option<String>,
     #[serde(default)]
+    #[schema(example = "Tools of the demo")]
     description: String,
     #[serde(default = "enabled_by_default", alias = "isEnabled", alias = "is_enabled")]
     enabled: bool,
@@ -138,9 +143,9 @@ fn enabled_by_default() -> bool {
 /// Create or replace a bundle, or restore a deleted one.
 #[utoipa::path(
     put, path = "/tools/bundles/{id}", tag = "bundles",
-    params(("id" = String, Path, description = "A UUID of version 7, or the slug")), request_body = BundleBody,
+    params(("id" = String, Path, description = "A UUID of version 7, or the slug", example = "demo")), request_body = BundleBody,
     responses((status = 200, body = Success<BundleView>), (status = 201, body = Success<BundleView>),
-        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+        (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
@@ -185,7 +190,7 @@ pub(crate) async fn put(
 
 /// Enable or disable a bundle with all its tools.
 #[utoipa::path(
-    patch, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path)), request_body = EnabledBody,
+    patch, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "Id or slug", example = "demo")), request_body = EnabledBody,
     responses((status = 200, body = Success<BundleView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
@@ -204,8 +209,8 @@ pub(crate) async fn patch(
 
 /// Delete an empty bundle; it can be restored for 48 hours.
 #[utoipa::path(
-    delete, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path)),
-    responses((status = 200, body = Success<Object>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+    delete, path = "/tools/bundles/{id}", tag = "bundles", params(("id" = String, Path, description = "Id or slug", example = "demo")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,

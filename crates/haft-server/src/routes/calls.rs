@@ -15,16 +15,19 @@ use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::excerpt;
 use haft_core::token::Role;
 use haft_runtime::events::BackgroundCall;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_stream::wrappers::BroadcastStream;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::params::Params;
-use crate::reply::{self, success};
-use crate::view::CallErrorView;
+use crate::params::{Page, PageParams, Params};
+use crate::reply::{Success, success};
+use crate::view::{CallErrorView, CallView};
 
 /// The largest page; smaller than that of other lists, because calls may be large.
 const MAX_PAGE_SIZE: u32 = 100;
@@ -33,14 +36,32 @@ const MAX_LISTED_BYTES: usize = 16 * 1024;
 /// The length that longer messages are shortened to, in characters.
 const SHORT_MESSAGE: usize = 1000;
 
+/// The longest text to search for, in characters.
+const MAX_TEXT: usize = 200;
+
+/// A page of calls.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallList<'a> {
+    calls: Vec<CallView<'a>>,
+    /// The number of calls that match the filter.
+    total: u64,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
 /// List calls, newest first.
 #[utoipa::path(
     get, path = "/calls", tag = "calls",
-    params(("tool" = Option<String>, Query, description = "Reference to a tool"),
-        ("status" = Option<String>, Query, description = "`pending`, `running`, `success`, `error`, `cancelled`"),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
-        ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query)),
-    responses((status = 200, body = Object), (status = 400, body = ErrorBody))
+    params(("tool" = Option<String>, Query, description = "Reference to a tool", example = "greet"),
+        ("status" = Option<CallStatus>, Query, description = "The state of the call"),
+        ("caller" = Option<String>, Query, description = "Name of the token that called"),
+        ("error_code" = Option<ErrorCode>, Query, description = "The code of the error that the call failed with"),
+        ("chat_id" = Option<String>, Query, description = "The chat that the call belongs to"),
+        ("since" = Option<String>, Query, description = "Calls from this time on, such as `2026-01-31T12:00:00Z`, or since a period before now, such as `24h` or `7d`", example = "7d"),
+        ("until" = Option<String>, Query, description = "Calls before this time, in the same forms"),
+        ("q" = Option<String>, Query, description = "Part of the tool, the arguments, the value, the error message or the output of the process, in any case", max_length = 200),
+        PageParams),
+    responses((status = 200, body = Success<CallList<'static>>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -48,25 +69,42 @@ pub(crate) async fn list(
     params: Params,
 ) -> Result<Response, ApiError> {
     let page = params.page("calls")?;
-    let tool = params.get("tool").map(|tool| super::tool::find(&app, &identity, tool)).transpose()?;
-    let statuses = "`pending`, `running`, `success`, `error`, `cancelled`";
     let limit = page.size.min(MAX_PAGE_SIZE);
-    let query = CallQuery {
+    let query = CallQuery { limit, ..query(&app, &identity, &params, &page)? };
+    let mut found = app.ledger().calls(query).await?;
+    let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
+    let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
+    let view = |(call, shortened)| CallView { shortened, ..CallView::from(call) };
+    let calls = found.calls.iter().zip(shortened).map(view).collect();
+    Ok(success(CallList { calls, total: found.total, next_page_token }).into_response())
+}
+
+fn query(app: &App, identity: &Identity, params: &Params, page: &Page) -> Result<CallQuery, ApiError> {
+    let tool = params.get("tool").map(|tool| super::tool::find(app, identity, tool)).transpose()?;
+    let statuses = "`pending`, `running`, `success`, `error`, `cancelled`";
+    let parse_code = |text: &str| ErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
+    let text = |name: &str| params.get(name).map(str::to_owned);
+    if params.get("q").is_some_and(|text| text.chars().count() > MAX_TEXT) {
+        return Err(ApiError::bad_request(format!("`q` exceeds the limit of {MAX_TEXT} characters")));
+    }
+    Ok(CallQuery {
         tenant: identity.tenant.clone(),
         tool_id: tool.map(|entry| entry.tool.id),
         status: params.choice("status", CallStatus::parse, statuses)?,
+        caller: text("caller"),
+        error_code: params.choice("error_code", parse_code, "the error codes, for example `timeout`")?,
+        chat_id: text("chat_id"),
+        since: params.time("since", app.now())?,
+        until: params.time("until", app.now())?,
+        text: text("q"),
         before: page.after()?,
         skip: page.skip,
-        limit,
-    };
-    let found = app.ledger().calls(query).await?;
-    let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
-    let calls: Vec<_> = found.calls.into_iter().map(shortened).collect();
-    Ok(reply::list("calls", &calls, found.total, next_page_token.as_deref()))
+        limit: page.size,
+    })
 }
 
-/// Returns a call as shown in lists, without long values.
-fn shortened(mut record: CallRecord) -> Value {
+/// Removes the long values of a call for a list; returns whether there were any.
+fn shorten_call(record: &mut CallRecord) -> bool {
     let is_long = |value: &Value| value.to_string().len() > MAX_LISTED_BYTES;
     let mut omitted = record.value.as_ref().is_some_and(is_long);
     if omitted {
@@ -79,15 +117,11 @@ fn shortened(mut record: CallRecord) -> Value {
     if let Some(error) = &mut record.error {
         omitted |= shorten(error);
     }
-    let args_omitted = is_long(&record.args);
-    if args_omitted {
+    if is_long(&record.args) {
+        omitted = true;
         record.args = Value::Null;
     }
-    let mut view = call_view(&record);
-    if let (true, Some(map)) = (omitted || args_omitted, view.as_object_mut()) {
-        map.insert("shortened".to_owned(), Value::Bool(true));
-    }
-    view
+    omitted
 }
 
 /// Shortens the long parts of an error; returns whether there were any.
@@ -106,15 +140,6 @@ fn shorten(error: &mut CallError) -> bool {
     omitted
 }
 
-/// Returns a record with its error in the same form as in an outcome.
-fn call_view(record: &CallRecord) -> Value {
-    let mut view = json!(record);
-    if let (Some(error), Some(map)) = (&record.error, view.as_object_mut()) {
-        map.insert("error".to_owned(), json!(CallErrorView::from(error)));
-    }
-    view
-}
-
 async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, ApiError> {
     let missing = || ApiError::not_found("call", id);
     let parsed: CallId = id.parse().map_err(|_| missing())?;
@@ -123,8 +148,8 @@ async fn find(app: &App, identity: &Identity, id: &str) -> Result<CallRecord, Ap
 
 /// Return one call.
 #[utoipa::path(
-    get, path = "/calls/{id}", tag = "calls", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    get, path = "/calls/{id}", tag = "calls", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Success<CallView<'static>>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
@@ -132,13 +157,21 @@ pub(crate) async fn get(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &identity, &id).await?;
-    Ok(success(call_view(&record)).into_response())
+    Ok(success(CallView::from(&record)).into_response())
+}
+
+/// A call whose cancellation was requested.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CancelledCall {
+    call_id: Uuid,
+    #[schema(example = "cancellation requested")]
+    message: &'static str,
 }
 
 /// Cancel a background call.
 #[utoipa::path(
-    post, path = "/calls/{id}/cancel", tag = "calls", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
+    post, path = "/calls/{id}/cancel", tag = "calls", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Success<CancelledCall>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
@@ -153,13 +186,14 @@ pub(crate) async fn cancel(
     };
     running.cancel.cancel();
     audit::note(&identity, "call.cancel", &id);
-    Ok(success(json!({"call_id": record.id, "message": "cancellation requested"})).into_response())
+    Ok(success(CancelledCall { call_id: record.id.0, message: "cancellation requested" }).into_response())
 }
 
 /// Stream the events of a call: `status`, `output` and `progress`; the last event carries the outcome.
 #[utoipa::path(
-    get, path = "/calls/{id}/events", tag = "calls", params(("id" = String, Path)),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 404, body = ErrorBody))
+    get, path = "/calls/{id}/events", tag = "calls", params(("id" = Uuid, Path)),
+    responses((status = 200, content_type = "text/event-stream", body = String,
+        example = "event: status\ndata: {\"status\":\"success\",\"duration_ms\":12.3,\"value\":1}\n\n"), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,

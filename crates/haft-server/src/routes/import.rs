@@ -24,14 +24,16 @@ const SETTING: &str = "import.max_document_bytes";
 #[utoipa::path(
     post, path = "/import/openapi", tag = "tools",
     params(
-        ("bundle" = Option<String>, Query), ("base_url" = Option<String>, Query),
+        ("bundle" = Option<String>, Query, description = "If the body is the document, as the following parameters: the bundle for the tools"),
+        ("base_url" = Option<String>, Query, description = "The base URL of the operations"),
         ("tags" = Option<String>, Query, description = "Comma-separated, like `paths`, `include` and `exclude`"),
         ("paths" = Option<String>, Query), ("include" = Option<String>, Query), ("exclude" = Option<String>, Query),
         ("dry_run" = Option<bool>, Query), ("delete_missing" = Option<bool>, Query),
     ),
     request_body(content = ImportBody,
         description = "An object with `url` or `document`; or the document itself in JSON or YAML, with options in the query"),
-    responses((status = 200, body = Success<ImportReport>), (status = 400, body = ErrorBody), (status = 413, body = ErrorBody))
+    responses((status = 200, body = Success<ImportReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn openapi(
     State(app): State<Arc<App>>,

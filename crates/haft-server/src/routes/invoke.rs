@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::{self, FromRequest, FromRequestParts as _, Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use haft_core::call::CallStatus;
 use haft_core::name::NameError;
 use haft_core::outcome::ErrorCode;
 use haft_core::problem::excerpt;
@@ -15,9 +16,10 @@ use haft_core::runnable::Mode;
 use haft_core::token::Role;
 use haft_core::tool::Status;
 use haft_runtime::pipeline::{CallTarget, CompletedCall, Labels, Request};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::body::Body;
@@ -33,30 +35,60 @@ use crate::view::OutcomeView;
 pub(crate) struct InvokeBody {
     /// The arguments.
     #[serde(alias = "parameters", alias = "arguments", deserialize_with = "exact_json::object")]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Object, example = json!({"name": "Ada"}))]
     args: Map<String, Value>,
     /// The chat that the call belongs to.
+    #[schema(max_length = 255, example = "chat-1")]
     chat_id: Option<String>,
     /// The message that the call belongs to.
+    #[schema(max_length = 255)]
     message_id: Option<String>,
     /// A timeout in milliseconds, instead of the tool's.
+    #[schema(example = 30000)]
     timeout_ms: Option<u64>,
+}
+
+/// The longest id of a chat or message, in characters.
+const MAX_ID: usize = 255;
+
+/// A call that was accepted to run in the background.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedCall {
+    call_id: Uuid,
+    status: CallStatus,
+    /// The path of the event stream.
+    #[schema(example = "/api/calls/018faf50-b7b6-7a01-9a05-a22a6e0af101/events")]
+    events: String,
+}
+
+/// The response to a call that was rejected because of the state of the server.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only describes the body")]
+pub(crate) enum RejectedCall {
+    /// The limit of concurrent calls is reached.
+    Outcome(OutcomeView<'static>),
+    /// The call could not be recorded.
+    Error(ErrorBody),
 }
 
 /// Call a tool.
 #[utoipa::path(
     post, path = "/tools/{ref}/invoke", tag = "calls",
     params(
-        ("ref" = String, Path),
-        ("mode" = Option<String>, Query, description = "`production` or `debug`"),
+        ("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"),
+        ("mode" = Option<Mode>, Query, description = "Default: the mode of the server"),
         ("async" = Option<bool>, Query, description = "Return 202 immediately and run the call in the background"),
-        ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A call with the same key and arguments runs only once",
+            min_length = 1, max_length = 255, pattern = "^[!-~]+$"),
     ),
-    request_body = InvokeBody,
+    request_body = Option<InvokeBody>,
     responses(
         (status = 200, body = OutcomeView<'static>, description = "The outcome, including that of a failed tool"),
-        (status = 202, description = "Accepted; see `/calls/{id}`"),
-        (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 202, body = AcceptedCall, description = "Accepted; see `/calls/{id}`"),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 429, body = OutcomeView<'static>, description = "The rate limit of the tool is exceeded"),
+        (status = 503, body = RejectedCall, description = "The server is overloaded, or the store is unavailable"),
     )
 )]
 pub(crate) async fn invoke(
@@ -118,6 +150,12 @@ pub(crate) async fn run(
             excerpt(number, 60)
         );
         return Err(ApiError::bad_request(message).of_call());
+    }
+    for (name, id) in [("chat_id", &call.chat_id), ("message_id", &call.message_id)] {
+        if id.as_ref().is_some_and(|id| id.chars().count() > MAX_ID) {
+            let message = format!("`{name}` exceeds the limit of {MAX_ID} characters");
+            return Err(ApiError::bad_request(message).of_call());
+        }
     }
     let request = Request {
         principal: app.pipeline().principal(identity.tenant.clone(), identity.caller.clone()),
@@ -195,7 +233,8 @@ fn accepted(app: &App, started: &CompletedCall) -> Response {
         return outcome(app, started);
     }
     let location = format!("/api/calls/{}", record.id);
-    let body = json!({"call_id": record.id, "status": record.status, "events": format!("{location}/events")});
+    let body =
+        AcceptedCall { call_id: record.id.0, status: record.status, events: format!("{location}/events") };
     let mut response = (StatusCode::ACCEPTED, Json(body)).into_response();
     if let Ok(value) = HeaderValue::from_str(&location) {
         response.headers_mut().insert("location", value);

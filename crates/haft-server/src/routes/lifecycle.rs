@@ -33,7 +33,7 @@ async fn change_status(
 
 /// Publish the newest revision: production mode runs it.
 #[utoipa::path(
-    post, path = "/tools/{ref}/publish", tag = "life cycle", params(("ref" = String, Path)),
+    post, path = "/tools/{ref}/publish", tag = "life cycle", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn publish(
@@ -52,8 +52,8 @@ pub(crate) async fn publish(
 
 /// Deprecate a tool: it still runs, with a warning.
 #[utoipa::path(
-    post, path = "/tools/{ref}/deprecate", tag = "life cycle", params(("ref" = String, Path)),
-    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
+    post, path = "/tools/{ref}/deprecate", tag = "life cycle", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn deprecate(
     State(app): State<Arc<App>>,
@@ -66,8 +66,8 @@ pub(crate) async fn deprecate(
 /// Set the version label of a tool.
 #[utoipa::path(
     post, path = "/tools/{ref}/version", tag = "life cycle",
-    params(("ref" = String, Path), ("new_version" = String, Query, description = "X.Y.Z")),
-    responses((status = 200, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("new_version" = String, Query, description = "X.Y.Z", pattern = r"^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$", example = "1.1.0")),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn version(
     State(app): State<Arc<App>>,

@@ -10,14 +10,15 @@ use haft_core::outcome::ErrorCode;
 use haft_core::secret::Secret;
 use haft_core::token::Role;
 use haft_mcp::client::{Callback, OAuthError};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
-use crate::reply::success;
+use crate::reply::{Success, success};
 use crate::routes::mcp::public_url;
 use crate::routes::mcp_servers::find;
 
@@ -38,10 +39,26 @@ impl From<OAuthError> for ApiError {
     }
 }
 
+/// A login that a user completes in a browser.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StartedLogin {
+    /// The URL to open.
+    #[schema(example = "https://auth.example.com/authorize?client_id=haft")]
+    authorization_url: String,
+    #[schema(example = "http://127.0.0.1:18789/api/mcp-servers/oauth/callback")]
+    redirect_uri: String,
+}
+
+/// The result of a logout.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LoggedOut {
+    was_logged_in: bool,
+}
+
 /// Start a login to an MCP server; returns the URL that the user opens in a browser.
 #[utoipa::path(
-    post, path = "/mcp-servers/{id}/login", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    post, path = "/mcp-servers/{id}/login", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<StartedLogin>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn login(
     State(app): State<Arc<App>>,
@@ -57,13 +74,13 @@ pub(crate) async fn login(
     let user = identity.caller.name.as_ref();
     let url = app.mcp_clients().begin_login(&server.tenant, &server.id, user, &redirect).await?;
     audit::note(&identity, "mcp_server.login", &id);
-    Ok(success(json!({"authorization_url": url.as_str(), "redirect_uri": redirect})).into_response())
+    Ok(success(StartedLogin { authorization_url: url.to_string(), redirect_uri: redirect }).into_response())
 }
 
 /// Log out of an MCP server.
 #[utoipa::path(
-    post, path = "/mcp-servers/{id}/logout", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    post, path = "/mcp-servers/{id}/logout", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<LoggedOut>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn logout(
     State(app): State<Arc<App>>,
@@ -74,15 +91,20 @@ pub(crate) async fn logout(
     let server = find(&app, &identity, &id).await?;
     let was_logged_in = app.mcp_clients().logout(&server).await?;
     audit::note(&identity, "mcp_server.logout", &id);
-    Ok(success(json!({"was_logged_in": was_logged_in})).into_response())
+    Ok(success(LoggedOut { was_logged_in }).into_response())
 }
 
 /// Finish a login: the authorization server redirects the browser here. Needs no token: only the client that started the
 /// login knows `state`, which is valid once, for ten minutes.
 #[utoipa::path(
     get, path = "/mcp-servers/oauth/callback", tag = "mcp servers",
-    params(("state" = String, Query), ("code" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query)),
-    responses((status = 200, body = String), (status = 400, body = String)), security(())
+    params(("state" = String, Query), ("code" = Option<String>, Query), ("iss" = Option<String>, Query), ("error" = Option<String>, Query),
+        ("error_description" = Option<String>, Query)),
+    responses((status = 200, content_type = "text/plain", body = String, description = "The login succeeded",
+            example = "Logged in to MCP server `files`. You can close this page."),
+        (status = 400, content_type = "text/plain", body = String, description = "The login failed",
+            example = "Login failed: the login is unknown or has expired.")),
+    security(())
 )]
 pub(crate) async fn callback(State(app): State<Arc<App>>, params: Params) -> Response {
     let text = |name| params.get(name).map(str::to_owned);

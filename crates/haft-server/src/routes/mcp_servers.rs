@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use haft_core::implementation::Implementation;
-use haft_core::mcp::{McpServer, Phase};
+use haft_core::implementation::{Implementation, ToolHints};
+use haft_core::mcp::{McpServer, Phase, ServerState};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
+use haft_core::schema::RawSchema;
+use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -20,8 +22,8 @@ use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::mcp_definition::{NewServer, check_response_limit, check_timeout, parse_policy};
-use crate::params::Params;
-use crate::reply::{self, created, success};
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
 
 /// Changes to a server.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -33,6 +35,7 @@ pub(crate) struct ServerPatch {
     /// Whether changed tools are accepted without review.
     accept_changes: Option<bool>,
     /// Who may call its tools: `allow`, `elevated` or `deny`.
+    #[schema(value_type = Option<Policy>)]
     policy: Option<String>,
     /// The timeout of a call, in milliseconds; `null` restores the default.
     #[serde(default, deserialize_with = "nullable")]
@@ -58,8 +61,90 @@ pub(crate) struct AcceptBody {
     tools: Option<Vec<String>>,
 }
 
+/// An MCP server with its state.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpServerView {
+    #[serde(flatten)]
+    server: McpServer,
+    state: ServerState,
+    /// Warnings about the definition, in the response to its creation.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// A page of MCP servers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpServerList {
+    mcp_servers: Vec<McpServerView>,
+    total: usize,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// The changed tools of an MCP server.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpChangeList {
+    changes: Vec<McpToolChange>,
+    total: usize,
+}
+
+/// A tool of an MCP server that changed since it was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpToolChange {
+    #[schema(example = "read_file")]
+    name: String,
+    /// What was accepted.
+    agreed: McpToolSide,
+    /// What the server lists now.
+    offered: McpToolSide,
+}
+
+/// What a model reads of a tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpToolSide {
+    #[schema(example = "Reads a file")]
+    description: String,
+    display_name: String,
+    #[schema(value_type = Object)]
+    input_schema: RawSchema,
+    #[schema(value_type = Object)]
+    output_schema: RawSchema,
+    hints: McpToolHints,
+}
+
+/// What the server says about a tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct McpToolHints {
+    read_only: bool,
+    #[serde(flatten)]
+    others: ToolHints,
+}
+
+impl From<&ToolSpec> for McpToolSide {
+    fn from(spec: &ToolSpec) -> Self {
+        let others = match &spec.implementation {
+            Implementation::Mcp(mcp) => mcp.hints,
+            _ => ToolHints::default(),
+        };
+        Self {
+            description: spec.description.clone(),
+            display_name: spec.display_name.clone(),
+            input_schema: spec.input_schema.clone(),
+            output_schema: spec.output_schema.clone(),
+            hints: McpToolHints { read_only: spec.tags.iter().any(|tag| tag == READ_ONLY), others },
+        }
+    }
+}
+
+/// The names of the accepted tools.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedTools {
+    #[schema(example = json!(["read_file"]))]
+    accepted: Vec<String>,
+}
+
 /// List the MCP servers with their state.
-#[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/mcp-servers", tag = "mcp servers", params(PageParams), responses((status = 200, body = Success<McpServerList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     identity: Identity,
@@ -71,13 +156,13 @@ pub(crate) async fn list(
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |server| server.id.to_string());
     let servers: Vec<_> = selected.iter().map(|server| view(&app, server)).collect();
-    Ok(reply::list("mcp_servers", &servers, total, next_page_token.as_deref()))
+    Ok(success(McpServerList { mcp_servers: servers, total, next_page_token }).into_response())
 }
 
 /// Add an MCP server.
 #[utoipa::path(
     post, path = "/mcp-servers", tag = "mcp servers", request_body = NewServer,
-    responses((status = 201, body = Object), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+    responses((status = 201, body = Success<McpServerView>), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
@@ -96,12 +181,7 @@ pub(crate) async fn create(
     app.store().put_mcp_server(server.clone()).await?;
     app.mcp_clients().reload().await?;
     audit::note(&identity, "mcp_server.create", server.id.as_str());
-    let mut response = view(&app, &server);
-    let warnings = plain_credentials(&server);
-    if let (false, Some(map)) = (warnings.is_empty(), response.as_object_mut()) {
-        map.insert("warnings".to_owned(), json!(warnings));
-    }
-    Ok(created(response))
+    Ok(created(McpServerView { warnings: plain_credentials(&server), ..view(&app, &server) }))
 }
 
 /// Warns of values that look like credentials in clear, which other users of the machine may see.
@@ -116,8 +196,8 @@ fn plain_credentials(server: &McpServer) -> Vec<String> {
 
 /// Return one MCP server with its state.
 #[utoipa::path(
-    get, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    get, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
@@ -130,9 +210,9 @@ pub(crate) async fn get(
 
 /// Change an MCP server.
 #[utoipa::path(
-    patch, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
+    patch, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path, example = "files")),
     request_body = ServerPatch,
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
@@ -165,8 +245,8 @@ pub(crate) async fn patch(
 
 /// Delete an MCP server and its tools.
 #[utoipa::path(
-    delete, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    delete, path = "/mcp-servers/{id}", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
@@ -184,10 +264,8 @@ pub(crate) async fn delete(
 
 /// Reload the tools of an MCP server, connecting to it if needed.
 #[utoipa::path(
-    post, path = "/mcp-servers/{id}/refresh", tag = "mcp servers", params(("id" = String, Path)),
-    responses(
-        (status = 200, body = Object), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody)
-    )
+    post, path = "/mcp-servers/{id}/refresh", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<McpServerView>), (status = 404, body = ErrorBody), (status = 502, body = ErrorBody))
 )]
 pub(crate) async fn refresh(
     State(app): State<Arc<App>>,
@@ -202,8 +280,8 @@ pub(crate) async fn refresh(
 
 /// List the tools of an MCP server that changed since they were accepted.
 #[utoipa::path(
-    get, path = "/mcp-servers/{id}/changes", tag = "mcp servers", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    get, path = "/mcp-servers/{id}/changes", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    responses((status = 200, body = Success<McpChangeList>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn changes(
     State(app): State<Arc<App>>,
@@ -212,33 +290,22 @@ pub(crate) async fn changes(
 ) -> Result<Response, ApiError> {
     let server = find(&app, &identity, &id).await?;
     let changed = app.store().changed_mcp_tools(&server.tenant, &server.id).await?;
-    let list: Vec<_> = changed
+    let changes: Vec<_> = changed
         .iter()
-        .map(|change| {
-            let side = |spec: &haft_core::spec::ToolSpec| {
-                let is_read_only = spec.tags.iter().any(|tag| tag == READ_ONLY);
-                let mut hints = match &spec.implementation {
-                    Implementation::Mcp(mcp) => json!(mcp.hints),
-                    _ => json!({}),
-                };
-                if let Some(hints) = hints.as_object_mut() {
-                    hints.insert("read_only".to_owned(), is_read_only.into());
-                }
-                json!({"description": spec.description, "display_name": spec.display_name,
-                       "input_schema": spec.input_schema, "output_schema": spec.output_schema,
-                       "hints": hints})
-            };
-            json!({"name": change.tool.spec.name, "agreed": side(&change.tool.spec), "offered": side(&change.offered)})
+        .map(|change| McpToolChange {
+            name: change.tool.spec.name.to_string(),
+            agreed: McpToolSide::from(&*change.tool.spec),
+            offered: McpToolSide::from(&change.offered),
         })
         .collect();
-    Ok(success(json!({"changes": list, "total": list.len()})).into_response())
+    Ok(success(McpChangeList { total: changes.len(), changes }).into_response())
 }
 
 /// Accept changed tools of an MCP server.
 #[utoipa::path(
-    post, path = "/mcp-servers/{id}/accept", tag = "mcp servers", params(("id" = String, Path)),
-    request_body = AcceptBody,
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    post, path = "/mcp-servers/{id}/accept", tag = "mcp servers", params(("id" = String, Path, example = "files")),
+    request_body = Option<AcceptBody>,
+    responses((status = 200, body = Success<AcceptedTools>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn accept(
     State(app): State<Arc<App>>,
@@ -263,7 +330,7 @@ pub(crate) async fn accept(
         }
     }
     audit::note(&identity, "mcp_server.accept", &format!("{id}: {}", accepted.join(", ")));
-    Ok(success(json!({"accepted": accepted})).into_response())
+    Ok(success(AcceptedTools { accepted }).into_response())
 }
 
 /// Rejects changes to a server that the configuration declares: they would be lost at the next start.
@@ -281,14 +348,13 @@ pub(super) async fn find(app: &App, identity: &Identity, id: &str) -> Result<Mcp
 }
 
 /// Returns a server with its state; credentials are masked, references to secrets are not.
-fn view(app: &App, server: &McpServer) -> Value {
+fn view(app: &App, server: &McpServer) -> McpServerView {
     let masked =
         McpServer { transport: redact::redact_transport(&server.transport).transport, ..server.clone() };
-    let mut view = serde_json::to_value(&masked).unwrap_or_default();
     let state = app.mcp_clients().state(&server.tenant, &server.id);
-    let state = state.map_or_else(|| json!({"phase": Phase::Disconnected}), |state| json!(state));
-    if let Some(map) = view.as_object_mut() {
-        map.insert("state".to_owned(), state);
+    McpServerView {
+        server: masked,
+        state: state.unwrap_or_else(ServerState::disconnected),
+        warnings: Vec::new(),
     }
-    view
 }

@@ -9,7 +9,9 @@ use haft_core::spec::ToolSpec;
 use haft_core::token::Role;
 use haft_core::tool::Revision;
 use haft_runtime::registry::Entry;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
@@ -19,10 +21,42 @@ use crate::params::Params;
 use crate::reply::{Success, success};
 use crate::view::{RevisionView, ToolView};
 
+/// The revisions of a definition.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevisionList {
+    total: usize,
+    revisions: Vec<RevisionView>,
+    /// Always `null`: there is one page.
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
+
+/// The difference between two revisions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevisionDiff {
+    #[schema(example = 1)]
+    from: u32,
+    #[schema(example = 2)]
+    to: u32,
+    changes: Vec<FieldChange>,
+}
+
+/// A field that differs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FieldChange {
+    /// The dotted path of the field.
+    #[schema(example = "description")]
+    field: String,
+    /// The earlier value; `null` if there is none.
+    before: Value,
+    /// The later value; `null` if there is none.
+    after: Value,
+}
+
 /// List the revisions of a definition, newest first.
 #[utoipa::path(
-    get, path = "/tools/{ref}/revisions", tag = "life cycle", params(("ref" = String, Path)),
-    responses((status = 200, body = Success<Object>), (status = 404, body = ErrorBody))
+    get, path = "/tools/{ref}/revisions", tag = "life cycle", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
+    responses((status = 200, body = Success<RevisionList>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -33,14 +67,15 @@ pub(crate) async fn list(
     let revisions = app.store().revisions(entry.tool.id).await?;
     let published = entry.tool.published.as_ref().map(|(number, _)| *number);
     let views: Vec<_> = revisions.iter().map(|revision| RevisionView::new(revision, published)).collect();
-    Ok(success(json!({"total": views.len(), "revisions": views, "next_page_token": null})).into_response())
+    let list = RevisionList { total: views.len(), revisions: views, next_page_token: None };
+    Ok(success(list).into_response())
 }
 
 /// Restore an earlier revision as the newest one.
 #[utoipa::path(
     post, path = "/tools/{ref}/revisions/{n}/restore", tag = "life cycle",
-    params(("ref" = String, Path), ("n" = u32, Path)),
-    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody))
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("n" = u32, Path, description = "Number of the revision", example = 1)),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn restore(
     State(app): State<Arc<App>>,
@@ -62,10 +97,10 @@ pub(crate) async fn restore(
 /// Compare two revisions, field by field.
 #[utoipa::path(
     get, path = "/tools/{ref}/diff", tag = "life cycle",
-    params(("ref" = String, Path),
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"),
         ("from" = Option<u32>, Query, description = "A revision; default: the published one, otherwise the previous one"),
         ("to" = Option<u32>, Query, description = "A revision; default: the newest one")),
-    responses((status = 200, body = Success<Object>), (status = 404, body = ErrorBody))
+    responses((status = 200, body = Success<RevisionDiff>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
@@ -80,7 +115,7 @@ pub(crate) async fn diff(
     let (before, after) = (find(&revisions, &from)?, find(&revisions, &to)?);
     let mut changes = Vec::new();
     compare("", &masked(before), &masked(after), &mut changes);
-    Ok(success(json!({"from": before.number, "to": after.number, "changes": changes})).into_response())
+    Ok(success(RevisionDiff { from: before.number, to: after.number, changes }).into_response())
 }
 
 fn default_base(entry: &Entry) -> u32 {
@@ -99,7 +134,7 @@ fn masked(revision: &Revision) -> Value {
     serde_json::to_value(redact::masked(&revision.spec)).unwrap_or_default()
 }
 
-fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<Value>) {
+fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
     if before == after {
         return;
     }
@@ -111,7 +146,11 @@ fn compare(field: &str, before: &Value, after: &Value, changes: &mut Vec<Value>)
                 compare(&path, old, new, changes);
             }
         }
-        _ => changes.push(json!({"field": field, "before": before, "after": after})),
+        _ => changes.push(FieldChange {
+            field: field.to_owned(),
+            before: before.clone(),
+            after: after.clone(),
+        }),
     }
 }
 

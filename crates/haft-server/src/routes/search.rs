@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use haft_core::implementation::Kind;
 use haft_core::spec::ToolSpec;
+use haft_core::tool::{Status, ToolType};
 use haft_runtime::registry::{Entry, Snapshot};
 use haft_search::Matcher;
 use serde::Serialize;
@@ -13,9 +15,9 @@ use utoipa::ToSchema;
 
 use super::tools::ToolFilter;
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::params::Params;
+use crate::params::{PageParams, Params};
 use crate::reply::{Success, success};
 use crate::search::{RankedEntry, Ranking, SearchQuery};
 use crate::view::ToolView;
@@ -31,6 +33,7 @@ pub(crate) struct SearchResult {
     tools: Vec<RankedTool>,
     /// The number of tools on all pages: at most 1,000 by keywords, at most 100 by meaning.
     total: usize,
+    #[schema(required)]
     next_page_token: Option<String>,
 }
 
@@ -58,19 +61,20 @@ pub(crate) struct Highlights {
 #[utoipa::path(
     get, path = "/tools/search", tag = "tools",
     params(
-        ("q" = String, Query, description = "Keywords or a sentence, at most 4,000 characters"),
-        ("filter" = Option<String>, Query, description = "`all`, `built-in`, `skills` or `plugins`"),
-        ("runtime" = Option<String>, Query, description = "`bash`, `python`, `wasm`"),
-        ("status" = Option<String>, Query, description = "`draft`, `published`, `deprecated`, `disabled`"),
-        ("implementation_type" = Option<String>, Query),
-        ("tool_type" = Option<String>, Query, description = "`built_in`, `mcp`, `artifact`, `custom`"),
+        ("q" = String, Query, description = "Keywords or a sentence, at most 4,000 characters",
+            min_length = 1, max_length = 4000, example = "greet"),
+        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
+            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
+        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
+        ("status" = Option<Status>, Query, description = "The life cycle status"),
+        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
+        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
         ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
         ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
         ("include_disabled" = Option<bool>, Query, description = "Also tools that cannot be called"),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
-        ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query),
+        PageParams,
     ),
-    responses((status = 200, body = Success<SearchResult>), (status = 400, body = ErrorBody))
+    responses((status = 200, body = Success<SearchResult>))
 )]
 pub(crate) async fn search(
     State(app): State<Arc<App>>,

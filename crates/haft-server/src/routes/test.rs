@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
@@ -11,6 +12,7 @@ use haft_runtime::pipeline::{Caller, Labels, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::body::Body;
@@ -24,7 +26,7 @@ use crate::reply::{Success, success};
 pub(crate) struct TestBody {
     /// The arguments.
     #[serde(alias = "args", alias = "arguments")]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Object, example = json!({"name": "Ada"}))]
     parameters: Map<String, Value>,
 }
 
@@ -33,18 +35,29 @@ pub(crate) struct TestBody {
 pub(crate) struct TestResult {
     /// The value, or the error message.
     output: Value,
+    #[schema(example = 12.3)]
     execution_time_ms: f64,
-    /// `success` or `error`.
-    status: &'static str,
+    status: TestStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error_code: Option<&'static str>,
-    call_id: String,
+    error_code: Option<ErrorCode>,
+    call_id: Uuid,
+}
+
+/// Whether a test succeeded.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TestStatus {
+    /// The tool returned a value.
+    Success,
+    /// The tool failed.
+    Error,
 }
 
 /// Run the newest revision of a tool once, without approval.
 #[utoipa::path(
-    post, path = "/tools/{ref}/test", tag = "tools", params(("ref" = String, Path)), request_body = TestBody,
-    responses((status = 200, body = Success<TestResult>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    post, path = "/tools/{ref}/test", tag = "tools", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")), request_body = Option<TestBody>,
+    responses((status = 200, body = Success<TestResult>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 429, body = ErrorBody))
 )]
 pub(crate) async fn run(
     State(app): State<Arc<App>>,
@@ -73,10 +86,10 @@ pub(crate) async fn run(
         .map_err(|error| ApiError { of_call: false, ..error.into() })?;
     let record = &completed.record;
     let (output, status, error_code) = match &record.error {
-        None => (record.value.clone().unwrap_or(Value::Null), "success", None),
-        Some(error) => (Value::from(error.message.as_str()), "error", Some(error.code.as_str())),
+        None => (record.value.clone().unwrap_or(Value::Null), TestStatus::Success, None),
+        Some(error) => (Value::from(error.message.as_str()), TestStatus::Error, Some(error.code)),
     };
     let execution_time_ms = record.duration_ms.unwrap_or_default();
-    Ok(success(TestResult { output, execution_time_ms, status, error_code, call_id: record.id.to_string() })
+    Ok(success(TestResult { output, execution_time_ms, status, error_code, call_id: record.id.0 })
         .into_response())
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use haft_core::Timestamp;
 use haft_core::duration;
 use haft_core::hash;
 use haft_core::id::TokenId;
 use haft_core::outcome::ErrorCode;
 use haft_core::token::{Role, TokenRecord};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -20,11 +20,46 @@ use crate::audit;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::params::Params;
-use crate::reply::{self, created};
+use crate::params::{PageParams, Params};
+use crate::reply::{self, Message, Success, created, success};
+
+/// A token, without its value.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TokenView {
+    id: Uuid,
+    #[schema(example = "ci")]
+    name: String,
+    #[schema(example = "default")]
+    tenant: String,
+    role: Role,
+    /// Whether tools that need approval run without it.
+    elevated: bool,
+    created_at: Timestamp,
+    #[schema(required)]
+    expires_at: Option<Timestamp>,
+}
+
+/// A new token with its value.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CreatedToken {
+    #[serde(flatten)]
+    record: TokenView,
+    /// The value, which no later response contains.
+    #[schema(example = "haft_…")]
+    token: String,
+}
+
+/// A page of tokens.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TokenList {
+    tokens: Vec<TokenView>,
+    total: usize,
+    #[schema(required)]
+    next_page_token: Option<String>,
+}
 
 /// List tokens, without their values.
-#[utoipa::path(get, path = "/tokens", tag = "tokens", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageParams), responses((status = 200, body = Success<TokenList>)))]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     identity: Identity,
@@ -38,29 +73,37 @@ pub(crate) async fn list(
     let total = all.len();
     let (selected, next_page_token) = page.select(all, |token| token.id.to_string());
     let tokens: Vec<_> = selected.iter().map(view).collect();
-    Ok(reply::list("tokens", &tokens, total, next_page_token.as_deref()))
+    Ok(success(TokenList { tokens, total, next_page_token }).into_response())
 }
 
-fn view(token: &TokenRecord) -> Value {
-    json!({
-        "id": token.id, "name": token.name, "tenant": token.tenant, "role": token.role,
-        "elevated": token.elevated, "created_at": token.created_at, "expires_at": token.expires_at,
-    })
+fn view(token: &TokenRecord) -> TokenView {
+    TokenView {
+        id: token.id.0,
+        name: token.name.clone(),
+        tenant: token.tenant.to_string(),
+        role: token.role,
+        elevated: token.elevated,
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+    }
 }
 
 /// A new token.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NewToken {
-    /// The name of the token.
+    /// The name of the token: 1 to 64 characters without control characters.
+    #[schema(example = "ci", min_length = 1, max_length = 64)]
     name: String,
-    /// `viewer`, `caller`, `editor` or `admin`.
+    /// The role; default: `caller`.
     #[serde(default = "default_role")]
+    #[schema(value_type = Role, example = "caller")]
     role: String,
     /// Whether tools that need approval run without it.
     #[serde(default)]
     elevated: bool,
     /// The lifetime, for example `12h` or `90d`; default: no expiry.
+    #[schema(example = "90d")]
     expires_in: Option<String>,
     /// The tenant; must be the caller's.
     tenant: Option<String>,
@@ -73,7 +116,7 @@ fn default_role() -> String {
 /// Create a token; only this response contains its value.
 #[utoipa::path(
     post, path = "/tokens", tag = "tokens", request_body = NewToken,
-    responses((status = 201, body = Object), (status = 400, body = ErrorBody))
+    responses((status = 201, body = Success<CreatedToken>))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
@@ -113,11 +156,7 @@ pub(crate) async fn create(
     app.store().insert_token(&record).await?;
     app.reload_tokens().await?;
     audit::note(&identity, "token.create", &record.name);
-    let mut response = view(&record);
-    if let Some(map) = response.as_object_mut() {
-        map.insert("token".to_owned(), Value::from(token.expose()));
-    }
-    Ok(created(response))
+    Ok(created(CreatedToken { record: view(&record), token: token.expose().to_owned() }))
 }
 
 /// Parses a lifetime; unlike other durations it may be longer than a day, as in `90d` and `2000h`.
@@ -144,8 +183,8 @@ fn too_long() -> ApiError {
 
 /// Revoke a token; it stops working immediately.
 #[utoipa::path(
-    delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)),
-    responses((status = 200, body = Object), (status = 404, body = ErrorBody))
+    delete, path = "/tokens/{id}", tag = "tokens", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Success<Message>), (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,

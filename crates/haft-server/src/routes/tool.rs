@@ -14,13 +14,12 @@ use haft_core::token::Role;
 use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::definition;
+use crate::definition::{self, DefinitionBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::params::Params;
@@ -76,7 +75,7 @@ pub(crate) async fn view_with_warnings(
 /// Return one tool.
 #[utoipa::path(
     get, path = "/tools/{ref}", tag = "tools",
-    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`")),
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
     responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn get(
@@ -92,9 +91,11 @@ pub(crate) async fn get(
 
 /// Update a tool: the definition becomes its newest revision.
 #[utoipa::path(
-    put, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path)),
-    request_body(content_type = "application/json", content = Object),
-    responses((status = 200, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    put, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")),
+    request_body(description = "A definition in any dialect, as JSON, YAML or a skill",
+        content((DefinitionBody = "application/json"), (String = "application/yaml"), (String = "application/x-haft-skill"))),
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
@@ -141,8 +142,8 @@ pub(crate) struct EnabledBody {
 
 /// Enable or disable a tool.
 #[utoipa::path(
-    patch, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path)), request_body = EnabledBody,
-    responses((status = 200, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody))
+    patch, path = "/tools/{ref}", tag = "tools", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")), request_body = EnabledBody,
+    responses((status = 200, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
@@ -172,16 +173,18 @@ pub(crate) async fn set_enabled(
 /// A deleted tool.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeletedTool {
+    #[schema(example = "Tool 'greet' deleted")]
     message: String,
     /// The backup of the definition, relative to the home folder.
+    #[schema(required)]
     backup_path: Option<String>,
 }
 
 /// Delete a tool; a backup of its definition is kept in `tool-history/` unless `keep_backup=false`.
 #[utoipa::path(
     delete, path = "/tools/{ref}", tag = "tools",
-    params(("ref" = String, Path), ("keep_backup" = Option<bool>, Query)),
-    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody))
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("keep_backup" = Option<bool>, Query, description = "Whether a backup is kept; default: `true`")),
+    responses((status = 200, body = Success<DeletedTool>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
@@ -209,11 +212,34 @@ pub(crate) async fn remove(
     Ok(success(DeletedTool { message, backup_path }).into_response())
 }
 
+/// The source text of a definition.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SourceView {
+    #[schema(example = "name: greet\n")]
+    pub(crate) text: String,
+    #[schema(value_type = SourceForm)]
+    pub(crate) form: &'static str,
+    /// The file, relative to the home folder.
+    #[schema(required)]
+    pub(crate) path: Option<String>,
+}
+
+/// The form of a source text.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only describes the values")]
+pub(crate) enum SourceForm {
+    Skill,
+    Yaml,
+    Json,
+}
+
 /// Return the source text of a definition.
 #[utoipa::path(
     get, path = "/tools/{ref}/source", tag = "tools",
-    params(("ref" = String, Path), ("format" = Option<String>, Query, description = "`skill`, `yaml` or `json`")),
-    responses((status = 200, body = Success<Object>), (status = 404, body = ErrorBody))
+    params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet"), ("format" = Option<String>, Query, description = "`skill`, `yaml` (or `yml`) or `json`; default: the form of the file",
+            pattern = "^(skill|yaml|yml|json)$")),
+    responses((status = 200, body = Success<SourceView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn source(
     State(app): State<Arc<App>>,
@@ -236,7 +262,7 @@ pub(crate) async fn source(
         None
     };
     let text = original.unwrap_or_else(|| dialect::write(&redact::masked(&tool.spec), form, None));
-    Ok(success(json!({"text": text, "form": form.extension(), "path": tool.path})).into_response())
+    Ok(success(SourceView { text, form: form.extension(), path: tool.path.clone() }).into_response())
 }
 
 /// Returns the author's text, including comments, if it contains no secret. A text that does not parse may contain

@@ -18,10 +18,10 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::audit;
 use crate::body::Body;
-use crate::definition;
+use crate::definition::{self, DefinitionBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
-use crate::params::Params;
+use crate::params::{PageParams, Params};
 use crate::reply::{Success, created, success};
 use crate::view::ToolView;
 use crate::warnings::Warnings;
@@ -36,6 +36,7 @@ pub(crate) struct ToolList {
     ready: usize,
     /// How many of them are not ready.
     failed: usize,
+    #[schema(required)]
     next_page_token: Option<String>,
 }
 
@@ -43,19 +44,19 @@ pub(crate) struct ToolList {
 #[utoipa::path(
     get, path = "/tools", tag = "tools",
     params(
-        ("filter" = Option<String>, Query, description = "`all`, `built-in`, `skills` or `plugins`"),
-        ("runtime" = Option<String>, Query, description = "`bash`, `python`, `wasm`"),
-        ("status" = Option<String>, Query, description = "`draft`, `published`, `deprecated`, `disabled`"),
-        ("implementation_type" = Option<String>, Query),
-        ("tool_type" = Option<String>, Query, description = "`built_in`, `mcp`, `artifact`, `custom`"),
+        ("filter" = Option<String>, Query, description = "`all`, `built-in` (or `builtin`), `skills` (or `user`), or `plugins`",
+            pattern = "^(all|built-in|builtin|skills|user|plugins)$"),
+        ("runtime" = Option<String>, Query, description = "`bash`, `python` or `wasm`", pattern = "^(bash|python|wasm)$"),
+        ("status" = Option<Status>, Query, description = "The life cycle status"),
+        ("implementation_type" = Option<Kind>, Query, description = "The kind of implementation"),
+        ("tool_type" = Option<ToolType>, Query, description = "The category of the tool"),
         ("tags" = Option<String>, Query, description = "Comma-separated; matches any of them"),
         ("bundle_ids" = Option<String>, Query, description = "Comma-separated ids or slugs"),
         ("include_disabled" = Option<bool>, Query),
         ("q" = Option<String>, Query, description = "Part of the name, the description or a tag"),
-        ("page_size" = Option<u32>, Query), ("page_token" = Option<String>, Query),
-        ("skip" = Option<u32>, Query), ("limit" = Option<u32>, Query),
+        PageParams,
     ),
-    responses((status = 200, body = Success<ToolList>), (status = 400, body = ErrorBody))
+    responses((status = 200, body = Success<ToolList>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -99,9 +100,11 @@ pub(crate) async fn built_ins(State(app): State<Arc<App>>, identity: Identity) -
 /// Create a tool from a definition in any dialect.
 #[utoipa::path(
     post, path = "/tools", tag = "tools",
-    request_body(content_type = "application/json", content = Object,
-        description = "A definition in any dialect, also as `application/yaml` or `application/x-haft-skill`"),
-    responses((status = 201, body = Success<ToolView>), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody))
+    params(("bundle" = Option<String>, Query, description = "Slug or id of the bundle; default: that of the definition, or `user-created`")),
+    request_body(description = "A definition in any dialect, as JSON, YAML or a skill",
+        content((DefinitionBody = "application/json"), (String = "application/yaml"), (String = "application/x-haft-skill"))),
+    responses((status = 201, body = Success<ToolView>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+        (status = 415, body = ErrorBody))
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,

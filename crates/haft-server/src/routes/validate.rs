@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::definition;
+use crate::definition::{self, DefinitionBody};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::Identity;
 use crate::reply::{Success, success};
@@ -35,11 +35,12 @@ pub(crate) struct ValidateBody {
     /// Whether the schemas are checked.
     check_parameters: bool,
     /// A definition in any dialect, to check instead of the stored one.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<DefinitionBody>)]
     definition: Option<Value>,
     /// The text of a definition, to check instead of the stored one.
     text: Option<String>,
-    /// The format of `text`: `json`, `yaml` or `skill`.
+    /// The format of `text`: `json`, `yaml` (or `yml`) or `skill`.
+    #[schema(pattern = "^(json|yaml|yml|skill)$")]
     format: Option<String>,
 }
 
@@ -54,16 +55,14 @@ impl Default for ValidateBody {
 pub(crate) struct ValidationReport {
     /// Whether there are no errors.
     valid: bool,
-    #[schema(value_type = Vec<Object>)]
     errors: Vec<Problem>,
-    #[schema(value_type = Vec<Object>)]
     warnings: Vec<Problem>,
 }
 
 /// Check a stored definition, or the one in the body.
 #[utoipa::path(
-    post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path)), request_body = ValidateBody,
-    responses((status = 200, body = Success<ValidationReport>), (status = 404, body = ErrorBody))
+    post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")), request_body = Option<ValidateBody>,
+    responses((status = 200, body = Success<ValidationReport>), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody))
 )]
 pub(crate) async fn run(
     State(app): State<Arc<App>>,

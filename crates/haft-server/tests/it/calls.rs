@@ -380,3 +380,59 @@ async fn every_rejection_has_a_call_id_and_a_text_for_the_model() {
         }
     }
 }
+
+#[tokio::test]
+async fn calls_are_filtered() {
+    let server = Server::start().await;
+    server.create(function_tool("worker", "echo")).await;
+    server.create(function_tool("broken", "fail")).await;
+    let (_, token) = server.post("/api/tokens", json!({"name": "ci", "role": "caller"})).await;
+    let token = token["data"]["token"].as_str().unwrap();
+    let body = json!({"args": {"city": "Bern"}, "chat_id": "chat-1"}).to_string();
+    let request = server.bare(Method::POST, "/api/tools/worker/invoke").bearer_auth(token).body(body);
+    assert_eq!(send(request).await.0, 200);
+    for _ in 0..3 {
+        server.post("/api/tools/broken/invoke", json!({"chat_id": "chat-2"})).await;
+    }
+    let list = async |query: &str| {
+        let (status, answer) = server.get(&format!("/api/calls?{query}")).await;
+        assert_eq!(status, 200, "{query}: {answer}");
+        let tools = answer["data"]["calls"].as_array().unwrap().iter().map(|call| call["tool"].clone());
+        let short = |tool: Value| tool.as_str().unwrap().trim_start_matches("user-created:").to_owned();
+        (tools.map(short).collect::<Vec<_>>(), answer["data"]["total"].as_u64().unwrap())
+    };
+    let (worker, broken) = ("worker@1.0.0".to_owned(), "broken@1.0.0".to_owned());
+    for query in
+        ["caller=ci", "chat_id=chat-1", "chatId=chat-1", "q=bern", "status=success", "since=1h&caller=ci"]
+    {
+        assert_eq!(list(query).await, (vec![worker.clone()], 1), "{query}");
+    }
+    for query in
+        ["error_code=execution_failed&page_size=2", "chat_id=chat-2&limit=2", "q=REFUSED&page_size=2"]
+    {
+        assert_eq!(list(query).await, (vec![broken.clone(); 2], 3), "{query}");
+        let (_, first) = server.get(&format!("/api/calls?{query}")).await;
+        let next = first["data"]["next_page_token"].as_str().unwrap();
+        assert_eq!(list(&format!("{query}&page_token={next}")).await, (vec![broken.clone()], 3), "{query}");
+    }
+    for query in ["caller=nobody", "until=1h", "since=2100-01-01T00:00:00Z", "error_code=timeout"] {
+        assert_eq!(list(query).await, (vec![], 0), "{query}");
+    }
+    let long = format!("q={}", "x".repeat(201));
+    for (query, expected) in [
+        (
+            "error_code=slow",
+            "invalid `error_code`: `slow`; expected one of the error codes, for example `timeout`",
+        ),
+        (
+            "until=soon",
+            "invalid `until`: `soon`; expected a time such as `2026-01-31T12:00:00Z`, or a period such as `24h` or `7d`",
+        ),
+        (&long, "`q` exceeds the limit of 200 characters"),
+    ] {
+        let (status, answer) = server.get(&format!("/api/calls?{query}")).await;
+        assert_eq!((status, answer["error"]["message"].as_str()), (400, Some(expected)), "{query}");
+    }
+    let (status, answer) = server.post("/api/tools/worker/invoke", json!({"chat_id": "x".repeat(256)})).await;
+    assert_eq!((status, &answer["ok"]), (400, &json!(false)), "{answer}");
+}

@@ -96,3 +96,37 @@ async fn a_name_that_starts_with_a_digit_gets_an_alias() {
         assert_eq!((status, &answer["value"]), (200, &json!({"a": 1})), "{name} {answer}");
     }
 }
+
+#[tokio::test]
+async fn definitions_are_filtered_by_bundle_tag_and_name() {
+    let server = Server::start().await;
+    for (name, bundle, tag) in [("one", "alpha", "x"), ("two", "alpha", "y"), ("three", "beta", "x")] {
+        let mut tool = function_tool(name, "echo");
+        tool["tags"] = json!([tag]);
+        let (status, answer) = server.post(&format!("/api/tools?bundle={bundle}"), tool).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    let (_, three) = server.get("/api/tools/three").await;
+    let (id, bundle) = (three["data"]["id"].as_str().unwrap(), three["data"]["bundle_id"].as_str().unwrap());
+    for (query, expected) in [
+        ("bundle=alpha".to_owned(), vec!["one", "two"]),
+        (format!("bundle={bundle}"), vec!["three"]),
+        ("bundle=alpha,beta&tag=x".to_owned(), vec!["one", "three"]),
+        ("tag=x,y".to_owned(), vec!["one", "three", "two"]),
+        ("names=two,beta:three".to_owned(), vec!["three", "two"]),
+        (format!("names={id},alpha:one@1.0.0&tag=x"), vec!["one", "three"]),
+        ("names=tool-builtin-hello".to_owned(), vec!["hello"]),
+        ("bundle=nothing".to_owned(), vec![]),
+    ] {
+        let (status, answer) = server.get(&format!("/api/tools/definitions/all?{query}")).await;
+        assert_eq!(status, 200, "{query}: {answer}");
+        let names: Vec<_> =
+            answer["data"].as_array().unwrap().iter().map(|d| &d["function"]["name"]).collect();
+        assert_eq!(names, expected, "{query}");
+        let counted = answer["tokens_by_name"].as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(counted, expected.len(), "{query}");
+    }
+    let (status, answer) = server.get("/api/tools/definitions/all?names=one,thre").await;
+    assert_eq!((status, code(&answer)), (404, "not_found"), "{answer}");
+    assert_eq!(answer["error"]["message"], "callable tool `thre` not found; did you mean `three`?");
+}

@@ -9,6 +9,7 @@ mod bundles;
 mod calls;
 mod crowd;
 mod definitions;
+mod document;
 mod examples;
 mod files;
 mod full_disk;

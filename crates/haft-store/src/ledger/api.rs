@@ -1,6 +1,5 @@
 //! The [`Ledger`] of the store.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use haft_core::BoxFuture;
@@ -9,15 +8,20 @@ use haft_core::catalog::StoreError;
 use haft_core::id::CallId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger, Reservation};
 use haft_core::name::TenantId;
-use sqlx::any::AnyRow;
-use sqlx::{AssertSqlSafe, Row as _};
+use haft_core::outcome::ErrorCode;
+use sqlx::Row as _;
 
 use super::LedgerBackend;
+use super::filter::Filter;
 use super::record::{self, CallRow};
 use crate::engine::failed_to;
+use crate::rows;
 use crate::store::{Inner, Store};
 
 const READ: &str = "read recorded calls";
+const SELECT_RECORD: &str = "SELECT id, record FROM calls";
+/// How many records a search for a text reads at once; a record may have several megabytes.
+const BATCH: usize = 50;
 
 impl Ledger for Store {
     fn is_failing(&self) -> bool {
@@ -73,8 +77,8 @@ impl Inner {
             return Ok(Reservation::Taken);
         };
         let done = sqlx::query(
-            "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, record) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant, idempotency_key) \
+            "INSERT INTO calls (id, tenant, tool_id, status, final, node, idempotency_key, caller, error_code, \
+             chat_id, record) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tenant, idempotency_key) \
              WHERE idempotency_key IS NOT NULL DO NOTHING",
         )
         .bind(row.id.to_string())
@@ -84,6 +88,9 @@ impl Inner {
         .bind(i64::from(row.status.is_final()))
         .bind(&self.node)
         .bind(key)
+        .bind(&*row.caller)
+        .bind(row.error_code.map(ErrorCode::as_str))
+        .bind(row.chat_id.as_deref())
         .bind(&*row.record)
         .execute(&self.engine.pool)
         .await
@@ -125,52 +132,67 @@ impl Inner {
                 "the latest calls are missing in a list"
             );
         }
-        let (condition, values) = filter(&query);
-        let mut count = sqlx::query(AssertSqlSafe(format!("SELECT COUNT(*) FROM calls WHERE {condition}")));
-        for value in &values {
-            count = count.bind(value);
+        match &query.text {
+            None => self.matching_calls(&query).await,
+            Some(text) => self.calls_with_text(&query, text).await,
         }
-        let row = count.fetch_one(&self.engine.pool).await.map_err(failed_to(READ))?;
-        let total: i64 = row.try_get(0).map_err(failed_to(READ))?;
-        let found = self.page(&query, condition, values).await.map_err(failed_to(READ))?;
-        let calls = found
-            .iter()
-            .map(|row| record::parse(row.try_get(0).map_err(failed_to(READ))?))
-            .collect::<Result<_, StoreError>>()?;
-        Ok(CallPage { calls, total: u64::try_from(total).unwrap_or_default() })
+        .map_err(failed_to(READ))?
+        .into_page()
     }
 
-    async fn page(
-        &self,
-        query: &CallQuery,
-        mut condition: String,
-        mut values: Vec<String>,
-    ) -> Result<Vec<AnyRow>, sqlx::Error> {
-        if let Some(before) = query.before {
-            values.push(before.to_string());
-            let _ = write!(condition, " AND id < ${}", values.len());
+    async fn matching_calls(&self, query: &CallQuery) -> Result<FoundRecords, sqlx::Error> {
+        let mut filter = Filter::new(query);
+        let counted = filter.select(self, "SELECT COUNT(*) FROM calls", "").await?;
+        let total: i64 = counted.first().map_or(Ok(0), |row| row.try_get(0))?;
+        filter.add_before(query.before);
+        let end = format!("ORDER BY id DESC LIMIT {} OFFSET {}", query.limit, query.skip);
+        let rows = filter.select(self, SELECT_RECORD, &end).await?;
+        let records = rows.iter().map(|row| row.try_get(1)).collect::<Result<_, _>>()?;
+        Ok(FoundRecords { records, total: u64::try_from(total).unwrap_or_default() })
+    }
+
+    /// The database preselects records that contain the text anywhere, also in a key; these are then parsed and checked.
+    async fn calls_with_text(&self, query: &CallQuery, text: &str) -> Result<FoundRecords, sqlx::Error> {
+        let mut found = FoundRecords::default();
+        let (mut last, mut skipped) = (None, 0);
+        loop {
+            let mut filter = Filter::new(query);
+            filter.add_before(last);
+            let rows = filter.select(self, SELECT_RECORD, &format!("ORDER BY id DESC LIMIT {BATCH}")).await?;
+            for row in &rows {
+                let id: CallId = rows::parse_column(row, "id")?;
+                last = Some(id);
+                let record: &str = row.try_get("record")?;
+                if !record::parse(record).is_ok_and(|call| call.contains_text(text)) {
+                    continue;
+                }
+                found.total += 1;
+                if query.before.is_some_and(|before| id >= before) {
+                    continue;
+                }
+                if skipped < query.skip {
+                    skipped += 1;
+                } else if u32::try_from(found.records.len()).is_ok_and(|length| length < query.limit) {
+                    found.records.push(record.to_owned());
+                }
+            }
+            if rows.len() < BATCH {
+                return Ok(found);
+            }
         }
-        let (limit, skip) = (query.limit, query.skip);
-        let sql = record::select(&format!("WHERE {condition} ORDER BY id DESC LIMIT {limit} OFFSET {skip}"));
-        let mut select = sqlx::query(sql);
-        for value in &values {
-            select = select.bind(value);
-        }
-        select.fetch_all(&self.engine.pool).await
     }
 }
 
-/// Returns the condition of a query without its paging, and the values to bind.
-fn filter(query: &CallQuery) -> (String, Vec<String>) {
-    let mut values = vec![query.tenant.to_string()];
-    let mut condition = String::from("tenant = $1");
-    if let Some(tool) = query.tool_id {
-        values.push(tool.to_string());
-        let _ = write!(condition, " AND tool_id = ${}", values.len());
+/// The records of a page, as stored.
+#[derive(Default)]
+struct FoundRecords {
+    records: Vec<String>,
+    total: u64,
+}
+
+impl FoundRecords {
+    fn into_page(self) -> Result<CallPage, StoreError> {
+        let calls = self.records.iter().map(|text| record::parse(text)).collect::<Result<_, StoreError>>()?;
+        Ok(CallPage { calls, total: self.total })
     }
-    if let Some(status) = query.status {
-        values.push(status.as_str().to_owned());
-        let _ = write!(condition, " AND status = ${}", values.len());
-    }
-    (condition, values)
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use haft_core::id::CallId;
+use haft_core::outcome::ErrorCode;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use super::record::CallRow;
@@ -12,7 +13,7 @@ use crate::engine::Engine;
 
 /// Rows per statement: enough to spread its cost, few enough to keep its text short.
 const ROWS_PER_STATEMENT: usize = 250;
-const COLUMNS: usize = 7;
+const COLUMNS: usize = 10;
 
 /// Stores rows. The last state of a call wins, and a finished call stays finished.
 pub(crate) async fn insert(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<(), sqlx::Error> {
@@ -34,6 +35,7 @@ async fn insert_in_sqlite(
     // Consecutive rows mostly have the same tenant, tool and status.
     let (mut tenants, mut tools, mut statuses) =
         (TextCache::default(), TextCache::default(), TextCache::default());
+    let mut errors = TextCache::default();
     let mut statement = Statement::default();
     let mut tx = bulk.begin_with("BEGIN IMMEDIATE").await?;
     for rows in rows.chunks(ROWS_PER_STATEMENT) {
@@ -46,6 +48,9 @@ async fn insert_in_sqlite(
                 .bind(statuses.text(row.status.as_str()))
                 .bind(i64::from(row.status.is_final()))
                 .bind(Arc::clone(&node))
+                .bind(Arc::clone(&row.caller))
+                .bind(row.error_code.map(|code| errors.text(code)))
+                .bind(row.chat_id.as_deref().map(Arc::<str>::from))
                 .bind(Arc::clone(&row.record));
         }
         query.execute(&mut *tx).await?;
@@ -67,6 +72,9 @@ async fn insert_in_any(engine: &Engine, node: &str, rows: &[CallRow]) -> Result<
                 .bind(row.status.as_str())
                 .bind(i64::from(row.status.is_final()))
                 .bind(node)
+                .bind(&*row.caller)
+                .bind(row.error_code.map(ErrorCode::as_str))
+                .bind(row.chat_id.as_deref())
                 .bind(&*row.record);
         }
         query.execute(&mut *tx).await?;
@@ -115,9 +123,10 @@ impl Statement {
             let placeholders = engine.placeholders(rows, COLUMNS);
             self.rows = rows;
             self.sql = format!(
-                "INSERT INTO calls (id, tenant, tool_id, status, final, node, record) VALUES {placeholders} \
-                 ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, final = excluded.final, \
-                 node = excluded.node, record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
+                "INSERT INTO calls (id, tenant, tool_id, status, final, node, caller, error_code, chat_id, record) \
+                 VALUES {placeholders} ON CONFLICT (tenant, id) DO UPDATE SET status = excluded.status, \
+                 final = excluded.final, node = excluded.node, error_code = excluded.error_code, \
+                 record = excluded.record WHERE calls.final = 0 OR excluded.final = 1"
             );
         }
         &self.sql

@@ -6,6 +6,8 @@
 mod api;
 pub(crate) mod database;
 mod drain;
+mod filter;
+mod filter_columns;
 mod group_commit;
 pub(crate) mod health;
 pub(crate) mod insert;
@@ -16,6 +18,7 @@ mod segment;
 mod tail;
 pub(crate) mod usage;
 
+pub(crate) use filter_columns::fill_filter_columns;
 use group_commit::GroupCommit;
 use journal::Journal;
 pub(crate) use tail::Durability;

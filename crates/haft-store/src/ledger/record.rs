@@ -6,6 +6,7 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::catalog::StoreError;
 use haft_core::id::{CallId, ToolId};
 use haft_core::name::TenantId;
+use haft_core::outcome::ErrorCode;
 use sqlx::AssertSqlSafe;
 
 use crate::engine::Engine;
@@ -20,6 +21,9 @@ pub(crate) struct CallRow {
     pub(crate) tenant: TenantId,
     pub(crate) tool_id: ToolId,
     pub(crate) status: CallStatus,
+    pub(crate) caller: Arc<str>,
+    pub(crate) error_code: Option<ErrorCode>,
+    pub(crate) chat_id: Option<String>,
     /// The call itself, as JSON.
     pub(crate) record: Arc<str>,
 }
@@ -35,6 +39,9 @@ impl CallRow {
             tenant: call.tenant.clone(),
             tool_id: call.tool_id,
             status: call.status,
+            caller: if call.caller.contains('\0') { Arc::default() } else { Arc::clone(&call.caller) },
+            error_code: call.error.as_ref().map(|error| error.code),
+            chat_id: call.chat_id.clone().filter(|id| is_indexable(id)),
             record: record.into(),
         })
     }
@@ -51,9 +58,18 @@ impl CallRow {
             tenant: TenantId::default_tenant(),
             tool_id: ToolId(uuid::Uuid::nil()),
             status: CallStatus::Success,
+            caller: Arc::default(),
+            error_code: None,
+            chat_id: None,
             record: number.to_string().into(),
         }
     }
+}
+
+/// Returns whether a text fits in an index of both engines: PostgreSQL limits the length and rejects NUL. The record
+/// itself has every value.
+fn is_indexable(text: &str) -> bool {
+    text.len() <= 1024 && !text.contains('\0')
 }
 
 /// Parses the JSON of a call.
@@ -69,9 +85,11 @@ pub(crate) async fn finish_interrupted(engine: &Engine, rows: &[CallRow]) -> Res
     let mut tx = engine.begin().await?;
     for row in rows {
         sqlx::query(
-            "UPDATE calls SET status = $1, final = 1, record = $2 WHERE tenant = $3 AND id = $4 AND final = 0",
+            "UPDATE calls SET status = $1, final = 1, error_code = $2, record = $3 \
+             WHERE tenant = $4 AND id = $5 AND final = 0",
         )
         .bind(row.status.as_str())
+        .bind(row.error_code.map(ErrorCode::as_str))
         .bind(&*row.record)
         .bind(row.tenant.as_str())
         .bind(row.id.to_string())

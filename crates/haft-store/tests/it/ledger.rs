@@ -8,6 +8,7 @@ use haft_core::call::{CallRecord, CallStatus};
 use haft_core::id::ToolId;
 use haft_core::ledger::{CallPage, CallQuery, Ledger as _, Reservation};
 use haft_core::name::TenantId;
+use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::runnable::Mode;
 use haft_store::{Retention, Store, StoreSettings};
 use serde_json::json;
@@ -18,6 +19,9 @@ on_both![
     a_call_is_found_immediately_and_after_a_restart,
     the_newest_state_of_a_call_wins,
     calls_are_listed_newest_first,
+    calls_are_filtered,
+    calls_with_a_text_are_found_page_by_page,
+    a_chat_id_that_an_index_rejects_is_recorded,
     an_idempotency_key_is_reserved_once,
     concurrent_calls_are_all_stored,
     a_call_of_a_dead_process_is_marked_as_interrupted,
@@ -67,6 +71,12 @@ fn all() -> CallQuery {
         tenant: TenantId::default_tenant(),
         tool_id: None,
         status: None,
+        caller: None,
+        error_code: None,
+        chat_id: None,
+        since: None,
+        until: None,
+        text: None,
         before: None,
         skip: 0,
         limit: 50,
@@ -124,6 +134,99 @@ async fn calls_are_listed_newest_first(harness: Harness) {
     let other = "018faf50-b7b6-7a01-9a05-a22a6e0af1ff".parse().unwrap();
     assert_eq!(list(CallQuery { tool_id: Some(other), ..all() }).await, (vec![], 0));
     assert_eq!(list(CallQuery { tool_id: Some(tool()), limit: 1, ..all() }).await, (expected(0..1), 7));
+}
+
+/// Records one call per change, oldest first.
+async fn record_all(harness: &Harness, changes: &[fn(&mut CallRecord)]) -> Vec<CallRecord> {
+    let mut records = Vec::new();
+    for change in changes {
+        let mut record = call(&harness.clock, CallStatus::Success);
+        change(&mut record);
+        harness.store.record(Arc::new(record.clone())).await.unwrap();
+        records.push(record);
+    }
+    records
+}
+
+async fn numbers(harness: &Harness, records: &[CallRecord], query: CallQuery) -> (Vec<usize>, u64) {
+    let page = harness.store.calls(query).await.unwrap();
+    let number = |call: &CallRecord| records.iter().position(|record| record.id == call.id).unwrap();
+    (page.calls.iter().map(number).collect(), page.total)
+}
+
+async fn calls_are_filtered(mut harness: Harness) {
+    let records = record_all(
+        &harness,
+        &[
+            |call| call.caller = "ci".into(),
+            |call| call.chat_id = Some("chat-1".to_owned()),
+            |call| {
+                call.status = CallStatus::Error;
+                call.error = Some(CallError::new(ErrorCode::Timeout, "too slow"));
+                call.chat_id = Some("chat-1".to_owned());
+            },
+            |_| {},
+        ],
+    )
+    .await;
+    for _ in 0..2 {
+        let list = async |query: CallQuery| numbers(&harness, &records, query).await;
+        assert_eq!(list(CallQuery { caller: Some("ci".into()), ..all() }).await, (vec![0], 1));
+        assert_eq!(list(CallQuery { caller: Some("c".into()), ..all() }).await, (vec![], 0));
+        let chat = || CallQuery { chat_id: Some("chat-1".into()), ..all() };
+        assert_eq!(list(chat()).await, (vec![2, 1], 2));
+        assert_eq!(list(CallQuery { limit: 1, ..chat() }).await, (vec![2], 2));
+        assert_eq!(list(CallQuery { before: Some(records[2].id), ..chat() }).await, (vec![1], 2));
+        let timeout = CallQuery { error_code: Some(ErrorCode::Timeout), ..all() };
+        assert_eq!(list(timeout).await, (vec![2], 1));
+        let (from, to) = (Some(records[1].started_at), Some(records[3].started_at));
+        assert_eq!(list(CallQuery { since: from, ..all() }).await, (vec![3, 2, 1], 3));
+        assert_eq!(list(CallQuery { since: from, until: to, ..all() }).await, (vec![2, 1], 2));
+        assert_eq!(list(CallQuery { until: from, ..all() }).await, (vec![0], 1));
+        harness.restart().await;
+    }
+}
+
+async fn calls_with_a_text_are_found_page_by_page(harness: Harness) {
+    let records = record_all(
+        &harness,
+        &[
+            |call| call.args = json!({"city": "Bern 100% \"old_town\""}),
+            |call| call.value = Some(json!(["in BERN"])),
+            |call| {
+                call.status = CallStatus::Error;
+                call.value = None;
+                call.error = Some(CallError::new(ErrorCode::Network, "bern.example is unreachable"));
+            },
+            |call| call.tool = "web:bern@1.0.0".into(),
+            // A name inside the record does not count.
+            |call| call.args = json!({"bern": 1234}),
+        ],
+    )
+    .await;
+    let list = async |query: CallQuery| numbers(&harness, &records, query).await;
+    let find = |text: &str| CallQuery { text: Some(text.to_owned()), ..all() };
+    assert_eq!(list(find("bern")).await, (vec![3, 2, 1, 0], 4));
+    assert_eq!(list(CallQuery { limit: 2, ..find("bern") }).await, (vec![3, 2], 4));
+    assert_eq!(list(CallQuery { before: Some(records[2].id), ..find("bern") }).await, (vec![1, 0], 4));
+    assert_eq!(list(CallQuery { skip: 1, limit: 2, ..find("bern") }).await, (vec![2, 1], 4));
+    assert_eq!(list(CallQuery { error_code: Some(ErrorCode::Network), ..find("bern") }).await, (vec![2], 1));
+    assert_eq!(list(find("100% \"old_")).await, (vec![0], 1));
+    assert_eq!(list(find("100_")).await, (vec![], 0));
+    assert_eq!(list(find("234")).await, (vec![4], 1));
+    assert_eq!(list(find("caller")).await, (vec![], 0));
+    assert_eq!(list(find("z\u{fc}rich \u{0}")).await.1, 3);
+    let many = record_all(&harness, &[(|call| call.args = json!("lake")) as fn(&mut CallRecord); 120]).await;
+    let (found, total) = numbers(&harness, &many, CallQuery { skip: 60, limit: 50, ..find("LAKE") }).await;
+    assert_eq!((found, total), ((10..60).rev().collect(), 120));
+}
+
+async fn a_chat_id_that_an_index_rejects_is_recorded(harness: Harness) {
+    for chat in ["a\0b".to_owned(), "x".repeat(5000)] {
+        let record = CallRecord { chat_id: Some(chat), ..call(&harness.clock, CallStatus::Success) };
+        harness.store.record(Arc::new(record.clone())).await.unwrap();
+        assert_eq!(harness.store.calls(CallQuery { limit: 1, ..all() }).await.unwrap().calls, [record]);
+    }
 }
 
 async fn an_idempotency_key_is_reserved_once(mut harness: Harness) {

@@ -1,0 +1,78 @@
+//! The SQL condition of a query for calls.
+
+use std::fmt::Write as _;
+
+use haft_core::id::CallId;
+use haft_core::ledger::CallQuery;
+use sqlx::AssertSqlSafe;
+use sqlx::any::AnyRow;
+
+use crate::rows::escape_like;
+use crate::store::Inner;
+use crate::time::min_id_at;
+
+/// A condition and its parameters.
+pub(super) struct Filter {
+    condition: String,
+    values: Vec<String>,
+}
+
+impl Filter {
+    /// Creates the condition of a query, without its paging.
+    pub(super) fn new(query: &CallQuery) -> Self {
+        let mut filter = Self { condition: "tenant = $1".to_owned(), values: vec![query.tenant.to_string()] };
+        let conditions = [
+            ("tool_id = ", query.tool_id.map(|id| id.to_string())),
+            ("status = ", query.status.map(|status| status.as_str().to_owned())),
+            ("caller = ", query.caller.clone()),
+            ("error_code = ", query.error_code.map(|code| code.as_str().to_owned())),
+            ("chat_id = ", query.chat_id.clone()),
+            // Ids sort by time.
+            ("id >= ", query.since.map(|at| min_id_at(at).to_string())),
+            ("id < ", query.until.map(|at| min_id_at(at).to_string())),
+        ];
+        for (condition, value) in conditions {
+            if let Some(value) = value {
+                filter.add(condition, value);
+            }
+        }
+        if let Some(text) = &query.text {
+            filter.values.push(format!("%{}%", escape_like(&escape_json(text))));
+            let number = filter.values.len();
+            let _ = write!(filter.condition, " AND LOWER(record) LIKE LOWER(${number}) ESCAPE '!'");
+        }
+        filter
+    }
+
+    /// Restricts the condition to calls that are older than one.
+    pub(super) fn add_before(&mut self, call: Option<CallId>) {
+        if let Some(call) = call {
+            self.add("id < ", call.to_string());
+        }
+    }
+
+    fn add(&mut self, condition: &str, value: String) {
+        self.values.push(value);
+        let _ = write!(self.condition, " AND {condition}${}", self.values.len());
+    }
+
+    /// Runs a query with the condition between its columns and its end.
+    pub(super) async fn select(
+        &self,
+        inner: &Inner,
+        columns: &str,
+        end: &str,
+    ) -> Result<Vec<AnyRow>, sqlx::Error> {
+        let mut select = sqlx::query(AssertSqlSafe(format!("{columns} WHERE {} {end}", self.condition)));
+        for value in &self.values {
+            select = select.bind(value);
+        }
+        select.fetch_all(&inner.engine.pool).await
+    }
+}
+
+/// Returns a text as it appears inside a string of a stored record.
+fn escape_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()
+}
