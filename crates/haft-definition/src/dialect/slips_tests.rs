@@ -82,6 +82,8 @@ fn tabs_and_duplicate_keys() {
     insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n  \ta: 1\n"), @r"line 13, column 4: invalid YAML: tabs disallowed within this context (block indentation); hint: the indentation contains a tab; use spaces");
     // A tab inside a text is no fault, and no hint for another one.
     insta::assert_snapshot!(reported("  url: https://a.example\n  body: |\n    a\n    \tb\n"), @"");
+    insta::assert_snapshot!(reported("  method: [GET\n  url: https://a.example\n"), @r"line 11, column 11: invalid YAML: unclosed bracket '['");
+    insta::assert_snapshot!(reported("  method: {a: [b, 'c]'],\n  url: https://a.example\n  x: 1\n"), @r"line 11, column 11: invalid YAML: unclosed bracket '{'");
     insta::assert_snapshot!(all("name: t\ndescription: |\n  a\n  \tb\nparams: []\nimplementation: [\n"), @r"line 6, column 17: invalid YAML: unclosed bracket '['");
     insta::assert_snapshot!(reported("  url: https://a.example\n  headers: {A: x, A: y}\n"), @r"line 12, column 19: duplicate key `A`; remove one of them");
     insta::assert_snapshot!(reported("  url: https://a.example\nname: again\n"), @r"line 12, column 1: duplicate key `name`; remove one of them");
