@@ -145,15 +145,15 @@ fn constructs_that_evaluate_values_are_rejected() {
 fn a_position_is_named_once() {
     assert_eq!(
         script("echo one\neval {{x}}"),
-        "! at line 2, character 1: `eval` may evaluate values as shell code; run the program directly"
+        "! at line 2, character 1: `eval` may evaluate values as shell code; run the program directly, or use a script tool"
     );
 }
 
 #[test]
 fn arithmetic_of_numbers_is_accepted() {
     for (command, expected) in [
-        ("echo $((1+2)) {{x}}", "echo $((1+2)) \"$HAFT_V1\""),
-        ("head -c $(( (2 << 3) * 1024 )) {{x}}", "head -c $(( (2 << 3) * 1024 )) \"$HAFT_V1\""),
+        ("echo $((1+2)) {{x}}", "echo $((1+2)) \"${HAFT_V1}\""),
+        ("head -c $(( (2 << 3) * 1024 )) {{x}}", "head -c $(( (2 << 3) * 1024 )) \"${HAFT_V1}\""),
     ] {
         assert_eq!(script(command), expected);
     }
