@@ -49,7 +49,8 @@ pub(crate) struct Globals {
     #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) color: Color,
     /// Log filter
-    #[arg(long, global = true, value_name = "FILTER", hide_short_help = true, hide_long_help = true)]
+    #[arg(long, global = true, value_name = "FILTER", value_parser = parse_log)]
+    #[arg(hide_short_help = true, hide_long_help = true)]
     pub(crate) log: Option<String>,
     /// Print help
     #[arg(short, long, global = true, action = ArgAction::HelpShort)]
@@ -61,11 +62,19 @@ fn parse_token(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::new(text.to_owned()))
 }
 
+fn parse_log(text: &str) -> Result<String, String> {
+    crate::config::parse_log_filter(text).map_err(|expected| format!("expected {expected}"))
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start the server
-    #[command(after_help = examples!("haft serve", "haft serve --addr 127.0.0.1:8080 --mode production"))]
+    #[command(after_help = concat!(
+        "The first start generates an admin token and stores it in the file `tokens` in the home folder, where\n\
+         commands on this machine find it. HAFT_TOKEN sets an additional admin token.\n\n",
+        examples!("haft serve", "haft serve --addr 127.0.0.1:8080 --mode production")
+    ))]
     Serve(serve::Arguments),
     /// Serve the tools to an MCP client over standard input and output
     #[command(after_help = examples!("haft mcp", "haft mcp --bundle web"))]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::cli::Globals;
-use crate::client::{Client, Request, connect};
+use crate::client::{Client, Request, connect, explain};
 use crate::config::{self, Flags, LogSettings, Resolved};
 use crate::environment::Environment;
 use crate::error::CliError;
@@ -88,6 +88,17 @@ impl Context {
     pub(crate) async fn request(&self, request: Request) -> Result<Value, CliError> {
         let client = self.client().await?;
         let data = client.data(request).await;
+        client.close().await;
+        data
+    }
+
+    /// Sends one request about a tool; an error names the tool, or the most similar one.
+    pub(crate) async fn tool_request(&self, tool: &str, request: Request) -> Result<Value, CliError> {
+        let client = self.client().await?;
+        let data = match client.data(request).await {
+            Err(error) => Err(explain(error, tool, &client).await),
+            data => data,
+        };
         client.close().await;
         data
     }

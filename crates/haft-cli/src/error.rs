@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use haft_core::outcome::ErrorCode;
-use haft_core::problem::{Problem, excerpt};
+use haft_core::problem::{Problem, excerpt, join};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -27,14 +27,18 @@ pub(crate) enum Exit {
     NotFound = 3,
     /// A conflict: already exists, changed in the meantime, or disabled.
     Conflict = 4,
-    /// The tool ran and failed.
+    /// The call failed while the tool ran.
     CallFailed = 5,
     /// The server is unreachable, or the home folder cannot be opened.
     Unreachable = 6,
     /// The token is missing, invalid or not permitted.
     Denied = 7,
-    /// The definition or the arguments are invalid.
+    /// The server rejected the definition or the arguments.
     Invalid = 8,
+    /// A rate limit is exceeded or the server is overloaded; a later retry may succeed.
+    Busy = 9,
+    /// The tool was not run: something that it needs is missing on the server.
+    NotRun = 10,
 }
 
 impl From<Exit> for ExitCode {
@@ -56,6 +60,16 @@ pub(crate) struct ApiError {
     pub(crate) details: Value,
     /// The id of the request in the server log.
     pub(crate) request_id: Option<String>,
+    /// The tool that the request was about, for the hint.
+    pub(crate) tool: Option<String>,
+}
+
+impl ApiError {
+    /// Creates an error that the command detects itself, with the code that the server would use.
+    pub(crate) fn local(status: u16, code: &str, message: String) -> Self {
+        let (code, details) = (code.to_owned(), Value::Null);
+        Self { status, code, message, details, request_id: None, tool: None }
+    }
 }
 
 /// An error of a command.
@@ -75,13 +89,15 @@ pub(crate) enum CliError {
     /// The server returned an error.
     #[error("{}", .0.message)]
     Api(Box<ApiError>),
-    /// The tool ran and failed; with `--json` the outcome was printed as data.
+    /// The call failed; with `--json` the outcome was printed as data.
     #[error("the call failed: {message}")]
     CallFailed {
         /// The stable code.
         code: String,
         /// The message.
         message: String,
+        /// Machine-readable details.
+        details: Value,
     },
     /// The definition is invalid; the problems were printed as data.
     #[error("`{0}` is not valid")]
@@ -99,6 +115,24 @@ pub(crate) enum CliError {
         reason: String,
         /// The number of other reasons.
         others: usize,
+    },
+    /// Some of several items failed; the reasons were printed as data.
+    #[error("{failed} of {total} {items}")]
+    SomeFailed {
+        /// The number of failed items.
+        failed: usize,
+        /// The number of items.
+        total: usize,
+        /// What failed, such as "servers were not added".
+        items: &'static str,
+    },
+    /// An MCP server was added, but its tools could not be loaded.
+    #[error("{error}")]
+    NotConnected {
+        /// The cause.
+        error: Box<CliError>,
+        /// The id of the server.
+        id: String,
     },
     /// Checks of `haft doctor` failed; they were printed as data.
     #[error("{failed} {} failed", if *failed == 1 { "check" } else { "checks" })]
@@ -224,13 +258,21 @@ impl CliError {
         matches!(self, Self::Io { source, .. } if source.kind() == ErrorKind::BrokenPipe)
     }
 
+    /// Adds the tool that the request was about.
+    pub(crate) fn about_tool(mut self, tool: &str) -> Self {
+        if let Self::Api(error) = &mut self {
+            error.tool = Some(tool.to_owned());
+        }
+        self
+    }
+
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Config(_) | Self::Usage { .. } => Exit::Usage,
-            Self::Api(error) => api_exit(error),
-            Self::CallFailed { .. } => Exit::CallFailed,
-            Self::Invalid(_) | Self::NothingImported { .. } => Exit::Invalid,
+            Self::Api(error) => exit_of(&error.code).unwrap_or_else(|| status_exit(error.status)),
+            Self::CallFailed { code, .. } => exit_of(code).unwrap_or(Exit::CallFailed),
+            Self::Invalid(_) | Self::NothingImported { .. } | Self::SomeFailed { .. } => Exit::Invalid,
             Self::Unreachable { .. }
             | Self::WrongScheme { .. }
             | Self::LocalRequest { .. }
@@ -243,7 +285,7 @@ impl CliError {
             | Self::Io { .. }
             | Self::Editor { .. }
             | Self::Unhealthy { .. } => Exit::Failed,
-            Self::EditNotStored { error, .. } => error.exit(),
+            Self::EditNotStored { error, .. } | Self::NotConnected { error, .. } => error.exit(),
         }
     }
 
@@ -258,7 +300,8 @@ impl CliError {
             }
             Self::WrongScheme { address } => Some(format!("use `http://{address}`")),
             Self::Database { .. } => {
-                Some("check `database_url` in haft.toml or `HAFT_DATABASE_URL`".to_owned())
+                let hint = "check that PostgreSQL is running there, and `database_url` in haft.toml or `HAFT_DATABASE_URL`";
+                Some(hint.to_owned())
             }
             Self::InvalidResponse { .. } => Some("check that the URL is that of a haft server".to_owned()),
             Self::Open { .. } => Some("check the home folder with `haft doctor`".to_owned()),
@@ -275,10 +318,15 @@ impl CliError {
                     "the text is kept in `{path}`; continue with `haft tool edit {tool} --from {argument}`"
                 ))
             }
+            Self::NotConnected { id, .. } => Some(format!(
+                "the server was added all the same; fix the cause and run `haft mcp-server refresh {id}`, or remove \
+                 it with `haft mcp-server rm {id}`"
+            )),
             Self::LocalRequest { .. }
             | Self::CallFailed { .. }
             | Self::Invalid(_)
             | Self::NothingImported { .. }
+            | Self::SomeFailed { .. }
             | Self::Unhealthy { .. }
             | Self::Listen { .. }
             | Self::Io { .. }
@@ -286,14 +334,27 @@ impl CliError {
         }
     }
 
-    /// Returns the text for people: the error, its causes, problems and a hint.
+    /// Returns the text for people: the error, its causes, problems, details and a hint.
     pub(crate) fn text(&self) -> String {
-        let mut text = excerpt_lines(&self.message());
-        for problem in self.problems() {
+        let problems = self.problems();
+        let mut text = match self {
+            // The message joins the problems; each of them is easier to read on its own line.
+            Self::Api(error) if problems.len() > 1 && error.message == join(&problems) => {
+                format!("{} problems:", problems.len())
+            }
+            _ => excerpt_lines(&self.message()),
+        };
+        for problem in problems {
             let line = excerpt(&problem.to_string(), 400);
             if !text.contains(&line) {
                 let _ = write!(text, "\n  {line}");
             }
+        }
+        for warning in self.warnings() {
+            let _ = write!(text, "\n  warning: {}", excerpt(&warning.to_string(), 400));
+        }
+        if let Some(body) = self.response_body() {
+            let _ = write!(text, "\n  response: {body}");
         }
         if let Self::Api(error) = self
             && let (Some(id), 500..) = (&error.request_id, error.status)
@@ -310,7 +371,7 @@ impl CliError {
     pub(crate) fn json(&self) -> Value {
         let (code, details) = match self {
             Self::Api(error) => (error.code.clone(), error.details.clone()),
-            Self::CallFailed { code, .. } => (code.clone(), Value::Null),
+            Self::CallFailed { code, details, .. } => (code.clone(), details.clone()),
             other => (other.exit().name().to_owned(), Value::Null),
         };
         let mut error = Map::new();
@@ -345,10 +406,31 @@ impl CliError {
     fn problems(&self) -> Vec<Problem> {
         let Self::Api(error) = self else { return Vec::new() };
         let listed = ["errors", "problems", "violations"].iter().find_map(|key| error.details.get(key));
-        let list = listed.unwrap_or(&error.details);
-        let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
-        items.iter().take(20).filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
+        problems_in(listed.unwrap_or(&error.details))
     }
+
+    /// Returns the warnings in the details of a response.
+    fn warnings(&self) -> Vec<Problem> {
+        let Self::Api(error) = self else { return Vec::new() };
+        error.details.get("warnings").map(problems_in).unwrap_or_default()
+    }
+
+    /// Returns the beginning of the response that a failed HTTP tool received.
+    fn response_body(&self) -> Option<String> {
+        let Self::CallFailed { details, .. } = self else { return None };
+        let body = details.get("body").and_then(Value::as_str)?.trim();
+        (!body.is_empty()).then(|| excerpt(body, MAX_BODY_CHARACTERS))
+    }
+}
+
+/// The part of a response that is shown to people.
+const MAX_BODY_CHARACTERS: usize = 500;
+/// The maximum number of problems that are shown to people.
+const MAX_PROBLEMS: usize = 20;
+
+fn problems_in(list: &Value) -> Vec<Problem> {
+    let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().take(MAX_PROBLEMS).filter_map(|item| serde_json::from_value(item.clone()).ok()).collect()
 }
 
 impl Exit {
@@ -363,14 +445,15 @@ impl Exit {
             Exit::Unreachable => "unreachable",
             Exit::Denied => "denied",
             Exit::Invalid => "invalid",
+            Exit::Busy => "busy",
+            Exit::NotRun => "not_run",
         }
     }
 }
 
-/// Returns the exit code of an error code; for an unknown code, that of the HTTP status.
-fn api_exit(error: &ApiError) -> Exit {
-    let code = serde_json::from_value(Value::from(error.code.as_str()));
-    code.map_or_else(|_| status_exit(error.status), code_exit)
+/// Returns the exit code of an error code; `None` if the code is unknown.
+fn exit_of(code: &str) -> Option<Exit> {
+    serde_json::from_value(Value::from(code)).ok().map(code_exit)
 }
 
 const fn code_exit(code: ErrorCode) -> Exit {
@@ -393,21 +476,20 @@ const fn code_exit(code: ErrorCode) -> Exit {
         | ErrorCode::Disabled
         | ErrorCode::NotPublished
         | ErrorCode::NotReady => Exit::Conflict,
-        ErrorCode::Overloaded | ErrorCode::RateLimited | ErrorCode::StoreUnavailable => Exit::Unreachable,
+        ErrorCode::Overloaded | ErrorCode::RateLimited => Exit::Busy,
+        ErrorCode::StoreUnavailable => Exit::Unreachable,
+        ErrorCode::SecretMissing | ErrorCode::SandboxUnavailable | ErrorCode::TooDeep => Exit::NotRun,
         ErrorCode::Timeout
         | ErrorCode::Cancelled
         | ErrorCode::Template
-        | ErrorCode::SecretMissing
         | ErrorCode::PathEscapes
         | ErrorCode::EgressRefused
         | ErrorCode::Network
         | ErrorCode::HttpStatus
         | ErrorCode::InvalidResponse
         | ErrorCode::InvalidOutput
-        | ErrorCode::SandboxUnavailable
         | ErrorCode::ExecutionFailed
-        | ErrorCode::Panicked
-        | ErrorCode::TooDeep => Exit::CallFailed,
+        | ErrorCode::Panicked => Exit::CallFailed,
         ErrorCode::MethodNotAllowed | ErrorCode::Internal => Exit::Failed,
     }
 }
@@ -418,23 +500,38 @@ const fn status_exit(status: u16) -> Exit {
         401 | 403 => Exit::Denied,
         404 => Exit::NotFound,
         409 | 412 => Exit::Conflict,
-        429 | 502..=504 => Exit::Unreachable,
+        429 => Exit::Busy,
+        502..=504 => Exit::Unreachable,
         _ => Exit::Failed,
     }
 }
 
 fn api_hint(error: &ApiError) -> Option<String> {
-    let text = match error.code.as_str() {
-        "unauthorized" => "pass a valid token with `--token` or `HAFT_TOKEN`",
-        "not_found" if error.details.get("kind").is_some_and(|kind| kind == "tool") => {
-            "list the tools with `haft tool list`"
+    let tool = error.tool.as_deref().map_or_else(|| "TOOL".to_owned(), quote);
+    Some(match error.code.as_str() {
+        "unauthorized" => "pass a valid token with `--token` or `HAFT_TOKEN`".to_owned(),
+        "not_found" if is_missing_tool(error) => match error.details.get("nearest").and_then(Value::as_str) {
+            Some(nearest) => format!("did you mean `{nearest}`? List the tools with `haft tool list`"),
+            None => "list the tools with `haft tool list`".to_owned(),
+        },
+        "ambiguous_name" => "add the bundle, as in `bundle:name`".to_owned(),
+        "not_published" => {
+            format!("publish it with `haft tool publish {tool}`, or call it with `--mode debug`")
         }
-        "ambiguous_name" => "add the bundle, as in `bundle:name`",
-        "not_published" => "publish it with `haft tool publish`, or call it with `--mode debug`",
-        "invalid_arguments" => "show the arguments with `haft tool show`",
+        "conflict" if error.message.contains("` already exists") && error.tool.is_some() => {
+            format!("change it with `haft tool edit {tool}`, or delete it with `haft tool rm {tool}`")
+        }
+        "invalid_arguments" => format!("show the arguments with `haft tool show {tool}`"),
+        "approval_required" => format!(
+            "use a token from `haft token create NAME --role caller --elevated`, or try it with `haft tool test {tool}`"
+        ),
         _ => return None,
-    };
-    Some(text.to_owned())
+    })
+}
+
+/// Returns whether the server did not find a tool.
+pub(crate) fn is_missing_tool(error: &ApiError) -> bool {
+    error.code == "not_found" && error.details.get("kind").is_some_and(|kind| kind == "tool")
 }
 
 /// Returns an error and its causes, outermost first.

@@ -3,14 +3,7 @@
 use super::*;
 
 fn api(status: u16, code: &str, message: &str) -> CliError {
-    let details = Value::Null;
-    CliError::Api(Box::new(ApiError {
-        status,
-        code: code.into(),
-        message: message.into(),
-        details,
-        request_id: None,
-    }))
+    CliError::Api(Box::new(ApiError::local(status, code, message.to_owned())))
 }
 
 #[test]
@@ -23,7 +16,9 @@ fn every_code_has_its_exit() {
     insta::assert_snapshot!(codes(Exit::Failed), @"method_not_allowed internal");
     insta::assert_snapshot!(codes(Exit::NotFound), @"not_found");
     insta::assert_snapshot!(codes(Exit::Conflict), @"ambiguous_name conflict idempotency_conflict read_only disabled not_published not_ready");
-    insta::assert_snapshot!(codes(Exit::Unreachable), @"overloaded rate_limited store_unavailable");
+    insta::assert_snapshot!(codes(Exit::Unreachable), @"store_unavailable");
+    insta::assert_snapshot!(codes(Exit::Busy), @"overloaded rate_limited");
+    insta::assert_snapshot!(codes(Exit::NotRun), @"secret_missing sandbox_unavailable too_deep");
     insta::assert_snapshot!(codes(Exit::Denied), @"unauthorized forbidden policy_denied approval_required");
     insta::assert_snapshot!(codes(Exit::Invalid), @"invalid_request invalid_arguments invalid_definition invalid_page_token too_large unsupported_media_type");
     for (status, exit) in [
@@ -32,7 +27,7 @@ fn every_code_has_its_exit() {
         (404, Exit::NotFound),
         (409, Exit::Conflict),
         (413, Exit::Invalid),
-        (429, Exit::Unreachable),
+        (429, Exit::Busy),
         (500, Exit::Failed),
         (503, Exit::Unreachable),
     ] {
@@ -43,7 +38,7 @@ fn every_code_has_its_exit() {
 #[test]
 fn the_documentation_lists_every_exit() {
     let documentation = include_str!("../../../docs/cli.md");
-    for code in 0..=Exit::Invalid as u8 {
+    for code in 0..=Exit::NotRun as u8 {
         assert!(documentation.contains(&format!("\n| {code} | ")), "docs/cli.md lacks the exit code {code}");
     }
 }
@@ -59,6 +54,7 @@ fn problems_have_their_own_lines() {
             {"field": "name", "code": "x", "message": "is missing\u{1b}[2J"},
         ]}),
         request_id: Some("r-1".into()),
+        tool: None,
     }));
     insta::assert_snapshot!(error.text(), @r"
     the definition is not valid
@@ -109,4 +105,53 @@ fn connection_errors_name_the_root_cause() {
     let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
     let database = CliError::Database { address: "db.example:5432".into(), source: refused.into() };
     insta::assert_snapshot!(database.message(), @"cannot connect to PostgreSQL at db.example:5432: connection refused");
+}
+
+#[test]
+fn joined_problems_are_listed_one_per_line_with_warnings() {
+    let error = CliError::Api(Box::new(ApiError {
+        details: json!({
+            "problems": [
+                {"field": "name", "code": "x", "message": "is empty", "line": 1},
+                {"field": "version", "code": "x", "message": "is odd", "line": 2},
+            ],
+            "warnings": [{"field": "defalt", "code": "x", "message": "unknown field, ignored", "line": 3}],
+        }),
+        ..ApiError::local(
+            400,
+            "invalid_definition",
+            "line 1: `name`: is empty; line 2: `version`: is odd".to_owned(),
+        )
+    }));
+    insta::assert_snapshot!(error.text(), @r"
+    2 problems:
+      line 1: `name`: is empty
+      line 2: `version`: is odd
+      warning: line 3: `defalt`: unknown field, ignored
+    ");
+}
+
+#[test]
+fn hints_name_the_tool() {
+    let hint = |code: &str| api(409, code, "").about_tool("web:my tool").hint().unwrap_or_default();
+    assert_eq!(
+        hint("not_published"),
+        "publish it with `haft tool publish 'web:my tool'`, or call it with `--mode debug`"
+    );
+    assert_eq!(hint("invalid_arguments"), "show the arguments with `haft tool show 'web:my tool'`");
+}
+
+#[test]
+fn a_failed_call_shows_the_beginning_of_the_response() {
+    let failed = |body: &str| CliError::CallFailed {
+        code: "http_status".into(),
+        message: "GET https://x.test returned 500".into(),
+        details: json!({"status": 500, "body": body}),
+    };
+    insta::assert_snapshot!(failed(" out of\u{1b}cheese ").text(), @r"
+    the call failed: GET https://x.test returned 500
+      response: out of�cheese
+    ");
+    assert!(failed(&"x".repeat(10_000)).text().chars().count() < 700);
+    assert_eq!(failed("  ").text(), "the call failed: GET https://x.test returned 500");
 }

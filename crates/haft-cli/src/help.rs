@@ -3,9 +3,10 @@
 /// The global options at the end of `haft --help`; subcommands only list their names.
 pub(crate) const GLOBAL_OPTIONS: &str = "\
 Global options:
-  --home <DIR>     Home folder [env: HAFT_HOME] [default: ~/.haft]
+  --home <DIR>     Home folder, created by `init` and `serve` [env: HAFT_HOME] [default: ~/.haft]
   --server <URL>   Server to connect to [env: HAFT_SERVER]
-  --token <TOKEN>  Access token [env: HAFT_TOKEN] [default: the token in the home folder]
+  --token <TOKEN>  Access token [env: HAFT_TOKEN] [default: first line of `tokens` in the home folder,
+                   the admin token that `serve` generates]
   --json           Print JSON
   --color <WHEN>   Colors: auto, always or never [default: auto]
   --log <FILTER>   Log filter, such as `debug` or `haft_server=debug,warn` [env: HAFT_LOG]
@@ -17,7 +18,7 @@ Examples:
   haft tool call current-weather -a latitude=52.52 -a longitude=13.41
 
 Exit codes: 0 success, 1 failure, 2 usage, 3 not found, 4 conflict, 5 tool call failed,
-            6 server unreachable, 7 denied, 8 invalid";
+            6 server unreachable, 7 denied, 8 invalid, 9 busy (retry later), 10 tool not run";
 
 /// Returns the help text after the options of a subcommand: its examples and the names of the global options.
 macro_rules! examples {

@@ -32,15 +32,20 @@ impl ServerFile {
         (!is_dead(file.pid)).then_some(file)
     }
 
-    /// Returns the address to connect to: loopback if the server listens on all addresses.
+    /// Returns the address to connect to.
     pub(crate) fn connect_addr(&self) -> SocketAddr {
-        let ip = match self.addr.ip() {
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ip => ip,
-        };
-        SocketAddr::new(ip, self.addr.port())
+        connect_addr(self.addr)
     }
+}
+
+/// Returns the address to connect to: loopback if a server listens on all addresses.
+pub(crate) fn connect_addr(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, addr.port())
 }
 
 fn path(home: &Path) -> PathBuf {

@@ -86,7 +86,7 @@ impl NotRunnable {
             }
             NotRunnable::NotPublished => (
                 ErrorCode::NotPublished,
-                format!("`{tool}` has no published revision; publish it or call it in debug mode"),
+                format!("`{tool}` has no published revision, and production mode runs nothing else"),
             ),
             NotRunnable::NotReady => {
                 let reason = fault.unwrap_or("its definition is invalid");

@@ -204,7 +204,9 @@ pub fn is_image_name(text: &str) -> bool {
 fn variables(env: &BTreeMap<String, String>, checked: &mut CheckReport) {
     for name in env.keys().filter(|name| !is_variable(name)) {
         let field = format!("implementation.env.{}", excerpt(name, 60));
-        checked.error(field, "invalid_value", "invalid name of an environment variable");
+        let message =
+            "invalid name of an environment variable: use letters, digits and `_`, and no digit at the start";
+        checked.error(field, "invalid_value", message);
     }
 }
 

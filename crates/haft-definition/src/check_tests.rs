@@ -265,7 +265,7 @@ fn commands_and_scripts_are_compiled() {
     let script = |body: &str| check(json!({ "type": "script", "runtime": "python", "body": body }));
     insta::assert_snapshot!(script("t = \"${city}\"; u = ${city}"), @r#"
 ! implementation.body [invalid_template] at character 20: `${city}` outside of a string literal; write it in quotes, as in "${name}"
-? input_schema.properties.PATH [reserved_argument] `PATH` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it
+? input_schema.properties.PATH [reserved_argument] `PATH` cannot be passed as an environment variable: shells or interpreters use that variable themselves; rename it, or read it from the JSON in `HAFT_ARGS`
 "#);
 }
 
@@ -324,8 +324,8 @@ fn default_and_enum_values_must_match_the_schema() {
         },
         "implementation": {"type": "function", "function": "weather"},
     })), @r#"
-    ? input_schema.properties.days.default [unfitting_value] the default does not match the argument's schema: 9 is greater than the maximum of 7
-    ? input_schema.properties.unit.default [unfitting_value] the default does not match the argument's schema: "K" is not one of "C" or "F"
+    ! input_schema.properties.days.default [unfitting_value] the default does not match the argument's schema: 9 is greater than the maximum of 7
+    ! input_schema.properties.unit.default [unfitting_value] the default does not match the argument's schema: "K" is not one of "C" or "F"
     ? input_schema.properties.size.enum [unfitting_value] an `enum` value does not match the argument's schema: expected an integer, got "two"
     "#);
 }

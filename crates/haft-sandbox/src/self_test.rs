@@ -36,7 +36,7 @@ impl ProbeReport {
     /// Returns the first failure.
     pub fn reason(&self) -> Option<String> {
         let failed = self.probes.iter().find_map(|probe| Some((probe.name, probe.failure.as_ref()?)));
-        failed.map(|(name, failure)| format!("{name}: {failure}"))
+        failed.map(|(name, failure)| format!("self-test `{name}` failed: {failure}"))
     }
 
     pub(crate) fn check(&self, engine: EngineName) -> Result<(), SandboxError> {
@@ -65,10 +65,13 @@ pub(crate) async fn probe_all(target: ProbeTarget<'_>) -> ProbeReport {
     let engine = target.engine;
     let starts = match run(target, Level::Isolated, "echo started").await {
         Ok((ExitReason::Exited(0), output)) if output.trim() == "started" => None,
-        Ok((ending, output)) => Some(format!("{ending:?} {}", output.trim())),
+        Ok((ExitReason::Exited(code), output)) => {
+            Some(format!("exit code {code}, output `{}`", output.trim()))
+        }
+        Ok((ending, _)) => Some(format!("the program ended early: {ending:?}")),
         Err(error) => Some(error_message(&error)),
     };
-    let mut probes = vec![Probe { name: "starts a program", failure: starts }];
+    let mut probes = vec![Probe { name: "programs start", failure: starts }];
     if probes.iter().all(|probe| probe.failure.is_none()) {
         probes.extend(Box::pin(attacks(target)).await);
     }
@@ -87,7 +90,7 @@ async fn attacks(target: ProbeTarget<'_>) -> Vec<Probe> {
     let (secret, written) = (scratch.join("self-test"), scratch.join("self-test-written"));
     if let Err(error) = std::fs::write(&secret, ESCAPED) {
         let failure = Some(format!("failed to write the probe file: {error}"));
-        return vec![Probe { name: "file outside refused", failure }];
+        return vec![Probe { name: "files outside are hidden", failure }];
     }
     let (listener, network) = network_script();
     let outside = format!("cat {}", quoted(&secret.to_string_lossy()));
@@ -95,25 +98,25 @@ async fn attacks(target: ProbeTarget<'_>) -> Vec<Probe> {
     let isolated = |name, script| probe(target, name, Level::Isolated, script);
     let host = |name, script| probe(target, name, Level::Host, script);
     let (network_refused, outside_refused, writing_refused, forks, memory) = tokio::join!(
-        isolated("network refused", &network),
-        isolated("file outside refused", &outside),
-        isolated("writing outside refused", &writing),
-        isolated("fork bomb stopped", FORKS),
-        isolated("memory stopped", MEMORY),
+        isolated("no network", &network),
+        isolated("files outside are hidden", &outside),
+        isolated("no writing outside", &writing),
+        isolated("process limit", FORKS),
+        isolated("memory limit", MEMORY),
     );
     let mut probes = vec![network_refused, outside_refused, writing_refused, forks, memory];
     // `Level::Host` never runs in containers.
     if matches!(target.engine, EngineName::Bubblewrap | EngineName::Landlock) {
         let (network_refused, hidden) = tokio::join!(
-            host("network refused with `sandbox: false`", &network),
-            host("server folder hidden with `sandbox: false`", &outside),
+            host("no network with `sandbox: false`", &network),
+            host("home folder hidden with `sandbox: false`", &outside),
         );
         probes.extend([network_refused, hidden]);
     }
     drop(listener);
     if std::fs::remove_file(&written).is_ok() {
         probes.push(Probe {
-            name: "writing outside refused",
+            name: "no writing outside",
             failure: Some("a file outside was written".to_owned()),
         });
     }

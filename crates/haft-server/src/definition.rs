@@ -52,8 +52,29 @@ pub(crate) fn defaults_from_file(file: &UnreadableFile) -> Defaults {
 
 /// Parses a body, in the dialect that its media type and its keys indicate.
 pub(crate) fn parse(body: &Body, defaults: &Defaults) -> Result<ParsedDefinition, ApiError> {
-    dialect::read(body.text()?, form_of(body)?, defaults)
+    read_all(body.text()?, form_of(body)?, defaults)
         .map_err(|problems| ApiError::invalid_definition(&problems))
+}
+
+/// Parses a text. If that fails, the part that can be read is checked as well, so that the author sees all errors.
+pub(crate) fn read_all(
+    text: &str,
+    form: FileForm,
+    defaults: &Defaults,
+) -> Result<ParsedDefinition, Vec<Problem>> {
+    dialect::read(text, form, defaults).map_err(|mut problems| {
+        let Some(spec) = dialect::read_without(text, form, defaults, &problems) else { return problems };
+        let mut further = check::definition(&spec).errors;
+        dialect::locate(text, form, &mut further);
+        let warnings = problems.iter().position(is_ignored_field).unwrap_or(problems.len());
+        problems.splice(warnings..warnings, further);
+        problems
+    })
+}
+
+/// Returns whether a problem is an unknown field, which is ignored and therefore a warning.
+pub(crate) fn is_ignored_field(problem: &Problem) -> bool {
+    problem.code == dialect::UNKNOWN_FIELD
 }
 
 fn form_of(body: &Body) -> Result<FileForm, ApiError> {
@@ -196,11 +217,12 @@ async fn unknown_names(app: &App, tenant: &TenantId, compiled: &CompiledTool) ->
 /// Returns the warning about a name that is neither an argument nor a stored secret.
 pub(crate) fn unknown_name(spec: &ToolSpec, name: &str) -> Problem {
     let arguments = spec.declared_arguments();
-    let hint = match nearest(name, arguments.iter().map(String::as_str)) {
-        Some(argument) => format!("; did you mean the argument `{argument}`?"),
-        None => format!("; store it with `haft secret set {name}`"),
+    let message = match nearest(name, arguments.iter().map(String::as_str)) {
+        Some(argument) => format!(
+            "`{name}` is neither an argument nor a stored secret; did you mean the argument `{argument}`?"
+        ),
+        None => format!("secret `{name}` is not stored; store it with `haft secret set {name}`"),
     };
-    let message = format!("`{name}` is neither an argument nor a stored secret{hint}");
     Problem::new("implementation", UNKNOWN_NAME, message)
 }
 

@@ -126,7 +126,15 @@ impl ApiError {
 
     /// Creates an `invalid_definition` error that lists all problems.
     pub(crate) fn invalid_definition(problems: &[Problem]) -> Self {
-        Self::new(ErrorCode::InvalidDefinition, join(problems)).with_details(json!({"problems": problems}))
+        let (warnings, errors): (Vec<Problem>, Vec<Problem>) =
+            problems.iter().cloned().partition(crate::definition::is_ignored_field);
+        let mut details = json!({"problems": errors});
+        if let Value::Object(map) = &mut details
+            && !warnings.is_empty()
+        {
+            map.insert("warnings".to_owned(), json!(warnings));
+        }
+        Self::new(ErrorCode::InvalidDefinition, join(&errors)).with_details(details)
     }
 }
 

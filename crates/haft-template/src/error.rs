@@ -5,9 +5,11 @@ use haft_core::problem::Problem;
 
 /// A syntax error of a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("at character {column}: {message}")]
+#[error("at {}character {column}: {message}", line.map(|line| format!("line {line}, ")).unwrap_or_default())]
 pub struct SyntaxError {
-    /// The position in the text in characters, from 1.
+    /// The line in a text of several lines, from 1.
+    pub line: Option<u32>,
+    /// The position in the line in characters, from 1.
     pub column: u32,
     /// What is invalid, and what was expected.
     pub message: String,
@@ -20,16 +22,13 @@ impl SyntaxError {
     }
 }
 
-/// Makes an error at a byte offset; in a text of several lines the message names the line.
+/// Makes an error at a byte offset.
 pub(super) fn at(text: &str, at: usize, message: String) -> SyntaxError {
+    let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
     let before = text.get(..at).unwrap_or_default();
-    let column = u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX);
-    if !text.trim_end().contains('\n') {
-        return SyntaxError { column, message };
-    }
-    let line = before.matches('\n').count() + 1;
-    let character = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    SyntaxError { column, message: format!("{message} (line {line}, character {character})") }
+    let line = text.trim_end().contains('\n').then(|| number(before.matches('\n').count()));
+    let column = number(before.rsplit('\n').next().unwrap_or_default().chars().count());
+    SyntaxError { line, column, message }
 }
 
 /// Why a template could not be rendered.
@@ -38,10 +37,8 @@ pub enum RenderError {
     /// A required argument is missing.
     #[error("missing required argument `{0}`")]
     MissingArgument(String),
-    /// Neither a declared argument nor a secret has that name.
-    #[error(
-        "`{0}` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret"
-    )]
+    /// There is no secret with that name.
+    #[error("secret `{0}` is not stored; store it with `haft secret set {0}`")]
     MissingSecret(String),
     /// The value of an earlier step is missing.
     #[error("missing value `{0}` of an earlier step")]

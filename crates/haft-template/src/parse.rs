@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::SyntaxError;
+use super::error::{self, SyntaxError};
 use super::reference::{Reference, Scope, Source};
 use super::text::Part;
 use haft_core::implementation::Notation;
@@ -150,8 +150,7 @@ impl Scanner<'_> {
     }
 
     fn error(&self, at: usize, message: String) -> SyntaxError {
-        let before = self.text.get(..at).unwrap_or_default().chars().count();
-        SyntaxError { column: u32::try_from(before + 1).unwrap_or(u32::MAX), message }
+        error::at(self.text, at, message)
     }
 }
 
@@ -251,6 +250,10 @@ fn braces_name(name: &str, scope: &Scope) -> Result<Reference, String> {
     match scope.step(name) {
         Some(Ok(reference)) => Ok(reference),
         Some(Err(step)) => Err(no_step(step)),
+        None if name.starts_with(|c: char| c.is_ascii_digit()) => Err(format!(
+            "`{}` is not a declared argument, and names of secrets start with a letter or `_`",
+            excerpt(name, 40)
+        )),
         None => Err(format!(
             "`{0}` is not a declared argument; declare it, or write `${{{0}}}` for a secret",
             excerpt(name, 40)
@@ -296,7 +299,10 @@ fn check_name(name: &str) -> Result<(), String> {
     let odd =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '{' | '}' | '$' | '|' | '"' | '\'');
     if name.chars().any(odd) || name.split('.').any(str::is_empty) {
-        return Err(format!("invalid name `{}`", excerpt(name, 40)));
+        return Err(format!(
+            "invalid name `{}`: a name has no spaces, quotes, braces or `$`, and no empty part between dots",
+            excerpt(name, 40)
+        ));
     }
     Ok(())
 }

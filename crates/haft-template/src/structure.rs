@@ -360,7 +360,8 @@ impl Compiler<'_> {
     }
 
     fn error(&mut self, column: u32, message: String) {
-        self.errors.push(FieldError { path: self.path.clone(), error: SyntaxError { column, message } });
+        self.errors
+            .push(FieldError { path: self.path.clone(), error: SyntaxError { line: None, column, message } });
     }
 }
 

@@ -54,16 +54,19 @@ fn dollar_texts() {
         ("$${city}", "${city}"),
         ("$$${city}", "$${city}"),
         ("{{city}}", "{{city}}"),
-        (
-            "${hidden}",
-            "error `hidden` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret",
-        ),
+        ("${hidden}", "error secret `hidden` is not stored; store it with `haft secret set hidden`"),
         ("${steps.login.nope}", "error missing value `steps.login.nope` of an earlier step"),
         ("${steps.later.x}", "syntax at character 1: no earlier step is named `later`"),
         ("ä ${", "syntax at character 3: `${` has no `}`; write `$${` for a literal `${`"),
         ("${}", "syntax at character 1: missing name between the braces"),
-        ("${a b}", "syntax at character 1: invalid name `a b`"),
-        ("${a..b}", "syntax at character 1: invalid name `a..b`"),
+        (
+            "${a b}",
+            "syntax at character 1: invalid name `a b`: a name has no spaces, quotes, braces or `$`, and no empty part between dots",
+        ),
+        (
+            "${a..b}",
+            "syntax at character 1: invalid name `a..b`: a name has no spaces, quotes, braces or `$`, and no empty part between dots",
+        ),
         (
             "${a/b}",
             "syntax at character 1: invalid secret name `a/b`: use at most 128 letters, digits, `_`, `-` and `.`",
@@ -98,15 +101,16 @@ fn braces_texts() {
         ("{{if steps.login.token}}{{steps.login.token}}{{end}}", "t1"),
         ("Bearer ${KEY}", "Bearer k&y"),
         ("$${KEY} {{\"{{\"}} }}", "${KEY} {{ }}"),
-        (
-            "${city2}",
-            "error `city2` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret",
-        ),
+        ("${city2}", "error secret `city2` is not stored; store it with `haft secret set city2`"),
         ("${city}", "never"),
         ("{{.city}}", "syntax at character 1: write `{{city}}` instead of `{{.city}}`"),
         (
             "x{{nope}}",
             "syntax at character 2: `nope` is not a declared argument; declare it, or write `${nope}` for a secret",
+        ),
+        (
+            "{{1x}}",
+            "syntax at character 1: `1x` is not a declared argument, and names of secrets start with a letter or `_`",
         ),
         ("{{if flag}}", "syntax at character 1: `{{if}}` has no `{{end}}`"),
         ("{{end}}", "syntax at character 1: `{{end}}` without `{{if}}`"),
@@ -123,7 +127,10 @@ fn braces_texts() {
             "syntax at character 1: unknown filter `upper`; the only filter is `default:VALUE`",
         ),
         ("{{city", "syntax at character 1: `{{` has no `}}`; write `{{\"{{\"}}` for a literal `{{`"),
-        ("{{- city -}}", "syntax at character 1: invalid name `- city -`"),
+        (
+            "{{- city -}}",
+            "syntax at character 1: invalid name `- city -`: a name has no spaces, quotes, braces or `$`, and no empty part between dots",
+        ),
     ] {
         assert_eq!(text(Notation::Braces, EscapeContext::Text, template, &args), expected, "{template}");
     }

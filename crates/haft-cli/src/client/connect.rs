@@ -8,6 +8,7 @@ use haft_core::secret::Secret;
 use url::{Host, Url};
 
 use super::transport::Client;
+use crate::config::ConfigError;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::CliError;
@@ -40,8 +41,12 @@ pub(crate) async fn server(context: &Context) -> Result<Option<(Url, Secret)>, C
     Ok(Some((base, token)))
 }
 
-/// Opens the home folder.
+/// Opens the home folder, which must exist: a mistyped path must not become a second, empty installation.
 pub(crate) async fn open(context: &Context) -> Result<Engine, CliError> {
+    let home = context.home()?;
+    if !home.exists() {
+        return Err(ConfigError::HomeMissing(home).into());
+    }
     let resolved = context.resolve()?;
     logging::start(&context.quiet(resolved.log), &context.output);
     for warning in &resolved.warnings {

@@ -2,8 +2,10 @@
 
 mod connect;
 mod request;
+mod suggest;
 mod transport;
 
 pub(crate) use connect::{connect, find_server, open, pipe_client, server};
 pub(crate) use request::{Body, Request, segment};
+pub(crate) use suggest::explain;
 pub(crate) use transport::{Client, read_response};

@@ -177,6 +177,7 @@ pub(crate) fn read_response(
         message: text(error.get("message")).unwrap_or_else(|| format!("HTTP status {status}")),
         details: error.get("details").cloned().unwrap_or_default(),
         request_id: text(response.get("request_id")),
+        tool: None,
     })))
 }
 
@@ -208,6 +209,7 @@ mod tests {
                 message: "m".into(),
                 details: json!([1]),
                 request_id: Some("r".into()),
+                tool: None,
             }
         );
     }

@@ -181,7 +181,7 @@ async fn check_server(context: &Context, home: &Path) -> Check {
     }
 }
 
-/// Checks database, sandbox, credentials and definitions through the API.
+/// Checks database, sandbox, secrets and definitions through the API.
 async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>) -> Vec<Check> {
     let database = match resolved {
         Ok(resolved) if resolved.settings.database_url.is_some() => "database (PostgreSQL)",
@@ -195,7 +195,7 @@ async fn check_content(context: &Context, resolved: &Result<Resolved, CliError>)
         Ok(answer) => check_ready(&answer, database, &client.location()),
         Err(error) => vec![Check::new(database, State::Failed, error.message())],
     };
-    checks.extend(check_credentials(&client).await);
+    checks.extend(check_secrets(&client).await);
     checks.extend(check_definitions(&client).await);
     client.close().await;
     checks
@@ -227,7 +227,8 @@ fn check_sandbox(ready: &Value) -> Vec<Check> {
         .iter()
         .filter(|probe| !view::is(probe, "ok"))
         .map(|probe| {
-            let message = format!("{}: {}", view::text(probe, "name"), view::text(probe, "failure"));
+            let message =
+                format!("self-test `{}` failed: {}", view::text(probe, "name"), view::text(probe, "failure"));
             Check::new(&name, State::Failed, message)
                 .hint("tools that need the sandbox are rejected until it works")
         })
@@ -236,12 +237,12 @@ fn check_sandbox(ready: &Value) -> Vec<Check> {
         return failed;
     }
     let passed: Vec<String> = probes.iter().map(|probe| view::text(probe, "name")).collect();
-    vec![Check::new(name, State::Ok, format!("works, limits by {limits}: {}", passed.join(", ")))]
+    vec![Check::new(name, State::Ok, format!("works, limits by {limits}; tested: {}", passed.join(", ")))]
 }
 
-/// Checks that the key decrypts the stored credentials; one page is enough, as they share the key.
-async fn check_credentials(client: &Client) -> Option<Check> {
-    let name = "credentials";
+/// Checks that the key decrypts the stored secrets; one page is enough, as they share the key.
+async fn check_secrets(client: &Client) -> Option<Check> {
+    let name = "secrets";
     let page = match client.data(Request::get("/api/credentials?page_size=500")).await {
         Ok(page) => page,
         Err(error) => return Some(Check::new(name, State::Failed, error.message())),
@@ -384,7 +385,7 @@ mod tests {
 
     #[test]
     fn failed_checks_of_a_server_have_a_reason() {
-        let probes = json!([{"name": "starts a program", "ok": false, "failure": "no bwrap"}]);
+        let probes = json!([{"name": "programs start", "ok": false, "failure": "no bwrap"}]);
         let sandbox = json!({"engine": "bubblewrap", "limits": "rlimits", "probes": probes});
         let answer = json!({
             "status": "not ready", "sandbox": sandbox,
@@ -399,7 +400,7 @@ mod tests {
             [
                 "Failed database (SQLite): unavailable (http://x)",
                 "Failed ledger: write the call journal: full",
-                "Failed sandbox (bubblewrap): starts a program: no bwrap",
+                "Failed sandbox (bubblewrap): self-test `programs start` failed: no bwrap",
             ]
         );
     }

@@ -69,10 +69,20 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<(), CliEr
         output.note(&summary(&report));
         Ok(())
     })?;
-    match nothing_imported(&report) {
+    match nothing_imported(&report).or_else(|| not_stored(&report)) {
         Some(error) => Err(error),
         None => Ok(()),
     }
+}
+
+/// Returns an error if a tool could not be stored. An unsupported operation, which has no tool, is not a failure.
+fn not_stored(report: &Value) -> Option<CliError> {
+    let lines = view::list(report, "tools");
+    let is_failed =
+        |line: &&Value| view::text(line, "action") == "skipped" && !view::text(line, "name").is_empty();
+    let failed = lines.iter().filter(is_failed).count();
+    let total = lines.iter().filter(|line| !view::text(line, "name").is_empty()).count();
+    (failed > 0).then_some(CliError::SomeFailed { failed, total, items: "tools were not imported" })
 }
 
 /// Returns an error if every operation was skipped.
@@ -258,6 +268,19 @@ mod tests {
         ] {
             assert_eq!(failed(lines.clone()).as_deref(), expected, "{lines}");
         }
+    }
+
+    #[test]
+    fn an_import_fails_if_a_tool_was_not_stored() {
+        let failed = |lines: Value| not_stored(&json!({"tools": lines})).map(|error| error.to_string());
+        let unsupported = json!({"operation": "POST /a", "action": "skipped", "reason": "unsupported"});
+        let invalid = json!({"operation": "POST /b", "name": "b", "action": "skipped", "reason": "invalid"});
+        let created = json!({"operation": "GET /c", "name": "c", "action": "created"});
+        assert_eq!(failed(json!([unsupported, created])), None);
+        assert_eq!(
+            failed(json!([unsupported, invalid, created])).as_deref(),
+            Some("1 of 2 tools were not imported")
+        );
     }
 
     #[test]

@@ -42,13 +42,11 @@ async fn serve(arguments: Arguments, context: &Context) -> Result<(), CliError> 
     let stop = stop_signal(|| {}).map_err(CliError::io("listen for signals"))?;
     let client = StdioClient { bundle: arguments.bundle, elevated: arguments.elevated };
     engine.serve_stdio(client, stop).await.map_err(|error| {
-        CliError::Api(Box::new(ApiError {
-            status: StatusCode::NOT_FOUND.as_u16(),
-            code: "not_found".to_owned(),
-            message: error.to_string(),
-            details: serde_json::Value::Null,
-            request_id: None,
-        }))
+        CliError::Api(Box::new(ApiError::local(
+            StatusCode::NOT_FOUND.as_u16(),
+            "not_found",
+            error.to_string(),
+        )))
     })
 }
 

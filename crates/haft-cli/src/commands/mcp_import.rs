@@ -33,11 +33,11 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
     let mut rows = Vec::new();
     for (name, body) in servers {
         let result = match body {
-            Err(reason) => Err(reason),
+            Err(reason) => Err(format!("not added: {reason}")),
             Ok(_) if import.dry_run => Ok("would be added".to_owned()),
             Ok(body) => match add(&client, body).await {
-                Ok(message) => Ok(message),
-                Err(CliError::Api(error)) => Err(error.message),
+                Ok(result) => result,
+                Err(CliError::Api(error)) => Err(format!("not added: {}", error.message)),
                 Err(error) => {
                     client.close().await;
                     return Err(error);
@@ -63,26 +63,26 @@ pub(crate) async fn run(import: Import, context: &Context) -> Result<(), CliErro
     })?;
     match failed {
         0 => Ok(()),
-        failed => Err(CliError::usage(format!("{failed} of {} servers were not added", rows.len()))),
+        failed => Err(CliError::SomeFailed { failed, total: rows.len(), items: "servers failed" }),
     }
 }
 
-/// Adds a server and loads its tools. It stays added even if it is unavailable now.
-async fn add(client: &Client, body: Value) -> Result<String, CliError> {
+/// Adds a server and loads its tools. It stays added even if it is unavailable now, which is the inner error.
+async fn add(client: &Client, body: Value) -> Result<Result<String, String>, CliError> {
     let is_enabled = body.get("enabled") != Some(&json!(false));
     let added = client.data(Request::post("/api/mcp-servers", body)).await?;
     let warnings: Vec<&str> = view::list(&added, "warnings").iter().filter_map(Value::as_str).collect();
     let warnings = warnings.iter().flat_map(|warning| ["; ", warning]).collect::<String>();
     if !is_enabled {
-        return Ok(format!("added, disabled{warnings}"));
+        return Ok(Ok(format!("added, disabled{warnings}")));
     }
     let path = format!("/api/mcp-servers/{}/refresh", segment(&view::text(&added, "id")));
     Ok(match client.data(Request::post(path, json!({}))).await {
         Ok(server) => {
             let tools = server.pointer("/state/tools").and_then(Value::as_u64).unwrap_or_default();
-            format!("added, {tools} tools{warnings}")
+            Ok(format!("added, {tools} tools{warnings}"))
         }
-        Err(CliError::Api(error)) => format!("added, but not connected: {}{warnings}", error.message),
+        Err(CliError::Api(error)) => Err(format!("added, but not connected: {}{warnings}", error.message)),
         Err(error) => return Err(error),
     })
 }

@@ -234,13 +234,22 @@ impl Add {
 
 async fn add(add: Add, context: &Context) -> Result<(), CliError> {
     let id = add.id.clone();
-    let added = context.request(Request::post("/api/mcp-servers", add.body())).await?;
+    let added =
+        context.request(Request::post("/api/mcp-servers", add.body())).await.map_err(
+            |error| match error {
+                CliError::Api(mut error) => {
+                    error.message = format!("MCP server `{id}` was not added: {}", error.message);
+                    CliError::Api(error)
+                }
+                other => other,
+            },
+        )?;
     for warning in view::list(&added, "warnings").iter().filter_map(Value::as_str) {
         context.output.warn(warning);
     }
     context.output.note(&format!("added MCP server `{id}`; loading its tools"));
-    // The server stays added even if it is unavailable; the table shows the error.
-    refresh(&id, context).await
+    // The server stays added even if it is unavailable, and the error says so.
+    refresh(&id, context).await.map_err(|error| CliError::NotConnected { error: Box::new(error), id })
 }
 
 async fn list(context: &Context) -> Result<(), CliError> {
@@ -317,15 +326,49 @@ async fn logout(id: &str, context: &Context) -> Result<(), CliError> {
 async fn changes(id: &str, context: &Context) -> Result<(), CliError> {
     let data = context.request(Request::get(format!("{}/changes", path(id)))).await?;
     context.output.data(&data, |output| {
-        for change in view::list(&data, "changes") {
+        let changes = view::list(&data, "changes");
+        for change in changes {
             output.line(&view::text(change, "name"))?;
-            for side in ["agreed", "offered"] {
-                let shown = change.get(side).map(ToString::to_string).unwrap_or_default();
-                output.line(&format!("  {side}: {shown}"))?;
-            }
+            diff(change).iter().try_for_each(|line| output.line(line))?;
         }
+        output.note(&match changes.len() {
+            0 => format!("no changes: the tools of MCP server `{id}` are as they were accepted"),
+            _ => format!("accept them with `haft mcp-server accept {id}`"),
+        });
         Ok(())
     })
+}
+
+/// Returns the lines that differ between the accepted and the offered state of a tool.
+fn diff(change: &Value) -> Vec<String> {
+    let side = |key: &str| {
+        let mut lines = Vec::new();
+        change.get(key).inspect(|side| leaves("", side, &mut lines));
+        lines
+    };
+    let (before, after) = (side("agreed"), side("offered"));
+    let removed = before.iter().filter(|leaf| !after.contains(leaf)).map(|leaf| ('-', leaf));
+    let added = after.iter().filter(|leaf| !before.contains(leaf)).map(|leaf| ('+', leaf));
+    let mut lines: Vec<_> = removed.chain(added).collect();
+    // Both sides of a field are next to each other, the old one first.
+    lines.sort_by(|(_, (a, _)), (_, (b, _))| a.cmp(b));
+    let lines = lines.into_iter().flat_map(|(sign, (path, text))| {
+        let text = format!("{path}: {text}");
+        text.lines().map(|line| format!("  {sign} {line}")).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+/// Collects the dotted paths and values of everything that is not an object.
+fn leaves(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                leaves(&if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, value, into);
+            }
+        }
+        other => into.push((path.to_owned(), view::readable(other))),
+    }
 }
 
 async fn accept(id: &str, tools: Vec<String>, context: &Context) -> Result<(), CliError> {
@@ -357,4 +400,28 @@ async fn remove(id: &str, context: &Context) -> Result<(), CliError> {
         output.note(&format!("removed MCP server `{id}` and its tools"));
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_shown_as_a_diff() {
+        let change = json!({
+            "name": "echo",
+            "agreed": {"description": "Echo a text", "input_schema": {"type": "object", "required": ["text"]}},
+            "offered": {
+                "description": "Echo a text\nand send it away",
+                "input_schema": {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["text"]},
+            },
+        });
+        insta::assert_snapshot!(diff(&change).join("\n"), @r"
+        - description: Echo a text
+        + description: Echo a text
+        + and send it away
+        + input_schema.properties.to.type: string
+        ");
+        assert!(diff(&json!({"agreed": {"a": 1}, "offered": {"a": 1}})).is_empty());
+    }
 }

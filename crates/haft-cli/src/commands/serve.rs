@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::error::CliError;
 use crate::logging;
-use crate::server_file::ServerFile;
+use crate::server_file::{ServerFile, connect_addr};
 
 /// How long to wait for a connection to another server.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -64,24 +64,34 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let file = Arc::new(file);
     let file_on_exit = Arc::clone(&file);
     let stop = stop_signal(move || file_on_exit.remove()).map_err(CliError::io("listen for signals"))?;
-    let login = engine.login_link(addr);
+    // `0.0.0.0` is an address to listen on, not one to connect to.
+    let connect_addr = connect_addr(addr);
+    let login = engine.login_link(connect_addr);
     // The link contains an admin token: print it only to a terminal, not to a log.
     let tokens = home.join("tokens");
     let (login, shown) = if std::io::stdout().is_terminal() {
         (login.clone(), login)
     } else {
-        (format!("http://{addr}/"), format!("http://{addr}/ with the token in `{}`", tokens.display()))
+        let page = format!("http://{connect_addr}/");
+        let shown = format!("{page} with the token in `{}`", tokens.display());
+        (page, shown)
     };
-    let address = format!("http://{addr}");
+    let address = format!("http://{connect_addr}");
     let data = json!({"address": address, "login": login, "tokens": tokens, "home": home, "addr": addr});
     context.output.data(&data, |output| {
         output.line(&format!(
-            "haft {} is ready after {:.2} s\n\n  address  http://{addr}\n  login    {shown}\n  home     {}\n",
+            "haft {} is ready after {:.2} s\n\n  address  {address}\n  login    {shown}\n  home     {}\n",
             env!("CARGO_PKG_VERSION"),
             started.elapsed().as_secs_f64(),
             home.display(),
         ))
     })?;
+    if !addr.ip().is_loopback() {
+        context.output.warn(&format!(
+            "other machines can reach this server at {addr}, over unencrypted http; put a reverse proxy with TLS in \
+             front of it, or listen on `127.0.0.1`"
+        ));
+    }
     let served = engine.serve(listener, stop).await.map_err(CliError::io("serve"));
     file.remove();
     served

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::value::InvalidValue;
+use crate::shell::quote;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub(crate) enum ConfigError {
     /// The home folder is a file.
     #[error("the home folder `{}` is not a folder", .0.display())]
     HomeIsFile(PathBuf),
+    /// The home folder does not exist.
+    #[error("the home folder `{}` does not exist", .0.display())]
+    HomeMissing(PathBuf),
     /// The file cannot be read.
     #[error("cannot read `{}`", path.display())]
     Read {
@@ -83,6 +87,10 @@ impl ConfigError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::HomeIsFile(_) => Some("choose another folder with `--home DIR` or `HAFT_HOME`".to_owned()),
+            Self::HomeMissing(home) => Some(format!(
+                "create it with `haft init --home {}`, or choose another folder with `--home DIR` or `HAFT_HOME`",
+                quote(&home.display().to_string())
+            )),
             Self::NoHome => Some("pass `--home DIR`".to_owned()),
             Self::UnknownKey { nearest, .. } => Some(format!("did you mean `{nearest}`?")),
             Self::Read { .. } | Self::Syntax { .. } | Self::Value { .. } => None,

@@ -89,7 +89,7 @@ impl Key {
 /// Environment variables that are not keys of the file.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_HOME", "Home folder; default `~/.haft`"),
-    ("HAFT_TOKEN", "Admin token of the server, and token of commands"),
+    ("HAFT_TOKEN", "Additional admin token of the server; token of commands"),
     ("HAFT_KEY", "Encryption key of stored credentials, instead of the file `key`"),
     ("HAFT_SERVER", "Server that commands connect to, e.g. `http://127.0.0.1:18789`"),
     ("HAFT_LOG", "Short for `HAFT_LOG_LEVEL`"),
@@ -437,13 +437,29 @@ fn set_sandboxes(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
 }
 
 fn set_level(to: &mut Resolved, value: &Value) -> Result<(), InvalidValue> {
-    let text = value.text()?;
-    // A single word that is not a level would be read as the name of a module, and nothing else would be logged.
-    let levels = ["off", "error", "warn", "info", "debug", "trace"];
-    if !text.contains(['=', ',', ':']) && !levels.contains(&text.to_lowercase().as_str()) {
-        return Err(InvalidValue(format!("must be one of `{}`, or a filter", levels.join("`, `"))));
-    }
-    EnvFilter::try_new(text).map_err(|error| InvalidValue(format!("is not a valid log filter: {error}")))?;
-    text.clone_into(&mut to.log.level);
+    let text =
+        parse_log_filter(value.text()?).map_err(|expected| InvalidValue(format!("must be {expected}")))?;
+    to.log.level = text;
     Ok(())
+}
+
+/// Checks a log filter; the error says what is expected.
+pub(crate) fn parse_log_filter(text: &str) -> Result<String, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_level = |word: &str| LEVELS.contains(&word.to_lowercase().as_str());
+    // A single word that is not a level would be read as the name of a module, and nothing else would be logged.
+    let is_word = !text.contains(['=', ',', ':']);
+    let is_directive = |part: &str| match part.split_once('=') {
+        Some((target, level)) => !target.is_empty() && is_level(level),
+        None => !part.is_empty(),
+    };
+    // Filters on spans, such as `haft_server[call{id=7}]=debug`, have a grammar of their own.
+    let is_plain = text.contains(['[', '{']) || text.split(',').all(|part| is_directive(part.trim()));
+    if (is_word && !is_level(text)) || !is_plain || EnvFilter::try_new(text).is_err() {
+        return Err(format!(
+            "a level (`{}`), or a list of `MODULE=LEVEL` and levels such as `haft_server=debug,warn`",
+            LEVELS.join("`, `")
+        ));
+    }
+    Ok(text.to_owned())
 }

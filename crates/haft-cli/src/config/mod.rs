@@ -13,7 +13,7 @@ mod sample;
 mod value;
 
 pub(crate) use error::ConfigError;
-pub(crate) use keys::{LogFormat, LogSettings, Resolved};
+pub(crate) use keys::{LogFormat, LogSettings, Resolved, parse_log_filter};
 pub(crate) use resolve::{Flags, home, resolve};
 pub(crate) use sample::sample;
 pub(crate) use value::parse_addr;

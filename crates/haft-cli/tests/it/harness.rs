@@ -27,6 +27,14 @@ pub(crate) struct Run {
 impl Haft {
     /// Makes an empty home folder.
     pub(crate) fn new() -> Self {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let haft = Self::without_home();
+        std::fs::DirBuilder::new().mode(0o700).create(haft.home()).unwrap();
+        haft
+    }
+
+    /// Names a home folder that does not exist.
+    pub(crate) fn without_home() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 

@@ -4,7 +4,7 @@ use crate::harness::{Haft, mode};
 
 #[test]
 fn init_creates_missing_files_and_keeps_existing_ones() {
-    let haft = Haft::new();
+    let haft = Haft::without_home();
     insta::assert_snapshot!(haft.run(&["init"]).shown(), @r"
     exit code: 0
     ----- stdout
@@ -38,7 +38,7 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
 
 #[test]
 fn doctor_without_a_home_has_a_hint() {
-    let haft = Haft::new();
+    let haft = Haft::without_home();
     insta::assert_snapshot!(haft.run(&["doctor"]).shown(), @r"
     exit code: 1
     ----- stdout
@@ -50,6 +50,36 @@ fn doctor_without_a_home_has_a_hint() {
     error: 1 check failed
     ");
     assert!(!haft.home().exists(), "a check changes nothing");
+}
+
+#[test]
+fn only_init_and_serve_create_the_home_folder() {
+    let haft = Haft::without_home();
+    insta::assert_snapshot!(haft.run(&["tool", "list"]).shown(), @r"
+    exit code: 2
+    ----- stdout
+    ----- stderr
+    error: the home folder `DIR/home` does not exist
+
+    hint: create it with `haft init --home DIR/home`, or choose another folder with `--home DIR` or `HAFT_HOME`
+    ");
+    for command in [
+        &["tool", "add", "--name", "a", "--description", "b", "--url", "https://x.test"][..],
+        &["mcp-server", "list"],
+        &["call", "list"],
+        &["token", "list"],
+        &["reindex"],
+        &["mcp"],
+        &["tool", "list", "--home", "elsewhere"],
+    ] {
+        let run = haft.run(command);
+        assert!(run.code == 2 && run.stderr.contains("does not exist"), "{command:?}: {}", run.shown());
+    }
+    let set = haft.run_with(&["secret", "set", "API_KEY"], "hunter2");
+    assert!(set.code == 2 && set.stderr.contains("does not exist"), "{}", set.shown());
+    assert!(!haft.home().exists(), "nothing was made");
+    let _server = haft.serve(&[]);
+    assert_eq!((haft.run(&["tool", "list"]).code, mode(&haft.home())), (0, 0o700));
 }
 
 #[test]
@@ -74,18 +104,18 @@ fn doctor_reports_a_key_that_does_not_decrypt() {
     }
     let row = || {
         let run = haft.run(&["doctor"]);
-        let line = run.stdout.lines().find(|line| line.contains(" credentials ")).map(str::to_owned);
+        let line = run.stdout.lines().find(|line| line.contains(" secrets ")).map(str::to_owned);
         // The columns are as wide as the others need.
         line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(row(), "ok credentials all 2 can be decrypted");
+    assert_eq!(row(), "ok secrets all 2 can be decrypted");
     let key = haft.home().join("key");
     std::fs::write(&key, "a".repeat(64)).unwrap();
     let hint = "restore the key, or store them again with `haft secret set NAME`";
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
+            "FAILED secrets 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key in `DIR/home/key` is not the \
              key it was encrypted with; restore the right key, or store the credential again; {hint}"
         )
     );
@@ -93,7 +123,7 @@ fn doctor_reports_a_key_that_does_not_decrypt() {
     assert_eq!(
         row(),
         format!(
-            "FAILED credentials 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key file `DIR/home/key` is \
+            "FAILED secrets 2 of 2 cannot be decrypted (`API_KEY`, `OTHER`): the key file `DIR/home/key` is \
              missing; restore it, or delete the stored credentials; {hint}"
         )
     );

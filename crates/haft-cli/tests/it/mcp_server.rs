@@ -79,9 +79,29 @@ fn servers_of_another_client_are_imported() {
     }});
     let file = haft.write("other.json", &document.to_string());
     let run = haft.run(&["mcp-server", "import", &file, "--json"]);
-    assert_eq!(run.code, 2, "{}", run.shown());
+    assert_eq!(run.code, 8, "{}", run.shown());
     let said = haft.json(&["tool", "call", "echoes:echo", "--args", r#"{"text": "hello"}"#]);
     assert_eq!(said.pointer("/value"), Some(&json!("hello")), "{said}");
+}
+
+#[test]
+fn an_import_fails_if_one_server_is_unavailable() {
+    let haft = Haft::new();
+    let document = json!({"mcpServers": {
+        "echoes": {"command": "python3", "args": [PROGRAM]},
+        "gone": {"command": "no-such-program"},
+    }});
+    let file = haft.write("other.json", &document.to_string());
+    let run = haft.run(&["mcp-server", "import", &file]);
+    assert_eq!(run.code, 8, "{}", run.shown());
+    assert!(run.stdout.contains("added, 5 tools"), "{}", run.shown());
+    assert!(
+        run.stdout.contains("added, but not connected: ")
+            && run.stdout.contains("`no-such-program` not found"),
+        "{}",
+        run.shown()
+    );
+    assert_eq!(run.stderr, "error: 1 of 2 servers failed\n");
 }
 
 /// Every request has a number of its own.
@@ -99,7 +119,9 @@ exit code: 5
 ----- stdout
 ----- stderr
 added MCP server `gone`; loading its tools
-error: MCP server `gone` is not connected: the server closed the connection before responding; stderr: bwrap: execvp no-such-program: No such file or directory
+error: MCP server `gone` is not connected: program `no-such-program` not found in `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`; install it, pass its absolute path, or set `PATH` in `env`
+
+hint: the server was added all the same; fix the cause and run `haft mcp-server refresh gone`, or remove it with `haft mcp-server rm gone`
 ");
     insta::assert_snapshot!(shown(&["add", "ends", "--", "python3", PROGRAM, "exit"]), @r"
 exit code: 5
@@ -107,6 +129,8 @@ exit code: 5
 ----- stderr
 added MCP server `ends`; loading its tools
 error: MCP server `ends` is not connected: the server closed the connection before responding; stderr: starting as exit / no configuration found
+
+hint: the server was added all the same; fix the cause and run `haft mcp-server refresh ends`, or remove it with `haft mcp-server rm ends`
 ");
     insta::assert_snapshot!(shown(&["list"]), @r"
 exit code: 0
@@ -131,7 +155,7 @@ For more information, try '--help'.
 exit code: 8
 ----- stdout
 ----- stderr
-error: `url` must start with `http://` or `https://`
+error: MCP server `x` was not added: `url` must start with `http://` or `https://`
 ");
     insta::assert_snapshot!(shown(&["add", "meta", "--url", "http://169.254.169.254/mcp"]), @r"
 exit code: 5
@@ -139,6 +163,14 @@ exit code: 5
 ----- stderr
 added MCP server `meta`; loading its tools
 error: MCP server `meta` is not connected: `169.254.169.254` is a link-local address: add it to `egress.private_hosts` to allow it
+
+hint: the server was added all the same; fix the cause and run `haft mcp-server refresh meta`, or remove it with `haft mcp-server rm meta`
+");
+    insta::assert_snapshot!(shown(&["changes", "ends"]), @r"
+exit code: 0
+----- stdout
+----- stderr
+no changes: the tools of MCP server `ends` are as they were accepted
 ");
     insta::assert_snapshot!(shown(&["rm", "nobody"]), @r"
 exit code: 3

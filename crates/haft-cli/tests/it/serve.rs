@@ -1,5 +1,7 @@
 //! `haft serve`: how it starts, how commands find it, and how it ends.
 
+use std::io::{BufRead as _, BufReader};
+
 use crate::harness::{Haft, mode};
 use crate::upstream;
 
@@ -44,7 +46,7 @@ fn the_server_file_of_a_killed_server_is_ignored() {
 
 #[test]
 fn an_address_in_use_is_reported() {
-    let haft = Haft::new();
+    let haft = Haft::without_home();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
     let run = haft.run(&["serve", "--addr", &addr]);
@@ -90,4 +92,32 @@ fn a_second_signal_stops_the_server_immediately() {
     server.signal("TERM");
     assert_eq!(server.wait(), Some(143));
     assert!(!haft.home().join("server.json").exists());
+}
+
+#[test]
+fn a_server_for_other_machines_warns_and_prints_a_usable_address() {
+    let haft = Haft::new();
+    let mut command = haft.command(&["serve", "--addr", "0.0.0.0:0"]);
+    let mut child = command.spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("  home ") {
+        assert!(reader.read_line(&mut text).unwrap() > 0, "the server ended: {text}");
+    }
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut warning = String::new();
+    while !warning.contains("warning: ") {
+        warning.clear();
+        assert!(log.read_line(&mut warning).unwrap() > 0, "the server ended");
+    }
+    let url = text.lines().find_map(|line| line.trim().strip_prefix("address  ")).unwrap();
+    let port = url.strip_prefix("http://127.0.0.1:").unwrap();
+    assert!(text.contains(&format!("login    {url}/ with the token in ")), "{text}");
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port.parse().unwrap())).is_ok(), "{url}");
+    assert!(
+        warning.contains(&format!("other machines can reach this server at 0.0.0.0:{port}")),
+        "{warning}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

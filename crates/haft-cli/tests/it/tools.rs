@@ -49,7 +49,12 @@ fn a_tool_is_added_shown_called_and_removed() {
         ok(&haft.run(&["tool", "validate", &file]));
         let added = haft.json(&["tool", "add", &file]);
         assert_eq!(added["name"], "weather");
-        fails(&haft.run(&["tool", "add", &file]), 4, "weather");
+        fails(
+            &haft.run(&["tool", "add", &file]),
+            4,
+            "hint: change it with `haft tool edit user-created:weather@1.0.0`, or delete it with `haft tool rm \
+             user-created:weather@1.0.0`",
+        );
 
         let list = haft.run(&["tool", "list", "-q", "weather"]);
         assert!(
@@ -74,7 +79,27 @@ fn a_tool_is_added_shown_called_and_removed() {
         let outcome = haft.json(&["tool", "call", "weather", "--args", r#"{"city": "x"}"#]);
         assert_eq!((&outcome["ok"], outcome["call_id"].is_string()), (&json!(true), true));
 
-        fails(&haft.run(&["tool", "call", "weather", "-a", "days=3"]), 8, "city");
+        fails(
+            &haft.run(&["tool", "call", "weather", "-a", "days=3"]),
+            8,
+            "hint: show the arguments with `haft tool show weather`",
+        );
+        fails(
+            &haft.run(&["tool", "call", "weather", "-a", "city=x", "-a", "dayz=3"]),
+            0,
+            "warning: the tool does not declare the argument `dayz`; did you mean `days`?",
+        );
+        for command in [
+            &["tool", "call", "wether"][..],
+            &["tool", "show", "wether"],
+            &["tool", "call", "wether", "-a", "a=b"],
+        ] {
+            fails(
+                &haft.run(command),
+                3,
+                "hint: did you mean `weather`? List the tools with `haft tool list`",
+            );
+        }
         fails(
             &haft.run(&["tool", "call", "weather", "-a", "days=many"]),
             2,
@@ -100,7 +125,9 @@ fn a_tool_that_fails_has_its_own_exit_code() {
         let api = upstream::start();
         let url = format!("http://{api}/fail");
         ok(&haft.run(&["tool", "add", "--name", "broken", "--description", "Always fails", "--url", &url]));
-        fails(&haft.run(&["tool", "call", "broken"]), 5, "error: the call failed: ");
+        let failed = haft.run(&["tool", "call", "broken"]);
+        fails(&failed, 5, "error: the call failed: ");
+        fails(&failed, 5, "\n  response: ");
         let run = haft.run(&["tool", "call", "broken", "--json"]);
         let outcome: Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!(
@@ -117,7 +144,11 @@ fn a_secret_reaches_the_api_and_nobody_else() {
         let url = format!("http://{api}/x");
         let add = ["tool", "add", "--name", "guarded", "--description", "Sends a key", "--url", &url];
         ok(&haft.run(&[&add[..], &["-H", "X-Key: ${API_KEY}"]].concat()));
-        fails(&haft.run(&["tool", "call", "guarded"]), 5, "API_KEY");
+        fails(
+            &haft.run(&["tool", "call", "guarded"]),
+            10,
+            "secret `API_KEY` is not stored; store it with `haft secret set API_KEY`",
+        );
         let set = haft.run_with(&["secret", "set", "API_KEY"], "hunter2-hunter2\n");
         assert_eq!((ok(&set), set.stderr.contains("hunter2")), ("", false));
         let listed = haft.run(&["secret", "list"]);
@@ -389,4 +420,52 @@ fn tools_are_searched_with_filters_and_highlights() {
         assert!(ok(&found).starts_with("user-created:weather@1.0.0\n"), "{}", found.shown());
         fails(&haft.run(&["tool", "search", "weather", "--status", "lost"]), 2, "draft");
     }
+}
+
+#[test]
+fn each_error_of_a_definition_has_its_own_line() {
+    let haft = Haft::new();
+    let file = haft.write(
+        "bad.yaml",
+        "name: bad one\ndescription: Lists a folder\nversion: two\nparams:\n  - {name: a, type: integer, default: x, defalt: 1}\n\
+         implementation:\n  type: exec\n  command: ls {{nope}}\n",
+    );
+    insta::assert_snapshot!(haft.run(&["tool", "add", &file]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["tool", "validate", &file]).shown(), @"");
+}
+
+#[test]
+fn calls_that_are_rejected_have_their_own_exit_codes() {
+    let haft = Haft::new();
+    let server = haft.serve(&[]);
+    let tool = |name: &str, more: &str| {
+        let text = format!(
+            "name: {name}\ndescription: Prints a word\n{more}implementation: {{type: exec, command: echo hi}}\n"
+        );
+        ok(&haft.run(&["tool", "add", &haft.write(&format!("{name}.yaml"), &text)]));
+    };
+    tool("limited", "execution: {rate_limit: {calls: 1, per: 1h}}\n");
+    tool("guarded", "policy: elevated\n");
+    let call = |name: &str| haft.run(&["tool", "call", name]);
+    assert_eq!(ok(&call("limited")), "hi\n");
+    fails(&call("limited"), 9, "rate limit");
+    ok(&call("guarded"));
+    let token = ok(&haft.run(&["token", "create", "plain", "--role", "caller"])).trim().to_owned();
+    let mut command = haft.command(&["tool", "call", "guarded", "--server", &server.url]);
+    let refused = haft.finish(command.env("HAFT_TOKEN", &token).output().unwrap());
+    insta::assert_snapshot!(refused.shown(), @"");
+    insta::assert_snapshot!(haft.run(&["tool", "call", "limited", "--mode", "production"]).shown(), @"");
+}
+
+#[test]
+fn a_broken_pipe_is_explained() {
+    let haft = Haft::new();
+    let file = haft
+        .write("pipe.skill", "---\nname: pipe\ndescription: Ends early\nruntime: bash\n---\nkill -PIPE $$\n");
+    ok(&haft.run(&["tool", "add", &file]));
+    fails(
+        &haft.run(&["tool", "call", "pipe"]),
+        5,
+        "the process was killed by signal 13 (SIGPIPE): it wrote to a pipe whose reader had ended",
+    );
 }

@@ -123,7 +123,7 @@ fn usage_errors_can_be_json() {
 
 #[test]
 fn a_home_folder_that_is_a_file_is_reported() {
-    let haft = Haft::new();
+    let haft = Haft::without_home();
     haft.write("home", "a file");
     insta::assert_snapshot!(haft.run(&["tool", "list"]).shown(), @r"
     exit code: 2
@@ -142,4 +142,58 @@ fn a_home_folder_that_is_a_file_is_reported() {
             run.stderr
         );
     }
+}
+
+#[test]
+fn an_invalid_log_filter_is_reported() {
+    let haft = Haft::new();
+    // A running server must not hide the error: the client of one does not log.
+    let _server = haft.serve(&[]);
+    for filter in ["==", "debg", "haft_server=loud", "=debug", "info,,"] {
+        let run = haft.run(&["--log", filter, "tool", "list"]);
+        let expected = format!(
+            "error: invalid value '{filter}' for '--log <FILTER>': expected a level (`off`, `error`, `warn`, `info`, \
+             `debug`, `trace`), or a list of `MODULE=LEVEL` and levels such as `haft_server=debug,warn`\n"
+        );
+        assert!(run.code == 2 && run.stderr.starts_with(&expected), "{}", run.shown());
+    }
+    for filter in ["debug", "haft_server=debug,warn", "rmcp=off,haft_runtime::pipeline=trace"] {
+        assert_eq!(haft.run(&["--log", filter, "tool", "list"]).code, 0, "{filter}");
+    }
+}
+
+#[test]
+fn an_unreachable_database_is_reported() {
+    let haft = Haft::new();
+    for command in [&["tool", "list"][..], &["serve", "--addr", "127.0.0.1:0"]] {
+        let mut command = haft.command(command);
+        command.env("HAFT_DATABASE_URL", "postgres://haft:hunter2@127.0.0.1:9/haft");
+        let run = haft.finish(command.output().unwrap());
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(run.shown(), @r"
+            exit code: 6
+            ----- stdout
+            ----- stderr
+            error: cannot connect to PostgreSQL at 127.0.0.1:9: connection refused
+
+            hint: check that PostgreSQL is running there, and `database_url` in haft.toml or `HAFT_DATABASE_URL`
+            ");
+        }
+    }
+}
+
+#[test]
+fn https_to_an_http_port_is_reported() {
+    let haft = Haft::new();
+    let server = haft.serve(&[]);
+    let address = server.url.strip_prefix("http://").unwrap();
+    let run = haft.run(&["tool", "list", "--server", &format!("https://{address}")]);
+    insta::assert_snapshot!(run.shown().replace(address, "ADDR"), @r"
+    exit code: 6
+    ----- stdout
+    ----- stderr
+    error: the server at ADDR speaks http, not https
+
+    hint: use `http://ADDR`
+    ");
 }

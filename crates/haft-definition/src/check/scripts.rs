@@ -4,7 +4,7 @@ use super::{CheckReport, named, shell};
 use haft_core::implementation::{Exec, ExecProgram, Implementation, Script, ScriptRuntime};
 use haft_core::problem::excerpt;
 use haft_core::spec::ToolSpec;
-use haft_template::{ExecTemplate, PythonTemplate, Scope, reserved_variable};
+use haft_template::{ExecTemplate, PythonTemplate, Scope, is_variable, reserved_variable};
 
 /// Compiles the templates of an `exec` tool.
 pub(super) fn exec(spec: &ToolSpec, exec: &Exec, checked: &mut CheckReport) {
@@ -130,11 +130,16 @@ pub(super) fn script(spec: &ToolSpec, script: &Script, checked: &mut CheckReport
         bash(spec, &script.body, checked);
     }
     for name in spec.declared_arguments().iter().filter(|name| reserved_variable(name)) {
+        let reason = if is_variable(name) {
+            "shells or interpreters use that variable themselves"
+        } else {
+            "its name may have only letters, digits and `_`, and no digit at the start"
+        };
         let name = excerpt(name, 60);
         checked.warn(
             format!("input_schema.properties.{name}"),
             "reserved_argument",
-            format!("`{name}` cannot be passed as an environment variable, because the name is special to shells or interpreters; read it from the JSON in `HAFT_ARGS` or rename it"),
+            format!("`{name}` cannot be passed as an environment variable: {reason}; rename it, or read it from the JSON in `HAFT_ARGS`"),
         );
     }
 }

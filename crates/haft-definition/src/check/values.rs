@@ -3,18 +3,19 @@
 use serde_json::{Map, Value, json};
 
 use super::CheckReport;
+use haft_core::implementation::Implementation;
 use haft_core::problem::excerpt;
 use haft_core::schema::Schema;
 use haft_core::spec::ToolSpec;
 
-/// The code of a default or `enum` value that does not match its own schema. API descriptions often have such values,
-/// so it is a warning.
+/// The code of a default or `enum` value that does not match its own schema.
 pub const INVALID_SCHEMA_VALUE: &str = "unfitting_value";
 
 /// The maximum number of `enum` values that are checked per argument.
 const MAX_LISTED: usize = 64;
 
-/// Warns of defaults, which are passed on without validation, and of `enum` values that can never be used.
+/// Rejects invalid defaults, which are passed on without validation, and warns of `enum` values that can never be used.
+/// API descriptions often have invalid defaults, so those of an imported tool are only warnings.
 pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     let input = spec.input_schema.value();
     let Some(properties) = input.get("properties").and_then(Value::as_object) else { return };
@@ -45,17 +46,20 @@ pub(super) fn check(spec: &ToolSpec, checked: &mut CheckReport) {
     }
     // A schema that does not compile is reported elsewhere.
     let Ok(compiled) = Schema::compile("input_schema", &Value::Object(schema)) else { return };
+    let is_imported = spec.origin.is_some() || matches!(spec.implementation, Implementation::Mcp(_));
     for (name, schema) in &with_values {
         let mut check = |keyword: &str, value: &Value| {
             let Err(violations) = compiled.check(&json!({name: value})) else { return };
             let reason = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
             let field = format!("input_schema.properties.{}.{keyword}", excerpt(name, 60));
-            let what = if keyword == "default" { "the default" } else { "an `enum` value" };
-            checked.warn(
-                field,
-                INVALID_SCHEMA_VALUE,
-                format!("{what} does not match the argument's schema: {reason}"),
-            );
+            let is_default = keyword == "default";
+            let what = if is_default { "the default" } else { "an `enum` value" };
+            let message = format!("{what} does not match the argument's schema: {reason}");
+            if is_default && !is_imported {
+                checked.error(field, INVALID_SCHEMA_VALUE, message);
+            } else {
+                checked.warn(field, INVALID_SCHEMA_VALUE, message);
+            }
         };
         if let Some(value) = schema.get("default").filter(|value| !value.is_null()) {
             check("default", value);

@@ -106,7 +106,7 @@ fn unbalanced_control_lines_are_errors() {
 fn positions_after_control_lines_are_correct() {
     // The fault stands in line 8, column 8 of the file, although that line was moved.
     insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: 0123\n    {{end}}\n"), Yaml), @r"line 8, column 8: `implementation.body.{{if x}}.a`: `0123` is ambiguous: YAML 1.1 and YAML 1.2 read it as different numbers; quote it or remove the leading zeros");
-    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: [1\n    {{end}}\n  b: 1\n"), Yaml), @r"line 10, column 4: invalid YAML: illegal placement of ':' indicator");
+    insta::assert_snapshot!(findings(&around("  body:\n    {{if x}}\n    a: [1\n    {{end}}\n  b: 1\n"), Yaml), @r"line 8, column 8: invalid YAML: unclosed bracket '['");
     // Outside of a body there is nothing that would evaluate them.
     insta::assert_snapshot!(findings("name: t\nparams: []\n{{if x}}\nsandbox: true\n{{end}}\nimplementation: {type: builtin, function: f}\n", Yaml), @r"line 3, column 1: `{{if x}}`: `{{if x}}` has no effect here; control lines are supported in `body` and `query`");
 }

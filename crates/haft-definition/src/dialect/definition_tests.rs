@@ -381,7 +381,7 @@ line 8, column 11: `implementation.retry.backof`: unknown field, ignored; did yo
     line 2, column 1: `params`: expected a list, found a map; write each parameter as a list item such as `- name: city`
     `implementation`: missing required field; expected a map with a `type`, such as `http`
     ");
-    insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: missing implementation; add `implementation`, or `runtime` and `body`, or `implementation_type`, or `impl`");
+    insta::assert_snapshot!(findings("name: t\ndescription: d\n", Yaml), @r"`implementation`: missing implementation: add `implementation` with a `type` such as `http`, `exec` or `script`, or `runtime` and `body` for a script");
     insta::assert_snapshot!(findings("- a\n", Yaml), @r"expected a map of keys such as `name`, found a list");
     insta::assert_snapshot!(findings("", Yaml), @r"expected a map of keys such as `name`, found null");
 }

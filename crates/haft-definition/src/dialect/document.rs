@@ -80,7 +80,7 @@ impl<'t> Document<'t> {
                     return Err(in_file(hints::explain(first, text), &[]));
                 };
                 let loaded = yaml::parse(&expanded.text)
-                    .map_err(|problem| in_file(hints::explain(problem, text), &expanded.shifts))?;
+                    .map_err(|problem| in_file(hints::explain(problem, &expanded.text), &expanded.shifts))?;
                 (loaded, expanded.shifts)
             }
         };

@@ -18,6 +18,7 @@ mod http;
 mod implementation;
 mod json;
 mod params;
+mod partial;
 mod reading;
 mod registry;
 mod skill;
@@ -29,6 +30,7 @@ mod yaml;
 
 pub(crate) use document::read_foreign;
 pub use document::{MAX_TEXT, locate};
+pub use partial::{UNKNOWN_FIELD, read_without};
 pub use reading::{Defaults, Dialect, ParsedDefinition, detect, form_of_extension, read, read_value};
 pub use write::write;
 pub(crate) use yaml::Bounds;

@@ -106,7 +106,7 @@ pub fn read_value(value: Value, defaults: &Defaults) -> Result<ParsedDefinition,
     interpret(value, None, FileForm::Json, defaults)
 }
 
-fn interpret(
+pub(super) fn interpret(
     value: Value,
     body: Option<String>,
     form: FileForm,
@@ -120,8 +120,8 @@ fn interpret(
         }
     };
     let Some(dialect) = detect(&map, form) else {
-        let message = "missing implementation; add `implementation`, or `runtime` and `body`, \
-                       or `implementation_type`, or `impl`";
+        let message = "missing implementation: add `implementation` with a `type` such as `http`, `exec` or `script`, \
+                       or `runtime` and `body` for a script";
         return Err(vec![Problem::new("implementation", "missing_field", message)]);
     };
     let report = Report::default();

@@ -82,6 +82,8 @@ fn tabs_and_duplicate_keys() {
     insta::assert_snapshot!(reported("  url: https://a.example\n  body:\n  \ta: 1\n"), @r"line 13, column 4: invalid YAML: tabs disallowed within this context (block indentation); hint: the indentation contains a tab; use spaces");
     // A tab inside a text is no fault, and no hint for another one.
     insta::assert_snapshot!(reported("  url: https://a.example\n  body: |\n    a\n    \tb\n"), @"");
+    insta::assert_snapshot!(reported("  method: [GET\n  url: https://a.example\n"), @r"line 11, column 11: invalid YAML: unclosed bracket '['");
+    insta::assert_snapshot!(reported("  method: {a: [b, 'c]'],\n  url: https://a.example\n  x: 1\n"), @r"line 11, column 11: invalid YAML: unclosed bracket '{'");
     insta::assert_snapshot!(all("name: t\ndescription: |\n  a\n  \tb\nparams: []\nimplementation: [\n"), @r"line 6, column 17: invalid YAML: unclosed bracket '['");
     insta::assert_snapshot!(reported("  url: https://a.example\n  headers: {A: x, A: y}\n"), @r"line 12, column 19: duplicate key `A`; remove one of them");
     insta::assert_snapshot!(reported("  url: https://a.example\nname: again\n"), @r"line 12, column 1: duplicate key `name`; remove one of them");
@@ -129,9 +131,9 @@ line 5, column 16: `execution.rate_limit.calls`: must be at least 1
 line 5, column 26: `execution.rate_limit.per`: invalid duration `1 minute`; write minutes as `5m`, without a space
 ");
     insta::assert_snapshot!(all("name: t\ndescription: d\nparams:\n  - name: size\n    type: string\n  - name: count\n    type: integer\n    default: many\n    enum: [1, x]\n    minimum: 3\n    maximum: 2\nimplementation:\n  type: exec\n  command: x\n  timeout: 2h\n"), @r#"
+line 8, column 5: `params[1].default`: the default does not match the argument's schema: "many" is not one of 1 or "x"
 line 15, column 3: `implementation.timeout`: the limit is 1h
 line 11, column 5: `params[1].maximum`: no value is valid: the maximum 2 is less than the minimum 3
-line 8, column 5: `params[1].default`: the default does not match the argument's schema: "many" is not one of 1 or "x"
 line 9, column 5: `params[1].enum`: an `enum` value does not match the argument's schema: 1 is less than the minimum of 3
 line 9, column 5: `params[1].enum`: an `enum` value does not match the argument's schema: expected an integer, got "x"
 "#);

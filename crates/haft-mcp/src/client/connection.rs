@@ -316,11 +316,12 @@ impl ConnectionTask {
 
     /// Adds the last lines of standard error, which often name the cause.
     async fn with_stderr(&self, message: String) -> String {
-        if matches!(self.server.transport, Transport::Http(_)) {
-            return message;
-        }
+        let Transport::Stdio(program) = &self.server.transport else { return message };
         tokio::time::sleep(Duration::from_millis(50)).await;
         let last = self.shared.tail.last(3);
+        if let Some(message) = stdio::missing_program(program, &last) {
+            return message;
+        }
         if last.is_empty() { message } else { format!("{message}; stderr: {}", last.join(" / ")) }
     }
 

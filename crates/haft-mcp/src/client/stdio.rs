@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use haft_core::mcp::Stdio;
-use haft_sandbox::{Bind, Command, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle};
+use haft_sandbox::{
+    Bind, Command, EngineName, Input, Level, Limits, Running, Sandbox, SandboxError, StdinHandle,
+};
 use haft_template::EscapeContext;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -71,8 +73,10 @@ pub(super) async fn start(
     command.limits = limits();
     command.input = Input::Pipe;
     let scrubber = renderer.scrubber();
-    let mut running =
-        sandbox.start(command).await.map_err(|error| scrubber.clean(sandbox_message(&error)))?;
+    let mut running = sandbox.start(command).await.map_err(|error| match error {
+        SandboxError::MissingProgram(name) => scrubber.clean(program_not_found(program, &name)),
+        error => scrubber.clean(sandbox_message(&error)),
+    })?;
     let (Some(StdinHandle::Pipe(stdin)), Some(stdout), Some(stderr)) =
         (running.stdin.take(), running.stdout.take(), running.stderr.take())
     else {
@@ -96,6 +100,28 @@ fn unexpected_lines(tail: StderrTail, scrubber: Scrubber) -> UnexpectedLineHandl
         }
         tail.push(&[b"(stdout) ", line.trim_ascii()].concat(), &scrubber);
     })
+}
+
+/// Returns the message for a program that does not exist, which bubblewrap reports only on standard error.
+pub(super) fn missing_program(program: &Stdio, stderr: &[String]) -> Option<String> {
+    let line = stderr.iter().rev().find(|line| line.starts_with("bwrap: execvp "))?;
+    let unexplained = SandboxError::Engine { engine: EngineName::Bubblewrap, message: String::new() };
+    match unexplained.explained(line) {
+        SandboxError::MissingProgram(name) => Some(program_not_found(program, &name)),
+        _ => None,
+    }
+}
+
+fn program_not_found(program: &Stdio, name: &str) -> String {
+    if name.contains('/') {
+        let visible =
+            if program.sandbox { "; its sandbox contains only system folders and `cwd`" } else { "" };
+        return format!("program `{name}` not found{visible}");
+    }
+    let path = program.env.get("PATH").map_or(PATH, String::as_str);
+    format!(
+        "program `{name}` not found in `{path}`; install it, pass its absolute path, or set `PATH` in `env`"
+    )
 }
 
 fn sandbox_message(error: &SandboxError) -> String {

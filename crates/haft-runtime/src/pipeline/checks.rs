@@ -34,7 +34,9 @@ pub(super) fn compiled(
 
 pub(super) fn authorise(plan: &CompiledTool, elevated: bool) -> Result<(), CallError> {
     if plan.spec.needs_approval() && !elevated {
-        let message = format!("`{}` needs approval or an elevated caller", plan.spec.name);
+        let field =
+            if plan.spec.requires_confirmation { "requires_confirmation: true" } else { "policy: elevated" };
+        let message = format!("`{}` has `{field}`: only an elevated token may call it", plan.spec.name);
         return Err(CallError::new(ErrorCode::ApprovalRequired, message));
     }
     Ok(())

@@ -78,7 +78,7 @@ pub(crate) fn outcome(call: &CallContext, end: &ProcessEnd<'_>, source: ValueSou
             Err(failed(message, end).with_details(details))
         }
         ExitReason::Signalled(signal) => {
-            let message = format!("the process was killed by signal {signal}");
+            let message = format!("the process was killed by signal {signal}{}", explain_signal(signal));
             Err(failed(message, end).with_details(json!({"signal": signal, "stderr": last_lines(&stderr)})))
         }
         ExitReason::Stopped(limit) => Err(stopped(limit, allowed(call))),
@@ -101,8 +101,10 @@ fn redacted(stream: &CapturedOutput, files: &str, secrets: &[Secret]) -> String 
 fn failed(message: String, end: &ProcessEnd<'_>) -> CallError {
     let mut error = CallError::new(ErrorCode::ExecutionFailed, message);
     if let [first, ..] = end.missing {
-        error.message =
-            format!("{} (hint: the tool uses `{first}`, but no such credential exists)", error.message);
+        error.message = format!(
+            "{} (hint: secret `{first}` is not stored; store it with `haft secret set {first}`)",
+            error.message
+        );
     } else if let Some(hint) = network_hint(end.spec, &error.message) {
         error.message = format!("{} ({hint})", error.message);
     }
@@ -138,6 +140,21 @@ pub(crate) fn network_hint(spec: &ToolSpec, message: &str) -> Option<String> {
     Some(format!(
         "hint: it uses `{program}`, but the tool has no network access; set `network: true` in its definition"
     ))
+}
+
+/// Returns the name of a signal and its usual cause, for signals that people meet.
+const fn explain_signal(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL): illegal instruction",
+        6 => " (SIGABRT): the program aborted itself",
+        8 => " (SIGFPE): arithmetic error such as a division by zero",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV): invalid memory access",
+        13 => " (SIGPIPE): it wrote to a pipe whose reader had ended, as in `yes | head -1` with `pipefail`",
+        15 => " (SIGTERM)",
+        31 => " (SIGSYS): a system call that the sandbox does not allow",
+        _ => "",
+    }
 }
 
 fn stopped(limit: Limit, allowed: Duration) -> CallError {

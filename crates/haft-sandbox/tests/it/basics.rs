@@ -17,14 +17,14 @@ async fn an_engine_that_serves_has_passed_its_probes() {
         assert_eq!(
             names,
             [
-                "starts a program",
-                "network refused",
-                "file outside refused",
-                "writing outside refused",
-                "fork bomb stopped",
-                "memory stopped",
-                "network refused with `sandbox: false`",
-                "server folder hidden with `sandbox: false`"
+                "programs start",
+                "no network",
+                "files outside are hidden",
+                "no writing outside",
+                "process limit",
+                "memory limit",
+                "no network with `sandbox: false`",
+                "home folder hidden with `sandbox: false`"
             ]
         );
     }

@@ -59,6 +59,14 @@ pub(crate) struct ValidationReport {
     warnings: Vec<Problem>,
 }
 
+impl ValidationReport {
+    /// Adds the positions in the text of the definition.
+    fn locate(&mut self, text: &str, form: FileForm) {
+        dialect::locate(text, form, &mut self.errors);
+        dialect::locate(text, form, &mut self.warnings);
+    }
+}
+
 /// Check a stored definition, or the one in the body.
 #[utoipa::path(
     post, path = "/tools/{ref}/validate", tag = "tools", params(("ref" = String, Path, description = "Id, name or `bundle:name`; the latter two optionally with `@version`", example = "greet")), request_body = Option<ValidateBody>,
@@ -74,16 +82,23 @@ pub(crate) async fn run(
     let parsed = match (&request.definition, &request.text) {
         (Some(value), _) => Some(dialect::read_value(value.clone(), &defaults(&reference))),
         (None, Some(text)) => {
-            Some(dialect::read(text, parse_form(request.format.as_deref())?, &defaults(&reference)))
+            Some(definition::read_all(text, parse_form(request.format.as_deref())?, &defaults(&reference)))
         }
         (None, None) => None,
     };
     let mut report = match parsed {
-        Some(Err(errors)) => ValidationReport { valid: false, errors, warnings: Vec::new() },
+        Some(Err(problems)) => {
+            let (warnings, errors) = problems.into_iter().partition(definition::is_ignored_field);
+            ValidationReport { valid: false, errors, warnings }
+        }
         Some(Ok(parsed)) => {
             let folder = folder(&app, &identity, &reference, parsed.bundle.as_deref());
             let checks = checks(&app, &identity, &parsed.spec, folder).await;
-            filtered(checks, parsed.warnings, &request)
+            let mut report = filtered(checks, parsed.warnings, &request);
+            if let Some(text) = &request.text {
+                report.locate(text, parse_form(request.format.as_deref())?);
+            }
+            report
         }
         None => validate_stored(&app, &identity, &reference, &request).await?,
     };
@@ -128,11 +143,13 @@ async fn validate_stored(
         return Ok(ValidationReport { valid: false, errors, warnings: Vec::new() });
     }
     let entry = super::tool::find(app, identity, reference)?;
-    let mut report = filtered(
-        checks(app, identity, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await,
-        file_warnings(app, &entry).await,
-        request,
-    );
+    let file = file_text(app, &entry).await;
+    let checks = checks(app, identity, &entry.tool.spec, entry.tool.folder().map(str::to_owned)).await;
+    let warnings = file.as_ref().map(|(text, form)| text_warnings(&entry, text, *form)).unwrap_or_default();
+    let mut report = filtered(checks, warnings, request);
+    if let Some((text, form)) = &file {
+        report.locate(text, *form);
+    }
     if let Some(fault) = &entry.tool.fault {
         report.errors.insert(0, Problem::new("", "unreadable", fault.clone()));
         report.valid = false;
@@ -140,13 +157,21 @@ async fn validate_stored(
     Ok(report)
 }
 
+/// Returns the text of the tool's file.
+async fn file_text(app: &App, entry: &Entry) -> Option<(String, FileForm)> {
+    let path = entry.tool.path.as_deref()?;
+    let form = dialect::form_of_extension(path.rsplit_once('.')?.1)?;
+    Some((app.store().definition_text(path).await.ok().flatten()?, form))
+}
+
 /// Returns the warnings about the text of the tool's file, which the parsed definition no longer shows.
 pub(crate) async fn file_warnings(app: &App, entry: &Entry) -> Vec<Problem> {
-    let Some(path) = entry.tool.path.as_deref() else { return Vec::new() };
-    let Ok(Some(text)) = app.store().definition_text(path).await else { return Vec::new() };
-    let form = path.rsplit_once('.').and_then(|(_, extension)| dialect::form_of_extension(extension));
-    let defaults = defaults(entry.tool.spec.name.as_str());
-    let parsed = form.and_then(|form| dialect::read(&text, form, &defaults).ok());
+    let file = file_text(app, entry).await;
+    file.map(|(text, form)| text_warnings(entry, &text, form)).unwrap_or_default()
+}
+
+fn text_warnings(entry: &Entry, text: &str, form: FileForm) -> Vec<Problem> {
+    let parsed = dialect::read(text, form, &defaults(entry.tool.spec.name.as_str())).ok();
     parsed.map(|parsed| parsed.warnings).unwrap_or_default()
 }
 

@@ -72,7 +72,11 @@ async fn seed_1_a_script_reads_a_credential_and_the_network() {
     let (_, answer) = server.invoke("slack-notify", json!({"message": "hello"})).await;
     assert_eq!(answer["ok"], false, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("the tool uses `SLACK_WEBHOOK`, but no such credential exists"), "{message}");
+    assert!(
+        message
+            .contains("secret `SLACK_WEBHOOK` is not stored; store it with `haft secret set SLACK_WEBHOOK`"),
+        "{message}"
+    );
 
     let (status, answer) =
         server.put("/api/credentials/SLACK_WEBHOOK", json!({"value": slack.url("/hook")})).await;

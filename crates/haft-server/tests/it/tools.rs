@@ -246,17 +246,55 @@ async fn an_unknown_template_name_gets_a_warning() {
             .map(|one| one["message"].clone())
             .collect::<Value>()
     };
-    let missing = "is neither an argument nor a stored secret";
     assert_eq!(
         doubts("https://a.example/${cty}").await,
-        json!([format!("`cty` {missing}; did you mean the argument `city`?")])
+        json!(["`cty` is neither an argument nor a stored secret; did you mean the argument `city`?"])
     );
     let keyed = "https://a.example/${city}?key=${WEATHER_KEY}";
-    let expected = json!([format!("`WEATHER_KEY` {missing}; store it with `haft secret set WEATHER_KEY`")]);
+    let expected = json!(["secret `WEATHER_KEY` is not stored; store it with `haft secret set WEATHER_KEY`"]);
     assert_eq!(doubts(keyed).await, expected);
     let (status, answer) = server.put("/api/credentials/WEATHER_KEY", json!({"value": "k"})).await;
     assert!(status < 300, "{answer}");
     assert_eq!(doubts(keyed).await, json!([]));
+}
+
+#[tokio::test]
+async fn all_errors_of_a_text_are_reported_with_their_lines() {
+    let server = Server::start().await;
+    let text = "name: bad one\ndescription: Lists a folder\nversion: two\nparams:\n  - {name: a, type: integer, default: x}\n  \
+                - {name: b, type: string, defalt: x}\nimplementation:\n  type: exec\n  command: |\n    ls\n    eval {{b}}\n  \
+                env: {1X: y}\n";
+    let (_, answer) = server.post("/api/tools/x/validate", json!({"text": text, "format": "yaml"})).await;
+    let shown = |key: &str| {
+        let problems = answer["data"][key].as_array().unwrap().iter();
+        problems.map(|one| format!("{} {}", one["line"], one["field"].as_str().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown("errors"),
+        [
+            "1 name",
+            "3 version",
+            "5 params[0].default",
+            "12 implementation.env.1X",
+            "9 implementation.command"
+        ],
+        "{answer}"
+    );
+    assert_eq!(shown("warnings"), ["6 params[1].defalt"], "{answer}");
+
+    // The same when it is stored: an ignored field is not an error.
+    let request = server.request(Method::POST, "/api/tools");
+    let (_, created) = send(request.header("content-type", "application/yaml").body(text)).await;
+    let details = &created["error"]["details"];
+    assert_eq!(details["problems"].as_array().unwrap().len(), 5, "{created}");
+    assert_eq!(details["warnings"][0]["field"], "params[1].defalt", "{created}");
+    assert!(!created["error"]["message"].as_str().unwrap().contains("defalt"), "{created}");
+
+    // Errors that only the content shows have lines, too.
+    let text =
+        "name: lister\ndescription: Lists a folder\nimplementation:\n  type: exec\n  command: ls {{nope}}\n";
+    let (_, answer) = server.post("/api/tools/x/validate", json!({"text": text, "format": "yaml"})).await;
+    assert_eq!(answer["data"]["errors"][0]["line"], 5, "{answer}");
 }
 
 #[tokio::test]

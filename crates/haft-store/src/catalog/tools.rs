@@ -228,5 +228,7 @@ fn check_editable(tool: &Tool) -> Result<(), StoreError> {
 }
 
 fn already_exists(bundle: &haft_core::name::BundleSlug, name: &ToolName, version: &Version) -> StoreError {
-    StoreError::Conflict(format!("`{bundle}:{name}@{version}` already exists"))
+    StoreError::Conflict(format!(
+        "`{bundle}:{name}@{version}` already exists; change or delete that tool, or choose another name or version"
+    ))
 }

@@ -54,7 +54,10 @@ async fn a_new_tool_is_announced_and_survives_a_restart(mut harness: Harness) {
 async fn an_existing_tool_is_a_conflict(harness: Harness) {
     let tool = harness.create(spec("weather", "one")).await.unwrap();
     let text = conflict(harness.create(spec("weather", "two")).await);
-    assert_eq!(text, "`web:weather@1.0.0` already exists");
+    assert_eq!(
+        text,
+        "`web:weather@1.0.0` already exists; change or delete that tool, or choose another name or version"
+    );
     assert_eq!(harness.mirror().named("weather"), Some(&tool));
     let second = haft_core::spec::ToolSpec { version: Version::new("v2").unwrap(), ..spec("weather", "two") };
     harness.create(second).await.unwrap();

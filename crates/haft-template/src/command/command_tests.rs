@@ -247,9 +247,7 @@ fn values_that_do_not_fit_are_named() {
         (
             "echo $KEY {{x}}",
             json!("a"),
-            Some(
-                "`KEY` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret",
-            ),
+            Some("secret `KEY` is not stored; store it with `haft secret set KEY`"),
         ),
         ("echo ${KEY:-} {{x}}", json!("a"), None),
         ("echo {{x}}", json!("a".repeat(131_008)), None),

@@ -41,7 +41,7 @@ impl CommandTemplate {
                 "command of {} bytes exceeds the limit of {MAX_COMMAND}; use a script tool",
                 command.len()
             );
-            return Err(vec![SyntaxError { column: 1, message }]);
+            return Err(vec![SyntaxError { line: None, column: 1, message }]);
         }
         let source = CommandSource::parse(command, scope).map_err(|error| vec![error])?;
         let mut texts = Vec::with_capacity(1 << source.conditions.len());

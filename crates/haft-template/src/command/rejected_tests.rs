@@ -136,8 +136,35 @@ const REJECTED: &[(&str, &str)] = &[
 fn constructs_that_evaluate_values_are_rejected() {
     for (command, expected) in REJECTED {
         let message = script(command);
-        assert!(message.starts_with("! at character"), "{command} was accepted: {message}");
+        assert!(message.starts_with("! at "), "{command} was accepted: {message}");
         assert!(message.contains(expected), "{command}\n  {message}\n  {expected}");
+    }
+}
+
+#[test]
+fn a_position_is_named_once() {
+    assert_eq!(
+        script("echo one\neval {{x}}"),
+        "! at line 2, character 1: `eval` may evaluate values as shell code; run the program directly, or use a script tool"
+    );
+}
+
+#[test]
+fn arithmetic_of_numbers_is_accepted() {
+    for (command, expected) in [
+        ("echo $((1+2)) {{x}}", "echo $((1+2)) \"${HAFT_V1}\""),
+        ("head -c $(( (2 << 3) * 1024 )) {{x}}", "head -c $(( (2 << 3) * 1024 )) \"${HAFT_V1}\""),
+    ] {
+        assert_eq!(script(command), expected);
+    }
+    for command in [
+        "echo $((x+1)) {{x}}",
+        "echo $((1+$n)) {{x}}",
+        "echo $((1)+(2)) {{x}}",
+        "echo $((a[0])) {{x}}",
+        "echo $((1 {{x}}",
+    ] {
+        assert!(script(command).contains("`$((…))` evaluates"), "{command}: {}", script(command));
     }
 }
 

@@ -210,7 +210,11 @@ impl Scanner<'_> {
             Some(SymbolKind::Char('\\')) if self.is(2, '\n') => {
                 return self.reject("line continuation directly after `$` is unsupported");
             }
-            Some(SymbolKind::Char('(')) if self.is(2, '(') => return self.arithmetic("$((…))"),
+            Some(SymbolKind::Char('(')) if self.is(2, '(') => {
+                let Some(length) = self.constant_arithmetic() else { return self.arithmetic("$((…))") };
+                word.computed = true;
+                return self.copy_many(length);
+            }
             Some(SymbolKind::Char('[')) => return self.arithmetic("$[…]"),
             Some(SymbolKind::Char('(')) => {
                 self.copy_many(2)?;
@@ -242,6 +246,23 @@ impl Scanner<'_> {
         word.computed = true;
         word.split |= quotes == Quotes::None || several;
         Ok(())
+    }
+
+    /// Returns the length of `$((…))` if it has only numbers and operators: no value and no variable is evaluated.
+    fn constant_arithmetic(&self) -> Option<usize> {
+        let mut depth = 0_usize;
+        let mut offset = 1;
+        loop {
+            match self.peek_at(offset)? {
+                SymbolKind::Char('(') => depth += 1,
+                // The two last parentheses belong together.
+                SymbolKind::Char(')') if depth == 2 => return self.is(offset + 1, ')').then_some(offset + 2),
+                SymbolKind::Char(')') => depth -= 1,
+                SymbolKind::Char(c) if c.is_ascii_digit() || " +-*/%<>=!&|^~?:,".contains(c) => {}
+                _ => return None,
+            }
+            offset += 1;
+        }
     }
 
     /// Copies `$'…'`.

@@ -103,11 +103,11 @@ t = f'{${x}}' => ! at character 8: `${x}` inside an expression of an f-string; a
 t = f'{y:${x}}' => ! at character 10: `${x}` inside the format of an f-string field; assign it to a variable first
 t = f'{y:{"${x}"}}' => ! at character 12: `${x}` inside an expression of an f-string; assign it to a variable first
 t = fr'${x}' => ! at character 8: `${x}` in a raw string literal, which has no escapes; remove the `r`
-t = '${x}⏎print() => ! at character 5: unclosed string literal (line 1, character 5)
+t = '${x}⏎print() => ! at line 1, character 5: unclosed string literal
 t = '''${x} => ! at character 5: unclosed string literal
 t = f'{y ${x} => ! at character 10: `${x}` inside an expression of an f-string; assign it to a variable first ! at character 6: unclosed string literal
 s = r'\'; t = '${x}' => ! at character 16: `${x}` outside of a string literal; write it in quotes, as in "${name}" ! at character 20: unclosed string literal
-a⏎b = ${deep.k} + '${x}'⏎c = r'${x}' => ! at character 7: `${deep.k}` outside of a string literal; write it in quotes, as in "${name}" (line 2, character 5) ! at character 32: `${x}` in a raw string literal, which has no escapes; remove the `r` (line 3, character 7)
+a⏎b = ${deep.k} + '${x}'⏎c = r'${x}' => ! at line 2, character 5: `${deep.k}` outside of a string literal; write it in quotes, as in "${name}" ! at line 3, character 7: `${x}` in a raw string literal, which has no escapes; remove the `r`
 "#);
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let request = Request::new(Method::POST, "/api/tools")
         .query_some("bundle", arguments.bundle.as_deref())
         .with_body(body);
-    let data = context.request(request).await?;
+    let data = context.request(request).await.map_err(explain_conflict)?;
     for warning in view::list(&data, "warnings") {
         context.output.warn(&view::problem(warning));
     }
@@ -77,6 +77,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
         output.note(&format!("added `{}`{location}", view::qualified(&data)));
         Ok(())
     })
+}
+
+/// Tells how to change a tool that exists already; its name is in the message.
+fn explain_conflict(error: CliError) -> CliError {
+    match error {
+        CliError::Api(mut error) if error.code == "conflict" => {
+            error.tool = error.message.split('`').nth(1).map(str::to_owned);
+            CliError::Api(error)
+        }
+        other => other,
+    }
 }
 
 /// Builds the definition of an HTTP tool from the options.

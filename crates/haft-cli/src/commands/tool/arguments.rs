@@ -1,14 +1,17 @@
 //! Arguments of a call on the command line, converted by the schema of the tool.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
+use haft_core::problem::nearest;
 use haft_core::runnable::Mode;
 use serde_json::{Map, Value};
 
 use crate::client::{Client, Request, segment};
 use crate::error::CliError;
 use crate::input;
+use crate::output::Output;
 use crate::view;
 
 /// Parses a mode.
@@ -28,15 +31,16 @@ pub(crate) struct CallArguments {
 }
 
 impl CallArguments {
-    /// Returns the arguments; loads the schema only if it is needed.
-    pub(crate) async fn read(&self, tool: &str, client: &Client) -> Result<Value, CliError> {
+    /// Returns the arguments, and warns of those that the tool does not declare. Loads the schema only if it is needed.
+    pub(crate) async fn read(&self, tool: &str, client: &Client, output: &Output) -> Result<Value, CliError> {
         let mut arguments = self.object()?;
-        if self.pairs.iter().any(|pair| !is_json(pair)) {
+        if !self.pairs.is_empty() {
             let data = client.data(Request::get(format!("/api/tools/{}", segment(tool)))).await?;
             let schema = data.get("input_schema").cloned().unwrap_or_default();
             self.add_pairs(&schema, &mut arguments)?;
-        } else {
-            self.add_pairs(&Value::Null, &mut arguments)?;
+            for warning in undeclared(&schema, &arguments) {
+                output.warn(&warning);
+            }
         }
         Ok(Value::Object(arguments))
     }
@@ -50,11 +54,19 @@ impl CallArguments {
                 None => text.to_owned(),
             },
         };
-        serde_json::from_str(&text)
-            .map_err(|error| CliError::usage(format!("invalid `--args`: not a JSON object: {error}")))
+        let example = "expected a JSON object such as `{\"city\": \"Paris\"}`";
+        match serde_json::from_str(&text) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            Ok(other) => {
+                let found = type_of(&other);
+                Err(CliError::usage(format!("invalid `--args`: {example}, got {found}")))
+            }
+            Err(error) => Err(CliError::usage(format!("invalid `--args`: {example}: {error}"))),
+        }
     }
 
     fn add_pairs(&self, schema: &Value, arguments: &mut Map<String, Value>) -> Result<(), CliError> {
+        let mut keys = BTreeSet::new();
         for pair in &self.pairs {
             let Some((key, text)) = pair.split_once('=') else {
                 return Err(CliError::usage(format!("invalid `-a {pair}`: expected `-a KEY=VALUE`")));
@@ -63,14 +75,46 @@ impl CallArguments {
                 Some(key) => (key, parse_json(key, text)?),
                 None => (key, convert(schema, key, text)?),
             };
+            if !keys.insert(key) {
+                return Err(CliError::usage(format!(
+                    "argument `{key}` is given twice; for a list, write `-a '{key}:=[\"a\", \"b\"]'`"
+                )));
+            }
             arguments.insert(key.to_owned(), value);
         }
         Ok(())
     }
 }
 
-fn is_json(pair: &str) -> bool {
-    pair.split_once('=').is_some_and(|(key, _)| key.ends_with(':'))
+/// Returns a warning for each argument that an open schema accepts but does not declare; a closed schema rejects it.
+fn undeclared(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
+    let is_open = matches!(schema.get("additionalProperties"), None | Some(Value::Bool(true)))
+        && ["patternProperties", "$ref", "allOf", "anyOf", "oneOf"]
+            .iter()
+            .all(|key| schema.get(key).is_none());
+    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|_| is_open) else {
+        return Vec::new();
+    };
+    let unknown = arguments.keys().filter(|name| !properties.contains_key(*name));
+    unknown
+        .map(|name| match nearest(name, properties.keys().map(String::as_str)) {
+            Some(declared) => {
+                format!("the tool does not declare the argument `{name}`; did you mean `{declared}`?")
+            }
+            None => format!("the tool does not declare the argument `{name}`"),
+        })
+        .collect()
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
 }
 
 fn parse_json(key: &str, text: &str) -> Result<Value, CliError> {
@@ -170,11 +214,50 @@ mod tests {
     fn args_must_be_one_object() {
         let read = |text: &str| CallArguments { pairs: Vec::new(), object: Some(text.to_owned()) }.object();
         assert_eq!(read(r#"{"a": 1}"#).unwrap().len(), 1);
-        for bad in ["[1]", "{", "7", ""] {
-            assert!(
-                read(bad).unwrap_err().to_string().starts_with("invalid `--args`: not a JSON object: "),
-                "{bad}"
+        for (bad, reason) in
+            [("[1]", ", got an array"), ("7", ", got a number"), ("{", ": EOF while"), ("", ": EOF while")]
+        {
+            let message = read(bad).unwrap_err().to_string();
+            let start = r#"invalid `--args`: expected a JSON object such as `{"city": "Paris"}`"#;
+            assert!(message.strip_prefix(start).is_some_and(|rest| rest.starts_with(reason)), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_given_once() {
+        for pairs in [["text=a", "text=b"], ["text=a", "text:=1"]] {
+            let arguments = CallArguments { pairs: pairs.map(str::to_owned).to_vec(), object: None };
+            let error = arguments.add_pairs(&Value::Null, &mut Map::new()).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                r#"argument `text` is given twice; for a list, write `-a 'text:=["a", "b"]'`"#
             );
+        }
+        // `-a` overrides a value of `--args`.
+        let arguments =
+            CallArguments { pairs: vec!["a=2".to_owned()], object: Some(r#"{"a": 1}"#.to_owned()) };
+        let mut map = arguments.object().unwrap();
+        arguments.add_pairs(&Value::Null, &mut map).unwrap();
+        assert_eq!(Value::Object(map), json!({"a": 2}));
+    }
+
+    #[test]
+    fn undeclared_arguments_of_an_open_schema_are_reported() {
+        let arguments = |name: &str| Map::from_iter([(name.to_owned(), json!(1))]);
+        let open = json!({"properties": {"text": {}}});
+        assert_eq!(
+            undeclared(&open, &arguments("txt")),
+            ["the tool does not declare the argument `txt`; did you mean `text`?"]
+        );
+        assert_eq!(undeclared(&open, &arguments("zzz")), ["the tool does not declare the argument `zzz`"]);
+        assert!(undeclared(&open, &arguments("text")).is_empty());
+        for closed in [
+            json!({"properties": {"text": {}}, "additionalProperties": false}),
+            json!({"properties": {"text": {}}, "additionalProperties": {"type": "integer"}}),
+            json!({"properties": {"text": {}}, "patternProperties": {"^t": {}}}),
+            json!({"type": "object"}),
+        ] {
+            assert!(undeclared(&closed, &arguments("txt")).is_empty(), "{closed}");
         }
     }
 }

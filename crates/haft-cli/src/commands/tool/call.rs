@@ -5,7 +5,7 @@ use haft_core::runnable::Mode;
 use serde_json::{Value, json};
 
 use super::arguments::{CallArguments, parse_mode};
-use crate::client::{Request, segment};
+use crate::client::{Request, explain, segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -39,9 +39,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
             hint: Some("start the server with `haft serve`".to_owned()),
         });
     }
-    let response = match arguments.values.read(&arguments.tool, &client).await {
+    let response = match arguments.values.read(&arguments.tool, &client, &context.output).await {
         Ok(args) => client.send(request(&arguments, &args)).await,
         Err(error) => Err(error),
+    };
+    let response = match response {
+        Err(error) => Err(explain(error, &arguments.tool, &client).await),
+        response => response,
     };
     client.close().await;
     print(&response?, context)
@@ -75,5 +79,9 @@ fn print(response: &Value, context: &Context) -> Result<(), CliError> {
         }
     })?;
     let Some(error) = outcome.get("error").filter(|error| error.is_object()) else { return Ok(()) };
-    Err(CliError::CallFailed { code: view::text(error, "code"), message: view::text(error, "message") })
+    Err(CliError::CallFailed {
+        code: view::text(error, "code"),
+        message: view::text(error, "message"),
+        details: error.get("details").cloned().unwrap_or_default(),
+    })
 }

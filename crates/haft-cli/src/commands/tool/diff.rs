@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let request = Request::get(format!("/api/tools/{}/diff", segment(&arguments.tool)))
         .query_some("from", number(arguments.from).as_deref())
         .query_some("to", number(arguments.to).as_deref());
-    let data = context.request(request).await?;
+    let data = context.tool_request(&arguments.tool, request).await?;
     context.output.data(&data, |output| show(output, &data))
 }
 

@@ -93,13 +93,8 @@ async fn check_unchanged(tool: &str, source: &Source, client: &Client) -> Result
     if fetch(tool, client).await?.text == source.text {
         return Ok(());
     }
-    Err(CliError::Api(Box::new(ApiError {
-        status: 409,
-        code: "conflict".to_owned(),
-        message: format!("the definition of `{tool}` was changed while you edited it"),
-        details: Value::Null,
-        request_id: None,
-    })))
+    let message = format!("the definition of `{tool}` was changed while you edited it");
+    Err(CliError::Api(Box::new(ApiError::local(409, "conflict", message))))
 }
 
 async fn store(tool: &str, form: Form, text: String, client: &Client) -> Result<Value, CliError> {

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let Arguments { tool, revision } = arguments;
     let path = format!("/api/tools/{}/revisions/{revision}/restore", segment(&tool));
-    let data = context.request(Request::post(path, json!({}))).await?;
+    let data = context.tool_request(&tool, Request::post(path, json!({}))).await?;
     context.output.data(&data, |output| {
         let now = view::text(&data, "revision");
         output

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}/revisions", segment(&arguments.tool));
-    let data = context.request(Request::get(path)).await?;
+    let data = context.tool_request(&arguments.tool, Request::get(path)).await?;
     context.output.data(&data, |output| {
         let rows = view::list(&data, "revisions").iter().map(row).collect();
         output.table(&["REVISION", "VERSION", "CREATED", "PUBLISHED", "HASH", "DESCRIPTION"], rows)

@@ -23,7 +23,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     if arguments.no_backup {
         request = request.query("keep_backup", "false");
     }
-    let data = context.request(request).await?;
+    let data = context.tool_request(&arguments.tool, request).await?;
     context.output.data(&data, |output| {
         let backup = view::text(&data, "backup_path");
         let location = if backup.is_empty() { String::new() } else { format!("; backup: `{backup}`") };

@@ -23,10 +23,10 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}", segment(&arguments.tool));
     if arguments.source {
-        let data = context.request(Request::get(format!("{path}/source"))).await?;
+        let data = context.tool_request(&arguments.tool, Request::get(format!("{path}/source"))).await?;
         return context.output.data(&data, |output| output.line(&view::text(&data, "text")));
     }
-    let data = context.request(Request::get(path)).await?;
+    let data = context.tool_request(&arguments.tool, Request::get(path)).await?;
     context.output.data(&data, |output| show(output, &data))
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn run(
         StatusChange::Enable => (enable(true), "enabled"),
         StatusChange::Disable => (enable(false), "disabled"),
     };
-    let data = context.request(request).await?;
+    let data = context.tool_request(&arguments.tool, request).await?;
     context.output.data(&data, |output| {
         output.note(&format!("{done} `{}`", view::qualified(&data)));
         Ok(())

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::arguments::CallArguments;
-use crate::client::{Request, segment};
+use crate::client::{Request, explain, segment};
 use crate::context::Context;
 use crate::error::CliError;
 use crate::view;
@@ -22,9 +22,13 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let client = context.client().await?;
     let path = format!("/api/tools/{}/test", segment(&arguments.tool));
-    let response = match arguments.values.read(&arguments.tool, &client).await {
+    let response = match arguments.values.read(&arguments.tool, &client, &context.output).await {
         Ok(args) => client.data(Request::post(path, json!({"parameters": args}))).await,
         Err(error) => Err(error),
+    };
+    let response = match response {
+        Err(error) => Err(explain(error, &arguments.tool, &client).await),
+        response => response,
     };
     client.close().await;
     let data = response?;
@@ -41,5 +45,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     if succeeded {
         return Ok(());
     }
-    Err(CliError::CallFailed { code: view::text(&data, "error_code"), message: view::text(&data, "output") })
+    Err(CliError::CallFailed {
+        code: view::text(&data, "error_code"),
+        message: view::text(&data, "output"),
+        details: Value::Null,
+    })
 }

@@ -21,8 +21,12 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), CliError> {
     let path = format!("/api/tools/{}/version", segment(&arguments.tool));
-    let data =
-        context.request(Request::post(path, json!({})).query("new_version", &arguments.version)).await?;
+    let data = context
+        .tool_request(
+            &arguments.tool,
+            Request::post(path, json!({})).query("new_version", &arguments.version),
+        )
+        .await?;
     context.output.data(&data, |output| {
         output.note(&format!("`{}` is now `{}`", arguments.tool, view::qualified(&data)));
         Ok(())

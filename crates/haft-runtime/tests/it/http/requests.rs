@@ -97,7 +97,7 @@ async fn urls_queries_and_bodies() {
     sends(
         json!({"url": "/p?z=1", "query": {"a b": "${a}", "list": "${b}", "null": "${c}", "gone": "${nope.x}"}}),
         json!({"a": "x", "b": ["1", 2, {"k": null}], "c": null}),
-        "secret_missing: `nope.x` is neither a declared argument nor a stored secret; declare it in the input schema or set the secret",
+        "secret_missing: secret `nope.x` is not stored; store it with `haft secret set nope.x`",
     )
     .await;
     sends(

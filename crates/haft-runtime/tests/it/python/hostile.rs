@@ -72,7 +72,7 @@ async fn an_interpreter_that_ends_during_a_call_fails_only_that_call() {
     let error = outcome.unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
-        (ErrorCode::ExecutionFailed, "the process was killed by signal 9")
+        (ErrorCode::ExecutionFailed, "the process was killed by signal 9 (SIGKILL)")
     );
     assert_eq!(tool.call(json!({"wait": "no"})).await, Ok(json!(2)));
 }
@@ -145,7 +145,7 @@ async fn an_exit_code_is_not_mistaken_for_a_signal() {
     for (body, expected) in [
         ("import sys; sys.exit(137)", "exit code 137"),
         ("import os; os._exit(152)", "exit code 152"),
-        ("import os; os.kill(os.getpid(), 15)", "the process was killed by signal 15"),
+        ("import os; os.kill(os.getpid(), 15)", "the process was killed by signal 15 (SIGTERM)"),
     ] {
         assert_eq!(rig.run(body).await.unwrap_err().message, expected, "{body}");
     }

@@ -133,7 +133,7 @@ async fn an_exception_is_a_traceback_without_internal_frames() {
     "#);
     assert_snapshot!(fail("import os\nos.kill(os.getpid(), 15)").await, @r"
     None
-    the process was killed by signal 15
+    the process was killed by signal 15 (SIGTERM)
     ");
 }
 
