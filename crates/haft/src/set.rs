@@ -17,7 +17,7 @@ use haft_definition::check;
 use haft_definition::dialect::ParsedDefinition;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::function::Functions;
-use haft_runtime::pipeline::Caller;
+use haft_runtime::pipeline::Principal;
 use haft_runtime::registry::Registry;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ pub(crate) struct ToolSet {
     registry: Arc<Registry>,
     functions: Functions,
     pub(crate) bundle: Bundle,
-    pub(crate) caller: Caller,
+    pub(crate) principal: Arc<Principal>,
     max_value_bytes: u64,
     members: Mutex<Members>,
 }
@@ -70,8 +70,9 @@ impl ToolSet {
         let registry = Arc::new(Registry::new(resources.executors(functions.clone())));
         let bundle = bundle(SystemClock.now());
         registry.apply_verified(vec![Change::Bundle(bundle.clone())]);
-        let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
-        Self { registry, functions, bundle, caller, max_value_bytes, members: Mutex::default() }
+        let principal = Principal::new(bundle.tenant.clone(), "program", Role::Admin).elevated(elevated);
+        let principal = Arc::new(principal);
+        Self { registry, functions, bundle, principal, max_value_bytes, members: Mutex::default() }
     }
 
     pub(crate) fn registry(&self) -> &Arc<Registry> {
