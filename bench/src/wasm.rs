@@ -20,7 +20,7 @@ use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
-use haft_runtime::pipeline::{CallTarget, Caller, Pipeline, PipelineParts, Request};
+use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
 use haft_runtime::registry::Registry;
 use haft_wasm::{WasmExecutor, WasmSettings};
 use serde_json::{Map, Value, json};
@@ -121,9 +121,8 @@ async fn pipeline(bytes: &[u8]) -> Result<Vec<Duration>> {
         workspace: None,
     }));
     let tool = CallTarget::Named("add".parse().ok().context("a reference")?);
-    let caller = Caller { elevated: true, ..Caller::anonymous() };
     let request = Request {
-        principal: pipeline.principal(TenantId::default_tenant(), caller),
+        principal: Arc::new(Principal::anonymous(TenantId::default_tenant()).elevated(true)),
         args: args(),
         mode: Mode::Debug,
         surface: "bench",

@@ -14,11 +14,11 @@ use crate::id::CallId;
 use crate::implementation::Kind;
 use crate::name::TenantId;
 use crate::outcome::{CallError, Outcome};
+use crate::principal::Principal;
 use crate::problem::Problem;
 use crate::runnable::Mode;
 use crate::secret::{RefreshTokens, Secret, SecretSource, scrub_text};
 use crate::spec::ToolSpec;
-use crate::token::Caller;
 
 /// Runs tools of one kind.
 pub trait Executor: Send + Sync {
@@ -83,28 +83,13 @@ pub trait EventSink: Send + Sync {
     fn emit(&self, event: CallEvent);
 }
 
-/// The tenant and caller that calls run for; shared by many calls.
-pub struct Principal {
-    /// The tenant whose tools, files and secrets are used.
-    pub tenant: TenantId,
-    /// The caller.
-    pub caller: Caller,
-    /// Private, so that every secret is read through a call, which redacts it from the outcome.
-    secrets: Arc<dyn SecretSource>,
-}
-
-impl Principal {
-    /// Creates a principal that resolves `${NAME}` from these secrets.
-    pub fn new(tenant: TenantId, caller: Caller, secrets: Arc<dyn SecretSource>) -> Self {
-        Self { tenant, caller, secrets }
-    }
-}
-
 /// The context of a call for its executor. Clones belong to the same call.
 pub struct CallContext {
     /// The call.
     pub id: CallId,
     principal: Arc<Principal>,
+    /// Private, so that every secret is read through a call, which redacts it from the outcome.
+    secrets: Arc<dyn SecretSource>,
     /// In which mode.
     pub mode: Mode,
     /// When the call started.
@@ -126,6 +111,7 @@ impl Clone for CallContext {
         Self {
             id: self.id,
             principal: Arc::clone(&self.principal),
+            secrets: Arc::clone(&self.secrets),
             mode: self.mode,
             started: self.started,
             deadline: self.deadline,
@@ -158,16 +144,23 @@ pub struct CallArtifacts {
 impl CallContext {
     /// Creates the context of a call for an anonymous caller that starts now.
     pub fn new(id: CallId, tenant: TenantId, deadline: Instant, secrets: Arc<dyn SecretSource>) -> Self {
-        let principal = Principal::new(tenant, Caller::anonymous(), secrets);
-        Self::for_principal(id, Arc::new(principal), Instant::now()..deadline)
+        let principal = Arc::new(Principal::anonymous(tenant));
+        Self::for_principal(id, principal, secrets, Instant::now()..deadline)
     }
 
-    /// Creates the context of a call for a principal, from its start to its deadline.
+    /// Creates the context of a call for a principal, from its start to its deadline. `${NAME}` is resolved from the
+    /// secrets.
     #[inline]
-    pub fn for_principal(id: CallId, principal: Arc<Principal>, time: Range<Instant>) -> Self {
+    pub fn for_principal(
+        id: CallId,
+        principal: Arc<Principal>,
+        secrets: Arc<dyn SecretSource>,
+        time: Range<Instant>,
+    ) -> Self {
         Self {
             id,
             principal,
+            secrets,
             mode: Mode::Production,
             started: time.start,
             deadline: time.end,
@@ -178,7 +171,7 @@ impl CallContext {
         }
     }
 
-    /// Returns the principal, for nested calls.
+    /// Returns who calls.
     pub fn principal(&self) -> &Arc<Principal> {
         &self.principal
     }
@@ -186,11 +179,6 @@ impl CallContext {
     /// Returns the tenant whose tools, files and secrets are used.
     pub fn tenant(&self) -> &TenantId {
         &self.principal.tenant
-    }
-
-    /// Returns the caller, for tools that call or change other tools.
-    pub fn caller(&self) -> &Caller {
-        &self.principal.caller
     }
 
     /// Reads a secret, which is then redacted from the outcome.
@@ -208,7 +196,7 @@ impl CallContext {
     }
 
     async fn stored(&self, name: &str) -> Result<Option<Secret>, CallError> {
-        self.principal.secrets.secret(self.tenant(), name).await.map_err(|error| {
+        self.secrets.secret(self.tenant(), name).await.map_err(|error| {
             let source = error.source.to_string();
             CallError::internal(format!("{error}: {source}"))
         })
@@ -216,7 +204,7 @@ impl CallContext {
 
     /// Returns the store of refresh tokens.
     pub fn refresh_tokens(&self) -> Option<Arc<dyn RefreshTokens>> {
-        self.principal.secrets.refresh_tokens()
+        self.secrets.refresh_tokens()
     }
 
     fn shared(&self) -> &Arc<Shared> {

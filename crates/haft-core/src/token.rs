@@ -1,7 +1,5 @@
 //! Access tokens and roles.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -40,24 +38,6 @@ impl Role {
     /// Parses the name that [`Role::as_str`] returns.
     pub fn parse(text: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.as_str() == text)
-    }
-}
-
-/// The caller of a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
-    /// The name of the token.
-    pub name: Arc<str>,
-    /// Whether tools that need approval run without it.
-    pub elevated: bool,
-    /// The role of the token.
-    pub role: Role,
-}
-
-impl Caller {
-    /// Returns an anonymous caller with the role `caller`.
-    pub fn anonymous() -> Self {
-        Self { name: Arc::default(), elevated: false, role: Role::Caller }
     }
 }
 

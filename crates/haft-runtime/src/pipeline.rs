@@ -21,7 +21,6 @@ use haft_core::catalog::StoreError;
 use haft_core::executor::CallContext;
 use haft_core::id::CallId;
 use haft_core::ledger::{Ledger, Reservation};
-use haft_core::name::TenantId;
 use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::runnable::Mode;
 use haft_core::secret::SecretSource;
@@ -31,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::call::Call;
-pub use self::request::{CallTarget, Caller, Labels, Principal, Request};
+pub use self::request::{CallTarget, Labels, Principal, Request};
 
 use self::admission::{Admission, admit};
 use self::call::Invocation;
@@ -140,11 +139,6 @@ impl Pipeline {
     /// Returns the calls that run in the background.
     pub fn background(&self) -> &Arc<BackgroundCalls> {
         &self.background
-    }
-
-    /// Returns the principal for this tenant and caller.
-    pub fn principal(&self, tenant: TenantId, caller: Caller) -> Arc<Principal> {
-        Arc::new(Principal::new(tenant, caller, Arc::clone(&self.secrets)))
     }
 
     /// Returns the number of running calls.
@@ -271,7 +265,7 @@ impl Pipeline {
             entry.named_error(|tool| reason.to_error(tool, fault.as_deref()))
         })?;
         let plan = compiled(entry, context.mode, &self.registry)?;
-        authorise(&plan, context.caller().elevated)?;
+        authorise(&plan, context.principal().elevated)?;
         validate(&plan, args)?;
         depth::check(plan.spec.name.as_str())?;
         let admission = admit(&self.limit, entry, &plan)?;
@@ -283,7 +277,12 @@ impl Pipeline {
     fn invocation(&self, request: Request, entry: Arc<Entry>) -> Invocation {
         let Request { principal, args, mode, surface, events, labels, .. } = request;
         let started = clock::now();
-        let mut context = CallContext::for_principal(CallId(Uuid::now_v7()), principal, started..started);
+        let mut context = CallContext::for_principal(
+            CallId(Uuid::now_v7()),
+            principal,
+            Arc::clone(&self.secrets),
+            started..started,
+        );
         context.mode = mode;
         context.events = events;
         context.workspace.clone_from(&self.workspace);

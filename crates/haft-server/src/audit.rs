@@ -44,7 +44,7 @@ struct AuditNote {
 /// Notes what the current request changes.
 pub(crate) fn note(identity: &Identity, action: &str, target: &str) {
     let request = request_id::current();
-    tracing::info!(target: "haft::audit", who = %identity.caller.name, tenant = %identity.tenant, action, subject = target, request);
+    tracing::info!(target: "haft::audit", who = %identity.name, tenant = %identity.tenant, action, subject = target, request);
     let note = AuditNote { action: action.to_owned(), target: target.to_owned() };
     // Outside of the layer there is no record to update.
     let _ = NOTE.try_with(|current| current.replace(Some(note)));
@@ -131,8 +131,8 @@ fn new_record(app: &App, identity: &Identity, note: AuditNote) -> AuditRecord {
         id: Uuid::nil(),
         at: Timestamp::UNIX_EPOCH,
         tenant: identity.tenant.clone(),
-        actor: identity.caller.name.to_string(),
-        actor_id: identity.token_id,
+        actor: identity.name.to_string(),
+        actor_id: identity.token,
         action: note.action,
         target: excerpt(&note.target, MAX_TARGET_LENGTH),
         outcome: SUCCESS.to_owned(),

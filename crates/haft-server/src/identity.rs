@@ -1,6 +1,7 @@
 //! Authentication: bearer tokens, hashed at rest, looked up in memory.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -10,40 +11,26 @@ use axum::http::{HeaderMap, header};
 use haft_core::Timestamp;
 use haft_core::executor::CallContext;
 use haft_core::hash;
-use haft_core::id::TokenId;
-use haft_core::name::TenantId;
 use haft_core::outcome::ErrorCode;
+use haft_core::principal::Principal;
 use haft_core::token::{Role, TokenRecord};
-use haft_runtime::pipeline::Caller;
 
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The authenticated sender of a request.
+/// The authenticated principal of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    /// The tenant.
-    pub tenant: TenantId,
-    /// The role of the token.
-    pub role: Role,
-    /// Name, elevation and role, for the pipeline.
-    pub caller: Caller,
-    /// The id of a stored token.
-    pub token_id: Option<TokenId>,
-    expires_at: Option<Timestamp>,
-}
+pub(crate) struct Identity(Arc<Principal>);
 
 impl Identity {
     /// Returns the identity of the caller of a tool.
     pub(crate) fn from_call(call: &CallContext) -> Self {
-        Self {
-            tenant: call.tenant().clone(),
-            role: call.caller().role,
-            caller: call.caller().clone(),
-            token_id: None,
-            // Checked when the call was authenticated.
-            expires_at: None,
-        }
+        Self(Arc::clone(call.principal()))
+    }
+
+    /// Returns the principal, for the pipeline.
+    pub(crate) fn principal(&self) -> Arc<Principal> {
+        Arc::clone(&self.0)
     }
 
     /// Rejects a token whose role is too low.
@@ -56,41 +43,50 @@ impl Identity {
     }
 }
 
-impl From<&TokenRecord> for Identity {
-    fn from(token: &TokenRecord) -> Self {
-        Self {
-            tenant: token.tenant.clone(),
-            role: token.role,
-            caller: Caller { name: token.name.as_str().into(), elevated: token.elevated, role: token.role },
-            token_id: Some(token.id).filter(|id| !id.0.is_nil()),
-            expires_at: token.expires_at,
-        }
+impl Deref for Identity {
+    type Target = Principal;
+
+    fn deref(&self) -> &Principal {
+        &self.0
     }
 }
 
 /// All tokens by hash; lookups are lock-free, a change replaces the whole map.
 #[derive(Default)]
 pub(crate) struct Tokens {
-    by_hash: ArcSwap<HashMap<String, Arc<Identity>>>,
+    by_hash: ArcSwap<HashMap<String, Token>>,
 }
 
 impl Tokens {
     /// Replaces all tokens.
     pub(crate) fn replace(&self, tokens: &[TokenRecord]) {
-        let map = tokens.iter().map(|token| (token.hash.clone(), Arc::new(Identity::from(token)))).collect();
+        let map = tokens.iter().map(|token| (token.hash.clone(), Token::from(token))).collect();
         self.by_hash.store(Arc::new(map));
     }
 
-    /// Finds the identity of a token. The lookup is by hash, so that its timing reveals nothing about the token.
-    fn find(&self, token: &str, now: Timestamp) -> Option<Arc<Identity>> {
+    /// Finds the principal of a token. The lookup is by hash, so that its timing reveals nothing about the token.
+    fn find(&self, token: &str, now: Timestamp) -> Option<Identity> {
         let hash = hash::of_bytes(token.as_bytes());
-        let identity = self.by_hash.load().get(&hash).cloned()?;
-        identity.expires_at.is_none_or(|end| now < end).then_some(identity)
+        let tokens = self.by_hash.load();
+        let token = tokens.get(&hash).filter(|token| token.expires_at.is_none_or(|end| now < end))?;
+        Some(Identity(Arc::clone(&token.principal)))
+    }
+}
+
+/// A token that gives access.
+struct Token {
+    principal: Arc<Principal>,
+    expires_at: Option<Timestamp>,
+}
+
+impl From<&TokenRecord> for Token {
+    fn from(token: &TokenRecord) -> Self {
+        Self { principal: Arc::new(Principal::from(token)), expires_at: token.expires_at }
     }
 }
 
 /// Authenticates a request.
-pub(crate) fn authenticate(app: &App, headers: &HeaderMap) -> Result<Arc<Identity>, ApiError> {
+pub(crate) fn authenticate(app: &App, headers: &HeaderMap) -> Result<Identity, ApiError> {
     let fail = |message: &str| ApiError::new(ErrorCode::Unauthorized, message);
     let value = headers
         .get(header::AUTHORIZATION)
@@ -109,6 +105,6 @@ impl FromRequestParts<Arc<App>> for Identity {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
-        authenticate(app, &parts.headers).map(|identity| Identity::clone(&identity))
+        authenticate(app, &parts.headers)
     }
 }

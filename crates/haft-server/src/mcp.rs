@@ -8,7 +8,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::outcome::ErrorCode;
-use haft_core::token::{Caller, Role};
+use haft_core::principal::Principal;
+use haft_core::token::Role;
 use haft_mcp::server::{ClientContext, HttpService, McpServer, ProtocolExtension, View};
 use haft_runtime::pipeline::Pipeline;
 use haft_runtime::registry::Registry;
@@ -140,10 +141,7 @@ impl StdioClient {
             Some(slug) => return Err(UnknownBundle(slug)),
         };
         Ok(ClientContext {
-            tenant,
-            token: "local".into(),
-            caller: Caller { name: "local".into(), elevated: self.elevated, role: Role::Admin },
-            may_call: true,
+            principal: Arc::new(Principal::new(tenant, "local", Role::Admin).elevated(self.elevated)),
             mode: app.settings().mode,
             view,
             request_id: None,

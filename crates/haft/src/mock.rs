@@ -86,7 +86,7 @@ impl MockTools {
         let names = tools.names();
         let entries: Vec<_> = names.iter().filter_map(|name| tools.find(name).ok()).collect();
         let builder = Tools::builder();
-        let builder = if tools.set().caller.elevated { builder } else { builder.deny_elevated() };
+        let builder = if tools.set().principal.elevated { builder } else { builder.deny_elevated() };
         let empty = builder.assemble(&Resources::new(EgressRules::default(), None), None);
         let mock = Self { tools: empty, script: SharedScript::default(), real_names: Some(names) };
         for found in entries {

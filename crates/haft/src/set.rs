@@ -17,7 +17,7 @@ use haft_definition::check;
 use haft_definition::dialect::ParsedDefinition;
 use haft_runtime::clock::SystemClock;
 use haft_runtime::function::Functions;
-use haft_runtime::pipeline::Caller;
+use haft_runtime::pipeline::Principal;
 use haft_runtime::registry::Registry;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub(crate) struct ToolSet {
     registry: Arc<Registry>,
     functions: Functions,
     pub(crate) bundle: Bundle,
-    pub(crate) caller: Caller,
+    pub(crate) principal: Arc<Principal>,
     max_value_bytes: u64,
     members: Mutex<Members>,
     pub(crate) search: SearchIndex,
@@ -72,12 +72,12 @@ impl ToolSet {
         let registry = Arc::new(Registry::new(resources.executors(functions.clone())));
         let bundle = bundle(SystemClock.now());
         registry.apply_verified(vec![Change::Bundle(bundle.clone())]);
-        let caller = Caller { name: "program".into(), elevated, role: Role::Admin };
+        let principal = Principal::new(bundle.tenant.clone(), "program", Role::Admin).elevated(elevated);
         Self {
             registry,
             functions,
             bundle,
-            caller,
+            principal: Arc::new(principal),
             max_value_bytes,
             members: Mutex::default(),
             search: SearchIndex::default(),

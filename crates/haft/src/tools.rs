@@ -98,7 +98,7 @@ impl Tools {
     }
 
     pub(crate) fn from_parts(set: Arc<ToolSet>, pipeline: Arc<Pipeline>) -> Self {
-        let principal = pipeline.principal(set.bundle.tenant.clone(), set.caller.clone());
+        let principal = Arc::clone(&set.principal);
         Self { set, pipeline, principal, allowed: None, on_rejected: None }
     }
 
@@ -235,7 +235,7 @@ impl Tools {
     pub fn definitions(&self, format: Format) -> Vec<Definition> {
         let snapshot = self.snapshot();
         let offers = snapshot.offers(&self.set.bundle.tenant, MODE).into_iter();
-        let elevated = self.set.caller.elevated;
+        let elevated = self.set.principal.elevated;
         offers
             .filter(|offer| self.allows_entry(offer.entry) && (elevated || !offer.spec.needs_approval()))
             .map(|offer| definition(offer.spec, &offer.name, format))

@@ -73,7 +73,7 @@ impl McpServer {
         arguments: Map<String, Value>,
         context: Option<&RequestContext<RoleServer>>,
     ) -> Option<CallToolResult> {
-        if !client.may_call {
+        if !client.may_call() {
             let error = CallError::new(
                 ErrorCode::Forbidden,
                 "this token can list tools, but not call them; use a token with the role `caller`",
@@ -86,7 +86,7 @@ impl McpServer {
             && self.shared.found.remember(client, value)
         {
             // An error means that no client is listening.
-            let _ = self.shared.list_changed.send(client.owner());
+            let _ = self.shared.list_changed.send(client.session_key());
         }
         let compiled = entry.plan(client.mode.into(), self.shared.registry.executors());
         let declares_object = compiled.is_ok_and(|compiled| compiled.returns_object);
@@ -134,7 +134,7 @@ impl McpServer {
         let (notifier, events) =
             notifier.map_or((None, None), |(notifier, sink)| (Some(notifier), Some(sink)));
         let request = Request {
-            principal: self.shared.pipeline.principal(client.tenant.clone(), client.caller.clone()),
+            principal: Arc::clone(&client.principal),
             args: arguments,
             mode: client.mode,
             surface: "mcp",
@@ -193,11 +193,11 @@ pub(super) fn includes_output(level: LoggingLevel) -> bool {
 pub(super) fn find(snapshot: &Snapshot, client: &ClientContext, name: &str) -> Result<Arc<Entry>, ErrorData> {
     let unknown = |why: String| ErrorData::invalid_params(why, None);
     let reference: ToolRef = name.parse().map_err(|_| unknown(format!("tool `{name}` not found")))?;
-    let entry = match snapshot.resolve_called(&client.tenant, name, &reference, client.mode) {
-        Ok(entry) if client.sees(&entry.tool.bundle) => entry,
+    let entry = match snapshot.resolve_called(client.tenant(), name, &reference, client.mode) {
+        Ok(entry) if client.sees(&entry.tool) => entry,
         resolved => {
             let in_bundle = find_in_bundle(snapshot, client, name);
-            in_bundle.filter(|entry| client.sees(&entry.tool.bundle)).ok_or_else(|| {
+            in_bundle.filter(|entry| client.sees(&entry.tool)).ok_or_else(|| {
                 unknown(resolved.map_or_else(
                     |error| error.to_string(),
                     |_| format!("tool `{name}` not found in this bundle"),
@@ -213,7 +213,7 @@ pub(super) fn helper(snapshot: &Snapshot, client: &ClientContext, name: &str) ->
     let own = find(snapshot, client, name).ok();
     own.or_else(|| {
         let reference: ToolRef = format!("{}:{name}", BundleSlug::built_in()).parse().ok()?;
-        let entry = snapshot.resolve_in(&client.tenant, &reference, client.mode).ok()?;
+        let entry = snapshot.resolve_in(client.tenant(), &reference, client.mode).ok()?;
         snapshot.is_runnable(entry, client.mode).then(|| Arc::clone(entry))
     })
 }
@@ -226,7 +226,7 @@ fn find_in_bundle<'a>(
 ) -> Option<&'a Arc<Entry>> {
     let View::Bundle(slug) = &client.view else { return None };
     let reference: ToolRef = format!("{slug}:{name}").parse().ok()?;
-    snapshot.resolve_in(&client.tenant, &reference, client.mode).ok()
+    snapshot.resolve_in(client.tenant(), &reference, client.mode).ok()
 }
 
 #[cfg(test)]

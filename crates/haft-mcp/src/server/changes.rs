@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::client_context::Owner;
+use super::client_context::SessionKey;
 use super::handler::Shared;
 
 /// How long changes are collected into one notification.
@@ -19,13 +19,13 @@ const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// The changes of one client's list of tools.
 pub(super) struct ListChanges {
     registry: watch::Receiver<()>,
-    list_changed: broadcast::Receiver<Owner>,
-    owner: Owner,
+    list_changed: broadcast::Receiver<SessionKey>,
+    owner: SessionKey,
 }
 
 impl ListChanges {
     /// Starts to watch the list of `owner`.
-    pub(super) fn new(shared: &Shared, owner: Owner) -> Self {
+    pub(super) fn new(shared: &Shared, owner: SessionKey) -> Self {
         Self { registry: shared.registry.changes(), list_changed: shared.list_changed.subscribe(), owner }
     }
 

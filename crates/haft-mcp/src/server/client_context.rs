@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use haft_core::name::{BundleSlug, TenantId};
 use haft_core::runnable::Mode;
-use haft_runtime::pipeline::Caller;
+use haft_core::token::Role;
+use haft_core::tool::Tool;
+use haft_runtime::pipeline::Principal;
 use haft_runtime::registry::{Snapshot, ToolOffer};
 
 /// The tools that a client sees, selected by the path it connects to.
@@ -19,14 +21,8 @@ pub enum View {
 /// The client that sent a request.
 #[derive(Debug, Clone)]
 pub struct ClientContext {
-    /// The tenant of the client.
-    pub tenant: TenantId,
-    /// Identifies the token. Not a secret.
-    pub token: Arc<str>,
-    /// The caller that the pipeline authorises and records.
-    pub caller: Caller,
-    /// Whether the token can call tools, not only list them.
-    pub may_call: bool,
+    /// Who calls.
+    pub principal: Arc<Principal>,
     /// The mode in which tools run.
     pub mode: Mode,
     /// The tools that the client sees.
@@ -35,11 +31,11 @@ pub struct ClientContext {
     pub request_id: Option<String>,
 }
 
-/// The owner of state that outlives a request, such as a session.
+/// Identifies to whom state belongs that outlives a request, such as a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Owner {
+pub(super) struct SessionKey {
     pub(super) tenant: TenantId,
-    pub(super) token: Arc<str>,
+    pub(super) principal: Arc<str>,
     pub(super) view: View,
 }
 
@@ -59,23 +55,35 @@ pub(super) fn current() -> Option<ClientContext> {
 }
 
 impl ClientContext {
-    /// Returns the owner of state created for this client.
-    pub(super) fn owner(&self) -> Owner {
-        Owner { tenant: self.tenant.clone(), token: Arc::clone(&self.token), view: self.view.clone() }
+    /// Returns the key of state created for this client.
+    pub(super) fn session_key(&self) -> SessionKey {
+        let principal = &self.principal;
+        SessionKey { tenant: principal.tenant.clone(), principal: principal.id(), view: self.view.clone() }
     }
 
-    /// Returns whether a bundle is in view.
-    pub(super) fn sees(&self, bundle: &BundleSlug) -> bool {
-        match &self.view {
+    /// Returns the tenant of the client.
+    pub(super) fn tenant(&self) -> &TenantId {
+        &self.principal.tenant
+    }
+
+    /// Returns whether the client can call tools, not only list them.
+    pub(super) fn may_call(&self) -> bool {
+        self.principal.role >= Role::Caller
+    }
+
+    /// Returns whether a tool is in view.
+    pub(super) fn sees(&self, tool: &Tool) -> bool {
+        let is_in_view = match &self.view {
             View::All => true,
-            View::Bundle(slug) => slug == bundle,
-        }
+            View::Bundle(slug) => *slug == tool.bundle,
+        };
+        is_in_view && self.principal.tools.allows(tool)
     }
 
     /// Returns the tools in view, in list order.
     pub(super) fn offers<'a>(&'a self, snapshot: &'a Snapshot) -> Vec<ToolOffer<'a>> {
-        let mut offers = snapshot.offers(&self.tenant, self.mode);
-        offers.retain(|offer| self.sees(&offer.entry.tool.bundle));
+        let mut offers = snapshot.offers(self.tenant(), self.mode);
+        offers.retain(|offer| self.sees(&offer.entry.tool));
         offers
     }
 }

@@ -9,7 +9,7 @@ use rmcp::ErrorData;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::client_context::{ClientContext, Owner};
+use super::client_context::{ClientContext, SessionKey};
 
 /// The built-in search tool.
 pub(super) const SEARCH: &str = "search_tools";
@@ -33,9 +33,9 @@ pub(super) struct FoundTools {
 
 #[derive(Default)]
 struct FoundByOwner {
-    lists: HashMap<Owner, VecDeque<String>>,
+    lists: HashMap<SessionKey, VecDeque<String>>,
     /// Oldest first, for eviction.
-    order: VecDeque<Owner>,
+    order: VecDeque<SessionKey>,
 }
 
 impl FoundTools {
@@ -47,7 +47,7 @@ impl FoundTools {
         }
         let mut guard = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
         let FoundByOwner { lists, order } = &mut *guard;
-        let owner = client.owner();
+        let owner = client.session_key();
         if !lists.contains_key(&owner) {
             order.push_back(owner.clone());
             if order.len() > MAX_OWNERS
@@ -66,7 +66,7 @@ impl FoundTools {
         offers: &'o [ToolOffer<'a>],
     ) -> Vec<&'o ToolOffer<'a>> {
         let guard = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = guard.lists.get(&client.owner());
+        let found = guard.lists.get(&client.session_key());
         offers
             .iter()
             .filter(|offer| {

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::client_context::Owner;
+use super::client_context::SessionKey;
 use super::handler::McpServer;
 
 /// Handles MCP requests that haft itself does not serve.
@@ -67,8 +67,8 @@ impl ExtensionError {
 /// The client that sent a request.
 pub struct ExtensionClient<'a> {
     context: &'a RequestContext<RoleServer>,
-    owner: Owner,
-    list_changed: &'a broadcast::Sender<Owner>,
+    owner: SessionKey,
+    list_changed: &'a broadcast::Sender<SessionKey>,
 }
 
 impl ExtensionClient<'_> {
@@ -103,7 +103,7 @@ pub(super) async fn handle(
 ) -> Option<Result<Value, ErrorData>> {
     let extension = server.shared.settings.extension.as_ref()?;
     let owner = match server.client(&context.extensions) {
-        Ok(client) => client.owner(),
+        Ok(client) => client.session_key(),
         Err(error) => return Some(Err(error)),
     };
     let params = serde_json::to_value(params).unwrap_or_default();

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{find, helper, includes_output};
 use super::changes::ListChanges;
-use super::client_context::{self, ClientContext, Owner};
+use super::client_context::{self, ClientContext, SessionKey};
 use super::compact::{self, FoundTools};
 use super::envelope::LEVELS;
 use super::extension::{self, ProtocolExtension};
@@ -94,7 +94,7 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) found: FoundTools,
     /// Announces owners whose compact list has grown.
-    pub(super) list_changed: broadcast::Sender<Owner>,
+    pub(super) list_changed: broadcast::Sender<SessionKey>,
 }
 
 impl McpServer {
@@ -142,7 +142,7 @@ impl McpServer {
         let is_long = offers.len() > *compact_above
             || offers.iter().map(|offer| offer.entry.tokens()).sum::<usize>() > *compact_above_tokens;
         // A viewer cannot call `search_tools` or `call_tool`, so it sees everything.
-        is_long && client.may_call && helper(snapshot, client, compact::SEARCH).is_some()
+        is_long && client.may_call() && helper(snapshot, client, compact::SEARCH).is_some()
     }
 
     /// Returns a helper of a client that sees the compact list.
@@ -166,7 +166,7 @@ impl McpServer {
         let mut tools: Vec<Tool> = found.into_iter().map(listing::tool).collect();
         for name in compact::HELPERS.into_iter().rev() {
             let built_in = helper(&snapshot, client, name);
-            if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool.bundle)) {
+            if let Some(entry) = built_in.filter(|entry| !client.sees(&entry.tool)) {
                 tools.insert(0, listing::tool(&snapshot.offer(&entry, client.mode)));
             }
         }
@@ -363,7 +363,7 @@ impl ServerHandler for McpServer {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if let Ok(client) = self.client(&context.extensions) {
-            let changes = ListChanges::new(&self.shared, client.owner());
+            let changes = ListChanges::new(&self.shared, client.session_key());
             tokio::spawn(changes.notify_session(context.peer));
         }
     }
@@ -376,7 +376,7 @@ impl ServerHandler for McpServer {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(&subscription.request_context().extensions)?;
-        let changes = ListChanges::new(&self.shared, client.owner());
+        let changes = ListChanges::new(&self.shared, client.session_key());
         tokio::select! {
             () = Box::pin(changes.notify_subscriber(self.stopping(), &subscription)) => {}
             // The connection closes only when this has ended.

@@ -122,7 +122,7 @@ impl HttpService {
     ) -> Response<BoxBody<Bytes, Infallible>> {
         let session = head.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
         let version = match session {
-            Some(id) if !self.sessions.touch(id, &client.owner()) => return unknown_session(),
+            Some(id) if !self.sessions.touch(id, &client.session_key()) => return unknown_session(),
             Some(id) => self.sessions.version(id),
             None => None,
         };
@@ -151,7 +151,7 @@ impl HttpService {
         B::Error: std::fmt::Display,
     {
         if let Some(id) = request.headers().get(SESSION_ID)
-            && !id.to_str().is_ok_and(|id| self.sessions.touch(id, &client.owner()))
+            && !id.to_str().is_ok_and(|id| self.sessions.touch(id, &client.session_key()))
         {
             return unknown_session();
         }

@@ -16,7 +16,7 @@ use rmcp::transport::streamable_http_server::session::local::{
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 
-use super::client_context::{Owner, current};
+use super::client_context::{SessionKey, current};
 use super::direct_response;
 
 /// How long a session may be idle. Longer than the longest call, which must not end its own session.
@@ -52,7 +52,7 @@ impl Drop for RequestGuard {
 }
 
 struct Session {
-    owner: Owner,
+    owner: SessionKey,
     last_used: Instant,
     /// The protocol version, once it is negotiated.
     version: Option<String>,
@@ -76,14 +76,14 @@ impl Default for Sessions {
 
 impl Sessions {
     /// Marks a session as used; returns `false` where there is no such session of this owner.
-    pub(super) fn touch(&self, id: &str, owner: &Owner) -> bool {
+    pub(super) fn touch(&self, id: &str, owner: &SessionKey) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let session = open.get_mut(id).filter(|session| session.owner == *owner);
         session.map(|session| session.last_used = Instant::now()).is_some()
     }
 
     /// Adds a session; returns the one to close for it.
-    fn add(&self, id: SessionId, owner: Owner) -> Option<SessionId> {
+    fn add(&self, id: SessionId, owner: SessionKey) -> Option<SessionId> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let own = open.values().filter(|session| session.owner == owner).count();
         let evicted = if own >= MAX_PER_OWNER {
@@ -122,7 +122,7 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
         let (id, transport) = self.local.create_session().await?;
         // A session without an owner could not be used.
-        if let Some(evicted) = current().and_then(|client| self.add(Arc::clone(&id), client.owner())) {
+        if let Some(evicted) = current().and_then(|client| self.add(Arc::clone(&id), client.session_key())) {
             self.local.close_session(&evicted).await?;
         }
         Ok((id, transport))
@@ -208,8 +208,8 @@ mod tests {
     use super::super::client_context::View;
     use super::*;
 
-    fn owner(token: &str) -> Owner {
-        Owner { tenant: TenantId::default_tenant(), token: token.into(), view: View::All }
+    fn owner(token: &str) -> SessionKey {
+        SessionKey { tenant: TenantId::default_tenant(), principal: token.into(), view: View::All }
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(sessions.add("s".into(), owner("a")), None);
         assert!(sessions.touch("s", &owner("a")));
         assert!(!sessions.touch("s", &owner("b")), "another token's");
-        let other_view = Owner { view: View::Bundle("web".parse().unwrap()), ..owner("a") };
+        let other_view = SessionKey { view: View::Bundle("web".parse().unwrap()), ..owner("a") };
         assert!(!sessions.touch("s", &other_view), "another view's");
         assert!(!sessions.touch("t", &owner("a")), "never opened");
         sessions.remove(&"s".into());

@@ -83,7 +83,7 @@ impl Call {
 
     /// Returns the name of the caller: that of a token, or `program`.
     pub fn caller(&self) -> &str {
-        &self.invocation.context.caller().name
+        &self.invocation.context.principal().name
     }
 
     /// Returns the surface: `rest`, `mcp`, `library`, …
@@ -171,7 +171,7 @@ impl Invocation {
             error: None,
             content: Vec::new(),
             process: None,
-            caller: Arc::clone(&context.caller().name),
+            caller: Arc::clone(&context.principal().name),
             surface: self.surface.into(),
             idempotency_key,
             args_digest,

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_core::executor::EventSink;
-pub use haft_core::executor::Principal;
+pub use haft_core::principal::Principal;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
-pub use haft_core::token::Caller;
 use serde_json::{Map, Value};
 
 use crate::registry::ResolvedTool;
@@ -30,7 +29,7 @@ impl From<ToolRef> for CallTarget {
 /// A request to call a tool.
 #[derive(Clone)]
 pub struct Request {
-    /// For whom the call runs; see [`Pipeline::principal`](super::Pipeline::principal).
+    /// Who calls.
     pub principal: Arc<Principal>,
     /// The arguments.
     pub args: Map<String, Value>,

@@ -22,7 +22,7 @@ pub(crate) enum Account {
 impl Account {
     /// Returns the account of a call.
     pub(crate) fn of(call: &CallContext) -> Self {
-        Self::Caller(call.tenant().clone(), Arc::clone(&call.caller().name))
+        Self::Caller(call.tenant().clone(), Arc::clone(&call.principal().name))
     }
 }
 

@@ -84,7 +84,7 @@ impl BuiltIn for FunctionCall {
             let message = format!("function `{}` is not registered", excerpt(name, 100));
             return Err(CallError::new(ErrorCode::NotFound, message));
         };
-        if !call.caller().elevated {
+        if !call.principal().elevated {
             let message = format!("function `{name}` has no tool, so calling it needs an elevated token");
             return Err(CallError::new(ErrorCode::ApprovalRequired, message));
         }

@@ -158,7 +158,7 @@ pub(crate) async fn run(
         }
     }
     let request = Request {
-        principal: app.pipeline().principal(identity.tenant.clone(), identity.caller.clone()),
+        principal: identity.principal(),
         args: call.args,
         mode: mode(app, identity, &params)?,
         surface,

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use haft_core::name::BundleSlug;
 use haft_core::outcome::ErrorCode;
-use haft_core::token::Role;
+use haft_core::principal::Principal;
 use haft_mcp::server::{ClientContext, View};
 use serde_json::json;
 
@@ -70,20 +70,14 @@ fn admit(app: &App, request: &Request) -> Result<ClientContext, ApiError> {
 }
 
 fn client_context(app: &App, identity: &Identity, view: View, request: &Request) -> ClientContext {
-    let mut caller = identity.caller.clone();
     // A client can drop the elevation of its token before it lets a model make calls.
-    caller.elevated &= request.headers().get("x-haft-elevated").is_none_or(|value| value != "false");
-    ClientContext {
-        tenant: identity.tenant.clone(),
-        token: identity
-            .token_id
-            .map_or_else(|| Arc::clone(&identity.caller.name), |id| id.to_string().into()),
-        caller,
-        may_call: identity.role >= Role::Caller,
-        mode: app.settings().mode,
-        view,
-        request_id: request_id::current(),
-    }
+    let drops_elevation = request.headers().get("x-haft-elevated").is_some_and(|value| value == "false");
+    let principal = if identity.elevated && drops_elevation {
+        Arc::new(Principal::clone(identity).elevated(false))
+    } else {
+        identity.principal()
+    };
+    ClientContext { principal, mode: app.settings().mode, view, request_id: request_id::current() }
 }
 
 /// Returns the view that a path selects.

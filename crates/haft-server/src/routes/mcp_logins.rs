@@ -71,7 +71,7 @@ pub(crate) async fn login(
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host: Option<Authority> = host.and_then(|host| host.parse().ok());
     let redirect = format!("{}{CALLBACK}", public_url(&app, host.as_ref()));
-    let user = identity.caller.name.as_ref();
+    let user = identity.name.as_ref();
     let url = app.mcp_clients().begin_login(&server.tenant, &server.id, user, &redirect).await?;
     audit::note(&identity, "mcp_server.login", &id);
     Ok(success(StartedLogin { authorization_url: url.to_string(), redirect_uri: redirect }).into_response())

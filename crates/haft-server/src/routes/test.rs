@@ -8,7 +8,7 @@ use haft_core::outcome::ErrorCode;
 use haft_core::reference::ToolRef;
 use haft_core::runnable::Mode;
 use haft_core::token::Role;
-use haft_runtime::pipeline::{Caller, Labels, Request};
+use haft_runtime::pipeline::{Labels, Principal, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -69,9 +69,9 @@ pub(crate) async fn run(
     identity.require(Role::Editor)?;
     let tool: ToolRef = reference.parse()?;
     let test: TestBody = body.json_or_default()?;
-    let caller = Caller { elevated: true, ..identity.caller.clone() };
+    let principal = Principal::clone(&identity).elevated(true);
     let request = Request {
-        principal: app.pipeline().principal(identity.tenant.clone(), caller),
+        principal: Arc::new(principal),
         args: test.parameters,
         mode: Mode::Debug,
         surface: "test",

@@ -14,12 +14,13 @@ use haft_core::outcome::{CallError, ErrorCode, Outcome};
 use haft_core::runnable::Mode;
 use haft_core::secret::{Secret, SecretError, SecretSource};
 use haft_core::spec::ToolSpec;
+use haft_core::token::Role;
 use haft_core::tool::{Source, Status, Tool, Usage};
 use haft_core::{BoxFuture, Clock as _};
 use haft_runtime::clock::SystemClock;
 use haft_runtime::executors::Executors;
 use haft_runtime::function::{Args, FunctionExecutor, Functions};
-use haft_runtime::pipeline::{CallTarget, Caller, Pipeline, PipelineParts, Request};
+use haft_runtime::pipeline::{CallTarget, Pipeline, PipelineParts, Principal, Request};
 use haft_runtime::registry::{Entry, Registry};
 use haft_runtime::stages::Stage;
 use serde_json::{Value, json};
@@ -164,9 +165,9 @@ impl Rig {
     }
 
     pub(super) async fn call_as(&self, caller: &str, tool: &str, args: Value) -> Outcome {
-        let caller = Caller { name: caller.into(), elevated: true, ..Caller::anonymous() };
+        let principal = Principal::new(self.bundle.tenant.clone(), caller, Role::Caller).elevated(true);
         let request = Request {
-            principal: self.pipeline.principal(self.bundle.tenant.clone(), caller),
+            principal: Arc::new(principal),
             args: serde_json::from_value(args).unwrap(),
             mode: Mode::Debug,
             surface: "test",

@@ -1,0 +1,246 @@
+//! Who calls: the same type on every surface.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TokenId;
+use crate::name::TenantId;
+use crate::token::{Role, TokenRecord};
+use crate::tool::Tool;
+
+/// The maximum number of rules in an [`AllowList`].
+const MAX_RULES: usize = 256;
+/// The maximum length of a rule.
+const MAX_RULE_LENGTH: usize = 256;
+
+/// Who calls, with all that decides what they may do. It is stored with a call that waits, so that the call can be
+/// authorised again when it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// The tenant whose tools, files and secrets are used.
+    pub tenant: TenantId,
+    /// The stored token; `None` for the local token, the token of the environment, and embedding programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
+    /// The name of the token, or of the program.
+    pub name: Arc<str>,
+    /// The role.
+    pub role: Role,
+    /// Whether tools that need approval run without it.
+    #[serde(default)]
+    pub elevated: bool,
+    /// The tools that it may see and call.
+    #[serde(default, skip_serializing_if = "AllowList::is_unlimited")]
+    pub tools: AllowList,
+    /// The person on whose behalf the call is made, if the surface knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+}
+
+impl Principal {
+    /// Creates a principal without elevation that may call every tool of its tenant.
+    pub fn new(tenant: TenantId, name: impl Into<Arc<str>>, role: Role) -> Self {
+        Self {
+            tenant,
+            token: None,
+            name: name.into(),
+            role,
+            elevated: false,
+            tools: AllowList::default(),
+            user: None,
+        }
+    }
+
+    /// Returns an anonymous principal with the role `caller`.
+    pub fn anonymous(tenant: TenantId) -> Self {
+        Self::new(tenant, "", Role::Caller)
+    }
+
+    /// Returns what identifies it within its tenant: the id of its token, or its name.
+    pub fn id(&self) -> Arc<str> {
+        self.token.map_or_else(|| Arc::clone(&self.name), |id| id.to_string().into())
+    }
+
+    /// Returns a principal that runs tools that need approval without it.
+    #[must_use]
+    pub fn elevated(mut self, elevated: bool) -> Self {
+        self.elevated = elevated;
+        self
+    }
+}
+
+impl From<&TokenRecord> for Principal {
+    fn from(token: &TokenRecord) -> Self {
+        Self {
+            // A nil id marks a token that is not stored.
+            token: Some(token.id).filter(|id| !id.0.is_nil()),
+            ..Self::new(token.tenant.clone(), token.name.as_str(), token.role).elevated(token.elevated)
+        }
+    }
+}
+
+/// The tools that a principal may see and call: all of them, or those that match a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Option<Vec<String>>", into = "Option<Vec<String>>")]
+pub struct AllowList(Option<Arc<[Rule]>>);
+
+/// One rule of an allow-list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    /// `bundle:name`, each with `*` for any text; a rule without a bundle matches in every bundle.
+    Name { bundle: Option<String>, name: String },
+    /// `tag:name`.
+    Tag(String),
+}
+
+/// An invalid allow-list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AllowListError {
+    /// Too many rules.
+    #[error("{0} rules; the limit is {MAX_RULES}")]
+    TooMany(usize),
+    /// A rule that is empty, too long, or contains other characters.
+    #[error(
+        "invalid rule `{0}`: expected a tool name, `bundle:name`, `bundle:*` or `tag:name`, where `*` stands for any text"
+    )]
+    Invalid(String),
+}
+
+impl AllowList {
+    /// Parses rules.
+    pub fn new<T: AsRef<str>>(rules: impl IntoIterator<Item = T>) -> Result<Self, AllowListError> {
+        let rules =
+            rules.into_iter().map(|rule| Rule::parse(rule.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        if rules.len() > MAX_RULES {
+            return Err(AllowListError::TooMany(rules.len()));
+        }
+        Ok(Self(Some(rules.into())))
+    }
+
+    /// Returns whether it allows every tool.
+    pub fn is_unlimited(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns whether it allows a tool.
+    pub fn allows(&self, tool: &Tool) -> bool {
+        self.0.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.matches(tool)))
+    }
+
+    /// Returns the rules as text, or `None` if every tool is allowed.
+    pub fn rules(&self) -> Option<Vec<String>> {
+        self.0.as_ref().map(|rules| rules.iter().map(Rule::to_string).collect())
+    }
+}
+
+impl TryFrom<Option<Vec<String>>> for AllowList {
+    type Error = AllowListError;
+
+    fn try_from(rules: Option<Vec<String>>) -> Result<Self, AllowListError> {
+        rules.map_or(Ok(Self::default()), Self::new)
+    }
+}
+
+impl From<AllowList> for Option<Vec<String>> {
+    fn from(list: AllowList) -> Self {
+        list.rules()
+    }
+}
+
+impl Rule {
+    fn parse(text: &str) -> Result<Self, AllowListError> {
+        let invalid = || AllowListError::Invalid(crate::problem::excerpt(text, 60));
+        let is_part = |part: &str| {
+            !part.is_empty()
+                && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '*' | '-' | '_' | '.' | '/' | '@'))
+        };
+        if text.len() > MAX_RULE_LENGTH {
+            return Err(invalid());
+        }
+        match text.split_once(':') {
+            Some(("tag", tag)) if !tag.trim().is_empty() => Ok(Self::Tag(tag.to_owned())),
+            Some((bundle, name)) if bundle != "tag" && is_part(bundle) && is_part(name) => {
+                Ok(Self::Name { bundle: Some(bundle.to_owned()), name: name.to_owned() })
+            }
+            None if is_part(text) => Ok(Self::Name { bundle: None, name: text.to_owned() }),
+            _ => Err(invalid()),
+        }
+    }
+
+    fn matches(&self, tool: &Tool) -> bool {
+        match self {
+            Self::Name { bundle, name } => {
+                bundle.as_ref().is_none_or(|bundle| matches_pattern(bundle, tool.bundle.as_str()))
+                    && matches_pattern(name, tool.spec.name.as_str())
+            }
+            Self::Tag(tag) => tool.spec.tags.iter().any(|own| own == tag),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name { bundle: Some(bundle), name } => write!(f, "{bundle}:{name}"),
+            Self::Name { bundle: None, name } => f.write_str(name),
+            Self::Tag(tag) => write!(f, "tag:{tag}"),
+        }
+    }
+}
+
+/// Matches a text against a pattern in which `*` stands for any text. Linear in the text for each `*`.
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return text.ends_with(part);
+        }
+        let Some((_, after)) = text.split_once(part) else { return false };
+        text = after;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, expected) in [
+            ("fetch", "fetch", true),
+            ("fetch", "fetch_all", false),
+            ("*", "", true),
+            ("fetch*", "fetch_all", true),
+            ("*_all", "fetch_all", true),
+            ("f*l", "fetch_all", true),
+            ("f*e*a*l", "fetch_all", true),
+            ("a*a", "a", false),
+            ("*aa*aa*", "aaa", false),
+            ("f**l", "fetch_all", true),
+            ("F*", "fetch", false),
+        ] {
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn rules_are_parsed_and_written() {
+        let list = AllowList::new(["fetch", "web:*", "github:issues_*", "tag:read-only"]).unwrap();
+        let json = serde_json::to_string(&list).unwrap();
+        assert_eq!(json, r#"["fetch","web:*","github:issues_*","tag:read-only"]"#);
+        assert_eq!(serde_json::from_str::<AllowList>(&json).unwrap(), list);
+        assert_eq!(serde_json::from_str::<AllowList>("null").unwrap(), AllowList::default());
+        for invalid in ["", ":", "a:", ":b", "tag:", "a b", "a:b:c", &"x".repeat(300)] {
+            assert!(AllowList::new([invalid]).is_err(), "{invalid}");
+        }
+        assert_eq!(
+            AllowList::new(["a b"]).unwrap_err().to_string(),
+            "invalid rule `a b`: expected a tool name, `bundle:name`, `bundle:*` or `tag:name`, where `*` stands for any text"
+        );
+    }
+}
