@@ -15,6 +15,7 @@ use haft_definition::check;
 use haft_definition::dialect::{self, Defaults, ParsedDefinition};
 use haft_runtime::registry::CompiledTool;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -449,6 +449,9 @@ pub(crate) struct CallView<'a> {
     /// Set in a list if long values are omitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) shortened: bool,
+    /// Set if the ledger reached its size limit and removed what the call received and returned.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    body_removed: bool,
 }
 
 impl<'a> From<&'a CallRecord> for CallView<'a> {
@@ -477,6 +480,7 @@ impl<'a> From<&'a CallRecord> for CallView<'a> {
             finished_at: record.finished_at,
             duration_ms: record.duration_ms,
             shortened: false,
+            body_removed: record.body_removed,
         }
     }
 }

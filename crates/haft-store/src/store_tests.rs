@@ -62,6 +62,9 @@ async fn a_finished_call_is_not_marked_as_interrupted() {
         tenant: haft_core::name::TenantId::default_tenant(),
         tool_id: haft_core::id::ToolId(uuid::Uuid::nil()),
         status,
+        caller: "test".into(),
+        error_code: None,
+        chat_id: None,
         record: record.into(),
     };
     let stored = async || {

@@ -266,7 +266,7 @@ impl Tools {
     /// ```
     pub fn search(&self, query: &str, limit: usize) -> Vec<SearchHit> {
         let snapshot = self.snapshot();
-        let elevated = self.set.caller.elevated;
+        let elevated = self.set.principal.elevated;
         let accept = |entry: &Entry| {
             self.allows_entry(entry)
                 && snapshot.is_runnable(entry, MODE)

@@ -194,6 +194,7 @@ impl Script {
 
 /// How the standard output of a process becomes the value of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
     /// JSON if it is one valid document, otherwise text.
@@ -448,6 +449,7 @@ pub struct Mcp {
 
 /// What an MCP server says about the behavior of a tool; read-only tools have the tag `read-only`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct ToolHints {
     /// Whether it may delete or overwrite something.

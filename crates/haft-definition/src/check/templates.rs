@@ -161,7 +161,7 @@ mod tests {
         ] {
             let implementation = serde_json::from_value(implementation).unwrap();
             let mut spec = ToolSpec::new(ToolName::new("t").unwrap(), implementation);
-            spec.input_schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+            spec.input_schema = json!({"type": "object", "properties": {"path": {"type": "string"}}}).into();
             let mut checked = super::CheckReport::default();
             super::check(&spec, &mut checked);
             let said: Vec<_> = checked.warnings.iter().map(|warning| warning.message.as_str()).collect();

@@ -10,7 +10,8 @@ use super::fields::{Fields, unknown};
 use super::http;
 use haft_core::implementation::{
     AgentCall, Artifact, Encoding, Exec, ExecProgram, FileAccess, FileRead, FileWrite, Function,
-    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime, ToolHints, Wasm,
+    Implementation, Kind, Mcp, Notation, OutputFormat, Python, RagRetrieval, Script, ScriptRuntime,
+    ToolHints, Wasm,
 };
 use haft_core::problem::excerpt;
 use haft_core::spec::Retry;

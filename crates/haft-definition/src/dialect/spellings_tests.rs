@@ -43,14 +43,14 @@ fn the_input_schema_has_the_same_spellings_in_every_form() {
             for written in [&schema, &list] {
                 let reading = body(with(&form, &json!({key: written})));
                 assert_eq!(
-                    (&reading.spec.input_schema, &*reading.warnings),
+                    (&reading.spec.input_schema.value(), &*reading.warnings),
                     (&schema, &[][..]),
                     "{key} {form}"
                 );
             }
         }
         let reading = body(with(&form, &json!({"parameters": schema, "params": list, "argSchema": schema})));
-        assert_eq!((reading.spec.input_schema, reading.warnings), (schema.clone(), vec![]), "{form}");
+        assert_eq!((reading.spec.input_schema.value(), reading.warnings), (schema.clone(), vec![]), "{form}");
         let said = problems(with(&form, &json!({"parameters": schema, "input_schema": {"type": "object"}})));
         assert_eq!(said, "`parameters`: conflicts with `input_schema`; remove one of them", "{form}");
     }

@@ -71,8 +71,8 @@ impl BuiltIn for DescribeTool {
             if !spec.display_name.is_empty() {
                 map.insert("title".to_owned(), spec.display_name.clone().into());
             }
-            if spec.output_schema.is_object() {
-                map.insert("output_schema".to_owned(), spec.output_schema.clone());
+            if !spec.output_schema.is_empty() {
+                map.insert("output_schema".to_owned(), spec.output_schema.value());
             }
         }
         Ok(described)

@@ -98,7 +98,7 @@ fn hit(entry: &Entry) -> Value {
         "name": spec.name.as_str(),
         "tool": entry.qualified,
         "description": excerpt(first_paragraph(&spec.description).trim(), MAX_DESCRIPTION),
-        "arguments": excerpt(&arguments(&spec.input_schema), MAX_ARGUMENTS),
+        "arguments": excerpt(&arguments(&spec.input_schema.value()), MAX_ARGUMENTS),
     })
 }
 

@@ -74,7 +74,11 @@ pub(crate) async fn list(
     let mut found = app.ledger().calls(query).await?;
     let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
     let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
-    let view = |(call, shortened)| CallView { shortened, ..CallView::from(call) };
+    let view = |(call, shortened)| {
+        let mut view = CallView::from(call);
+        view.shortened = shortened;
+        view
+    };
     let calls = found.calls.iter().zip(shortened).map(view).collect();
     Ok(success(CallList { calls, total: found.total, next_page_token }).into_response())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use haft_core::implementation::{Implementation, ToolHints};
-use haft_core::mcp::{McpServer, Phase, ServerState};
+use haft_core::mcp::{McpServer, ServerState};
 use haft_core::outcome::ErrorCode;
 use haft_core::redact;
 use haft_core::schema::RawSchema;
@@ -13,7 +13,6 @@ use haft_core::spec::{Policy, ToolSpec};
 use haft_core::token::Role;
 use haft_definition::mcp_import::READ_ONLY;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -10,7 +10,6 @@ use haft_core::tool::{Status, ToolType};
 use haft_runtime::registry::{Entry, Snapshot};
 use haft_search::Matcher;
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::tools::ToolFilter;
@@ -117,14 +116,13 @@ fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {
         name: matcher.ranges(spec.name.as_str()),
         description: matcher.ranges(&spec.description),
     };
-    let matched_words = matcher.words(searched_texts(spec));
+    let parameters = spec.declared_arguments();
+    let matched_words = matcher.words(searched_texts(spec).chain(parameters.iter().map(String::as_str)));
     RankedTool { tool: ToolView::from(&*found.entry), score: found.score, matched_words, highlights }
 }
 
 fn searched_texts(spec: &ToolSpec) -> impl Iterator<Item = &str> {
-    let parameters = spec.input_schema.get("properties").and_then(Value::as_object);
     [spec.name.as_str(), &spec.display_name, &spec.description]
         .into_iter()
         .chain(spec.tags.iter().map(String::as_str))
-        .chain(parameters.into_iter().flatten().map(|(name, _)| name.as_str()))
 }
