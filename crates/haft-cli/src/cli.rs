@@ -71,8 +71,8 @@ fn parse_log(text: &str) -> Result<String, String> {
 pub(crate) enum Command {
     /// Start the server
     #[command(after_help = concat!(
-        "The first start generates an admin token and stores it in the file `tokens` in the home folder, where\n\
-         commands on this machine find it. HAFT_TOKEN sets an additional admin token.\n\n",
+        "The first start generates an admin token and stores it in the file `tokens` in the home\n\
+         folder, where commands on this machine find it. HAFT_TOKEN sets an additional admin token.\n\n",
         examples!("haft serve", "haft serve --addr 127.0.0.1:8080 --mode production")
     ))]
     Serve(serve::Arguments),

@@ -322,6 +322,10 @@ impl CliError {
                 "the server was added all the same; fix the cause and run `haft mcp-server refresh {id}`, or remove \
                  it with `haft mcp-server rm {id}`"
             )),
+            Self::CallFailed { code, .. } if code == "egress_refused" => Some(
+                "the setting is in `haft.toml` in the home folder; restart the server after a change"
+                    .to_owned(),
+            ),
             Self::LocalRequest { .. }
             | Self::CallFailed { .. }
             | Self::Invalid(_)
@@ -544,9 +548,10 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// Returns the TLS error inside an I/O error.
+/// Returns the TLS error inside an I/O error, which may be inside another one.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    error.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref()
+    let inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
+    inner.downcast_ref().or_else(|| tls_error(inner))
 }
 
 /// Returns the innermost cause; common connection errors in plain words.

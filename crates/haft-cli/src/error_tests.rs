@@ -18,7 +18,7 @@ fn every_code_has_its_exit() {
     insta::assert_snapshot!(codes(Exit::Conflict), @"ambiguous_name conflict idempotency_conflict read_only disabled not_published not_ready");
     insta::assert_snapshot!(codes(Exit::Unreachable), @"store_unavailable");
     insta::assert_snapshot!(codes(Exit::Busy), @"overloaded rate_limited");
-    insta::assert_snapshot!(codes(Exit::NotRun), @"secret_missing sandbox_unavailable too_deep");
+    insta::assert_snapshot!(codes(Exit::NotRun), @"too_deep secret_missing sandbox_unavailable");
     insta::assert_snapshot!(codes(Exit::Denied), @"unauthorized forbidden policy_denied approval_required");
     insta::assert_snapshot!(codes(Exit::Invalid), @"invalid_request invalid_arguments invalid_definition invalid_page_token too_large unsupported_media_type");
     for (status, exit) in [
@@ -96,7 +96,7 @@ fn connection_errors_name_the_root_cause() {
     hint: start the server with `haft serve`, or pass `--server URL`
     ");
     let plain = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
-    let plain = std::io::Error::new(ErrorKind::InvalidData, plain);
+    let plain = std::io::Error::other(std::io::Error::new(ErrorKind::InvalidData, plain));
     insta::assert_snapshot!(CliError::unreachable(&url, plain.into()).text(), @r"
     the server at 127.0.0.1:18789 speaks http, not https
 

@@ -5,8 +5,7 @@ pub(crate) const GLOBAL_OPTIONS: &str = "\
 Global options:
   --home <DIR>     Home folder, created by `init` and `serve` [env: HAFT_HOME] [default: ~/.haft]
   --server <URL>   Server to connect to [env: HAFT_SERVER]
-  --token <TOKEN>  Access token [env: HAFT_TOKEN] [default: first line of `tokens` in the home folder,
-                   the admin token that `serve` generates]
+  --token <TOKEN>  Access token [env: HAFT_TOKEN] [default: the file `tokens` in the home folder]
   --json           Print JSON
   --color <WHEN>   Colors: auto, always or never [default: auto]
   --log <FILTER>   Log filter, such as `debug` or `haft_server=debug,warn` [env: HAFT_LOG]

@@ -1,7 +1,7 @@
 //! `haft reindex`: rebuilds the index from the definition files.
 
+use crate::client::open;
 use crate::context::Context;
-use crate::engine::Engine;
 use crate::error::CliError;
 use crate::view;
 
@@ -13,7 +13,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), CliError> {
             "`haft reindex` needs the home folder; run it on the server's machine without `--server`";
         return Err(CliError::usage(message));
     }
-    let engine = Engine::open(context.resolve()?.settings).await?;
+    let engine = open(context).await?;
     let report = engine.reindex().await;
     engine.close().await;
     let report = report?;

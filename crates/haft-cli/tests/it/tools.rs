@@ -208,7 +208,7 @@ fn revisions_are_listed_compared_and_restored() {
     for (haft, _server) in homes() {
         let file = definition(&haft);
         ok(&haft.run(&["tool", "add", &file]));
-        fails(&haft.run(&["tool", "diff", "weather"]), 0, "revisions 1 and 1 are identical");
+        fails(&haft.run(&["tool", "diff", "weather"]), 0, "nothing to compare: both sides are revision 1");
         let text = std::fs::read_to_string(&file).unwrap();
         let changed = haft.write(
             "new.yaml",
@@ -427,11 +427,33 @@ fn each_error_of_a_definition_has_its_own_line() {
     let haft = Haft::new();
     let file = haft.write(
         "bad.yaml",
-        "name: bad one\ndescription: Lists a folder\nversion: two\nparams:\n  - {name: a, type: integer, default: x, defalt: 1}\n\
+        "name: bad one\ndescription: Lists a folder\npolicy: maybe\nparams:\n  - {name: a, type: integer, default: x, defalt: 1}\n\
          implementation:\n  type: exec\n  command: ls {{nope}}\n",
     );
-    insta::assert_snapshot!(haft.run(&["tool", "add", &file]).shown(), @"");
-    insta::assert_snapshot!(haft.run(&["tool", "validate", &file]).shown(), @"");
+    insta::assert_snapshot!(haft.run(&["tool", "add", &file]).shown(), @r#"
+    exit code: 8
+    ----- stdout
+    ----- stderr
+    error: 4 problems:
+      line 1, column 1: `name`: tool name `bad one` contains ' '; allowed: letters, digits, `-` and `_`
+      line 3, column 1: `policy`: unknown value `maybe`; expected one of `allow`, `deny`, `elevated`
+      line 5, column 30: `params[0].default`: the default does not match the argument's schema: expected an integer, got "x"
+      line 8, column 3: `implementation.command`: at character 4: `nope` is not a declared argument; declare it, or write `${nope}` for a secret
+      warning: line 5, column 42: `params[0].defalt`: unknown field, ignored; did you mean `default`?
+    "#);
+    let checked = haft.run(&["tool", "validate", &file]);
+    let rows: Vec<Vec<&str>> =
+        checked.stdout.lines().skip(1).map(|line| line.split_whitespace().take(3).collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            ["error", "1", "name"],
+            ["error", "3", "policy"],
+            ["error", "5", "params[0].default"],
+            ["error", "8", "implementation.command"],
+            ["warning", "5", "params[0].defalt"],
+        ]
+    );
 }
 
 #[test]
@@ -453,8 +475,22 @@ fn calls_that_are_rejected_have_their_own_exit_codes() {
     let token = ok(&haft.run(&["token", "create", "plain", "--role", "caller"])).trim().to_owned();
     let mut command = haft.command(&["tool", "call", "guarded", "--server", &server.url]);
     let refused = haft.finish(command.env("HAFT_TOKEN", &token).output().unwrap());
-    insta::assert_snapshot!(refused.shown(), @"");
-    insta::assert_snapshot!(haft.run(&["tool", "call", "limited", "--mode", "production"]).shown(), @"");
+    insta::assert_snapshot!(refused.shown(), @r"
+    exit code: 7
+    ----- stdout
+    ----- stderr
+    error: `guarded` has `policy: elevated`: only an elevated token may call it
+
+    hint: use a token from `haft token create NAME --role caller --elevated`, or try it with `haft tool test guarded`
+    ");
+    insta::assert_snapshot!(haft.run(&["tool", "call", "limited", "--mode", "production"]).shown(), @r"
+    exit code: 4
+    ----- stdout
+    ----- stderr
+    error: `user-created:limited@1.0.0` has no published revision, and production mode runs nothing else
+
+    hint: publish it with `haft tool publish limited`, or call it with `--mode debug`
+    ");
 }
 
 #[test]

@@ -261,7 +261,7 @@ async fn an_unknown_template_name_gets_a_warning() {
 #[tokio::test]
 async fn all_errors_of_a_text_are_reported_with_their_lines() {
     let server = Server::start().await;
-    let text = "name: bad one\ndescription: Lists a folder\nversion: two\nparams:\n  - {name: a, type: integer, default: x}\n  \
+    let text = "name: bad one\ndescription: Lists a folder\npolicy: maybe\nparams:\n  - {name: a, type: integer, default: x}\n  \
                 - {name: b, type: string, defalt: x}\nimplementation:\n  type: exec\n  command: |\n    ls\n    eval {{b}}\n  \
                 env: {1X: y}\n";
     let (_, answer) = server.post("/api/tools/x/validate", json!({"text": text, "format": "yaml"})).await;
@@ -271,13 +271,7 @@ async fn all_errors_of_a_text_are_reported_with_their_lines() {
     };
     assert_eq!(
         shown("errors"),
-        [
-            "1 name",
-            "3 version",
-            "5 params[0].default",
-            "12 implementation.env.1X",
-            "9 implementation.command"
-        ],
+        ["1 name", "3 policy", "5 params[0].default", "12 implementation.env.1X", "9 implementation.command"],
         "{answer}"
     );
     assert_eq!(shown("warnings"), ["6 params[1].defalt"], "{answer}");

@@ -36,7 +36,11 @@ fn show(output: &Output, data: &Value) -> Result<(), CliError> {
     let (from, to) = (view::text(data, "from"), view::text(data, "to"));
     let changes = view::list(data, "changes");
     if changes.is_empty() {
-        output.note(&format!("revisions {from} and {to} are identical"));
+        output.note(&if from == to {
+            format!("nothing to compare: both sides are revision {from}")
+        } else {
+            format!("revisions {from} and {to} are identical")
+        });
         return Ok(());
     }
     output.line(&format!("revision {from} to {to}"))?;
