@@ -27,10 +27,7 @@ pub(super) fn read(fields: &mut Fields<'_>, notation: Notation) -> Http {
         request,
         steps,
         timeout_ms: timeout(fields),
-        error_mode: fields
-            .alias(&["error_mode"])
-            .and_then(|key| fields.choice(key, &modes))
-            .unwrap_or_default(),
+        error_mode: fields.choice("error_mode", &modes).unwrap_or_default(),
         auth: auth(fields),
         templates: fields.choice("templates", &notations).unwrap_or(notation),
     }

@@ -112,7 +112,7 @@ fn failed(message: String, end: &ProcessEnd<'_>) -> CallError {
 }
 
 /// What programs print if a process without network access tries to connect.
-const NETWORK_FAILURES: [&str; 9] = [
+const NETWORK_FAILURES: [&str; 7] = [
     "could not resolve host",
     "name resolution",
     "name or service not known",
@@ -120,8 +120,6 @@ const NETWORK_FAILURES: [&str; 9] = [
     "failed to resolve",
     "unable to resolve host",
     "getaddrinfo",
-    "enotfound",
-    "eai_again",
 ];
 
 /// Returns a hint if a tool without network access probably failed for that reason.

@@ -163,6 +163,6 @@ pub(crate) async fn call(
     Path(path): Path<ToolPath>,
     request: InvokeRequest,
 ) -> Result<Response, ApiError> {
-    let reference = reference(&app, &identity, &path)?;
+    let reference = reference(&app, &identity, &path).map_err(ApiError::of_call)?;
     invoke::run(&app, &identity, reference.into(), request).await
 }
