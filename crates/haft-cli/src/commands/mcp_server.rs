@@ -130,7 +130,7 @@ pub(crate) struct Add {
     #[arg(long)]
     accept_changes: bool,
     /// Timeout of a call, such as `2m`; progress of the tool restarts it [default: 30s]
-    #[arg(long, value_parser = parse_timeout)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_timeout)]
     timeout: Option<u64>,
     /// Size limit of a result, in bytes [default: 4194304]
     #[arg(long, value_name = "BYTES")]
