@@ -98,24 +98,48 @@ struct Layer {
     bytes: Vec<u8>,
     /// Where each byte is in the original text, and the end of that text; empty in the original text.
     sources: Vec<usize>,
-    /// Where its escape sequences are.
-    escapes: Vec<usize>,
+    escapes: Escapes,
+}
+
+/// The escape sequences of a text.
+#[derive(Default)]
+struct Escapes {
+    /// Where each one is, and the first byte that it stands for.
+    found: Vec<(usize, u8)>,
+    /// Whether the decoded text may contain further ones.
+    nested: bool,
+}
+
+impl Escapes {
+    fn of(bytes: &[u8]) -> Self {
+        let [percent, backslash, ampersand] = STARTS;
+        let mut escapes = Self::default();
+        for at in memchr3_iter(percent, backslash, ampersand, bytes) {
+            let first =
+                bytes.get(at..).and_then(Escape::read).and_then(|escape| escape.decoded().first().copied());
+            escapes.nested |= first.is_none_or(|first| STARTS.contains(&first));
+            escapes.found.extend(first.map(|first| (at, first)));
+        }
+        escapes
+    }
 }
 
 /// Returns the text and what is left of it after decoding it, as long as it contains escape sequences.
 fn layers(text: &[u8], secrets: &[Secret]) -> impl Iterator<Item = Layer> {
     let spaces = searchable(secrets).any(|secret| secret.contains(&b' '));
-    let relevant = move |layer: &Layer| !layer.escapes.is_empty() || (spaces && layer.bytes.contains(&b'+'));
+    let relevant =
+        move |layer: &Layer| !layer.escapes.found.is_empty() || (spaces && layer.bytes.contains(&b'+'));
     // No copy of a text without escape sequences.
     let plain = STARTS.iter().all(|start| !text.contains(start)) && !(spaces && text.contains(&b'+'));
     let first = if plain || searchable(secrets).next().is_none() { None } else { Some(Layer::new(text)) };
-    let next = move |layer: &Layer| (!layer.escapes.is_empty()).then(|| layer.decoded());
+    let has_more = |layer: &Layer| layer.escapes.nested && !layer.escapes.found.is_empty();
+    let next = move |layer: &Layer| has_more(layer).then(|| layer.decoded());
     std::iter::successors(first.filter(relevant), next).take(MAX_NESTING)
 }
 
 impl Layer {
     fn new(text: &[u8]) -> Self {
-        Self { bytes: text.to_vec(), sources: Vec::new(), escapes: escapes(text) }
+        Self { bytes: text.to_vec(), sources: Vec::new(), escapes: Escapes::of(text) }
     }
 
     fn source(&self, index: usize) -> usize {
@@ -123,27 +147,31 @@ impl Layer {
     }
 
     fn decoded(&self) -> Self {
-        let (mut bytes, mut sources) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let bytes = Vec::with_capacity(self.bytes.len());
+        let mut decoded = Self { bytes, sources: Vec::new(), escapes: Escapes::default() };
         let mut at = 0;
-        while let Some(first) = self.bytes.get(at) {
-            let escape = Escape::read(self.bytes.get(at..).unwrap_or_default());
-            let decoded = escape.as_ref().map_or(std::slice::from_ref(first), Escape::decoded);
-            bytes.extend_from_slice(decoded);
-            sources.extend(decoded.iter().map(|_| self.source(at)));
-            at += escape.map_or(1, |escape| escape.length);
+        for (start, _) in &self.escapes.found {
+            // It may be a part of the one before, as in `\\n`.
+            if *start >= at
+                && let Some(escape) = self.bytes.get(*start..).and_then(Escape::read)
+            {
+                decoded.copy(self, at..*start);
+                decoded.bytes.extend_from_slice(escape.decoded());
+                decoded.sources.extend(escape.decoded().iter().map(|_| self.source(*start)));
+                at = start + escape.length;
+            }
         }
-        sources.push(self.source(at));
-        let escapes = escapes(&bytes);
-        Self { bytes, sources, escapes }
+        decoded.copy(self, at..self.bytes.len());
+        decoded.sources.push(self.source(self.bytes.len()));
+        decoded.escapes = Escapes::of(&decoded.bytes);
+        decoded
     }
-}
 
-/// Returns the positions of the escape sequences.
-fn escapes(bytes: &[u8]) -> Vec<usize> {
-    let [percent, backslash, ampersand] = STARTS;
-    memchr3_iter(percent, backslash, ampersand, bytes)
-        .filter(|at| Escape::read(bytes.get(*at..).unwrap_or_default()).is_some())
-        .collect()
+    /// Appends a part of another layer.
+    fn copy(&mut self, from: &Self, range: Range<usize>) {
+        self.sources.extend(range.clone().map(|at| from.source(at)));
+        self.bytes.extend_from_slice(from.bytes.get(range).unwrap_or_default());
+    }
 }
 
 /// The limit of compared bytes was exceeded.
@@ -179,12 +207,16 @@ impl Search {
     ) -> Result<(), StepLimit> {
         self.steps = 0;
         let bytes = &layer.bytes;
-        let spaces = secret.contains(&b' ');
+        let mut contained = [false; 256];
+        for byte in secret {
+            if let Some(entry) = contained.get_mut(usize::from(*byte)) {
+                *entry = true;
+            }
+        }
+        let is_contained = |byte: u8| contained.get(usize::from(byte)) == Some(&true);
+        let spaces = is_contained(b' ');
         let pluses = memchr_iter(b'+', bytes).filter(|_| spaces).map(|at| (at, b' '));
-        let escapes = layer.escapes.iter().filter_map(|at| {
-            let escape = Escape::read(bytes.get(*at..)?)?;
-            Some((*at, *escape.decoded().first()?))
-        });
+        let escapes = layer.escapes.found.iter().copied().filter(|(_, first)| is_contained(*first));
         for (at, first) in pluses.chain(escapes) {
             for before in memchr_iter(first, secret) {
                 let Some(start) = at.checked_sub(before) else { break };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use haft_core::outcome::{CallError, ErrorCode};
 use haft_core::problem::{NOT_CHECKED, Problem};
-use haft_sandbox::{Command, ExitReason, File, Level, Limits, SandboxLayout};
+use haft_sandbox::{Command, ExitReason, File, Level, Limit, Limits, SandboxLayout};
 
 use super::{Account, Processes, sandbox_error};
 
@@ -67,7 +67,8 @@ impl Processes {
                     limit.as_str(),
                     source.what
                 );
-                Err(CallError::new(ErrorCode::ExecutionFailed, message))
+                let code = if limit == Limit::Wall { ErrorCode::Timeout } else { ErrorCode::ExecutionFailed };
+                Err(CallError::new(code, message))
             }
             ExitReason::Signalled(signal) => {
                 let message =
