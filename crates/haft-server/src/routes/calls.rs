@@ -74,12 +74,8 @@ pub(crate) async fn list(
     let mut found = app.ledger().calls(query).await?;
     let next_page_token = page.token_after(&found.calls, limit, |call| call.id.to_string());
     let shortened: Vec<bool> = found.calls.iter_mut().map(shorten_call).collect();
-    let view = |(call, shortened)| {
-        let mut view = CallView::from(call);
-        view.shortened = shortened;
-        view
-    };
-    let calls = found.calls.iter().zip(shortened).map(view).collect();
+    let mut calls: Vec<_> = found.calls.iter().map(CallView::from).collect();
+    calls.iter_mut().zip(shortened).for_each(|(call, shortened)| call.shortened = shortened);
     Ok(success(CallList { calls, total: found.total, next_page_token }).into_response())
 }
 
