@@ -36,6 +36,7 @@ fn the_list_of_built_in_tools() {
     exec (elevated)
     bash (elevated)
     send_email (allow)
+    send_whatsapp (allow)
     http_request (allow)
     web_fetch (allow)
     web_search (allow)
