@@ -163,7 +163,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(
         "mcp.compact_above",
         "100",
-        "With more tools than this, MCP clients get `search_tools`, `call_tool` and the tools found so far instead of the full list.",
+        "With more tools than this, MCP clients get `search_tools`, `describe_tool`, `call_tool` and the tools found so far instead of the full list.",
         |to, value| value.size(1..=1_000_000).map(|limit| to.settings.mcp.compact_above = limit),
     ),
     key(

@@ -409,7 +409,7 @@ fn tools_are_searched_with_filters_and_highlights() {
         let data = haft.json(&[["tool", "search"].as_slice(), &sentence, &["--limit", "3"]].concat());
         assert_eq!(
             (&data["tools"][0]["name"], data["tools"].as_array().unwrap().len()),
-            (&json!("weather"), 3)
+            (&json!("weather"), 1)
         );
         assert_eq!(data["tools"][0]["matched_words"], json!(["city"]));
 

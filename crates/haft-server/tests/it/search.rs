@@ -62,7 +62,7 @@ async fn a_search_is_filtered_like_a_list() {
     check("status=deprecated", &[]).await;
     check("include_disabled=true&bundle_ids=user-created", &["lamp-denied"]).await;
     let (status, answer) = server.get("/api/tools/search?q=lamp&status=lost").await;
-    assert_eq!((status, &answer["error"]["code"]), (400, &json!("bad_request")), "{answer}");
+    assert_eq!((status, &answer["error"]["code"]), (400, &json!("invalid_request")), "{answer}");
 }
 
 #[tokio::test]

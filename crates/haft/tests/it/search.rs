@@ -36,7 +36,7 @@ fn a_search_follows_the_set_and_stays_in_its_view() {
 
 #[test]
 fn what_cannot_be_called_is_not_found() {
-    let tools = Tools::new();
+    let tools = Tools::builder().deny_elevated().build().unwrap();
     tools
         .register(ToolDef::new("launch", |_: Value| async {}).description("Launches a rocket").elevated())
         .unwrap();
