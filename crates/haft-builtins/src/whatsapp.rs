@@ -1,4 +1,4 @@
-//! `send_whatsapp`: sends one text message with the WhatsApp Cloud API.
+//! `send_whatsapp`: sends one text message with the `WhatsApp` Cloud API.
 
 use bytes::Bytes;
 use haft_core::executor::CallContext;
@@ -169,7 +169,7 @@ impl Account {
     }
 }
 
-/// Returns the error of a message that WhatsApp did not accept.
+/// Returns the error of a message that `WhatsApp` did not accept.
 fn rejected(response: &Exchange, call: &CallContext) -> CallError {
     let body: Value = serde_json::from_str(&response.text()).unwrap_or_default();
     let code = body.pointer("/error/code").and_then(Value::as_u64);

@@ -16,7 +16,6 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, retry $retry:literal;)+) => {
 /// The stable codes of errors of calls and requests.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum ErrorCode {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)+
         }
@@ -113,6 +112,25 @@ codes! {
     StoreUnavailable = "store_unavailable", retry true;
 /// An internal error of haft.
     Internal = "internal", retry false;
+}
+
+/// Written by hand, because the derive macro does not see the names that `codes!` passes on.
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for ErrorCode {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::Type::String)
+            .description(Some("The stable code of an error"))
+            .enum_values(Some(ErrorCode::ALL.iter().map(|code| code.as_str())))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for ErrorCode {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "ErrorCode".into()
+    }
 }
 
 impl fmt::Display for ErrorCode {

@@ -247,14 +247,14 @@ mod tests {
             "%70lain%2dtoken",
             // JSON.
             r#"p\/ss w\"rd&1<>"#,
-            r#"p\/ss w\u0022rd\u00261\u003c\u003E"#,
+            r"p\/ss w\u0022rd\u00261\u003c\u003E",
             r"t\u00f6k\u00E9n-\ud83d\uDE00",
             // HTML.
             "p/ss w&quot;rd&amp;1&lt;&gt;",
             "p&sol;ss&#32;w&#34;rd&#x26;1&#60;&#X3e;",
             "t&#246;k&#xE9;n&#45;&#128512;",
             // Mixtures, and text that is encoded twice or three times.
-            r#"p%2Fss\u0020w&quot;rd%261\u003c&gt;"#,
+            r"p%2Fss\u0020w&quot;rd%261\u003c&gt;",
             "p%252Fss%2520w%2522rd%25261%253C%253E",
             r#"p\\\/ss w\\\"rd&1<>"#,
             r"p\u00252Fss w&amp;#34;rd%26amp;1\u0026lt;&#38;gt;",

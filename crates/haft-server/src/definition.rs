@@ -34,7 +34,7 @@ use crate::error::ApiError;
 #[expect(dead_code, reason = "only describes the body")]
 pub(crate) enum DefinitionBody {
     /// The canonical form.
-    Canonical(ToolSpec),
+    Canonical(Box<ToolSpec>),
     /// Another dialect: a skill, a registry, a script or an API definition.
     Dialect(HashMap<String, Value>),
 }

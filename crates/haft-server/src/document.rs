@@ -307,7 +307,7 @@ fn add_examples(document: &mut Value) {
                 match key.as_str() {
                     "requestBody" => bodies.push(value),
                     "responses" => {
-                        bodies.extend(value.as_object_mut().into_iter().flatten().map(|(_, body)| body))
+                        bodies.extend(value.as_object_mut().into_iter().flatten().map(|(_, body)| body));
                     }
                     _ => {}
                 }

@@ -23,8 +23,8 @@ pub(crate) struct ApiError {
     pub code: ErrorCode,
     /// What failed and how to fix it.
     pub message: String,
-    /// Machine-readable details.
-    pub details: Option<Value>,
+    /// Machine-readable details; boxed to keep results small.
+    pub details: Option<Box<Value>>,
     /// Whether the body contains `"ok": false`, like the response to a call.
     pub of_call: bool,
     /// Whether a retry of the call may succeed.
@@ -49,6 +49,7 @@ pub(crate) struct ErrorBody {
     /// The id of the rejected call; `null` if it was rejected before it was recorded. For calls only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
+    #[expect(clippy::option_option, reason = "missing, null, or an id")]
     call_id: Option<Option<CallId>>,
     /// The id of the request, as in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,7 @@ impl ApiError {
     /// Adds machine-readable details.
     #[must_use]
     pub(crate) fn with_details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -192,7 +193,7 @@ impl IntoResponse for ApiError {
                 code: self.code,
                 message: self.message,
                 retryable: self.of_call.then_some(self.retryable),
-                details: self.details,
+                details: self.details.map(|details| *details),
                 model_text,
             },
             call_id: self.of_call.then_some(self.call_id),
@@ -248,7 +249,7 @@ impl From<CallError> for ApiError {
         let CallError { code, message, details, retryable, retry_after, call_id, for_model } = error;
         // The pipeline rejects a call with this code only if the tool does not exist.
         let tool_missing = || (code == ErrorCode::NotFound).then(|| json!({"kind": "tool"}));
-        let details = details.map(|details| *details).or_else(tool_missing);
+        let details = details.or_else(|| tool_missing().map(Box::new));
         Self { code, message, details, of_call: true, retryable, retry_after, call_id, for_model }
     }
 }

@@ -62,7 +62,9 @@ mod tests {
         set("tokens", 0o604);
         let exposed = |name, mode, expected| ExposedPath { path: home.path().join(name), mode, expected };
         let mut found = exposed_paths(home.path());
-        found.iter_mut().for_each(|exposed| exposed.path = exposed.path.components().collect());
+        for exposed in &mut found {
+            exposed.path = exposed.path.components().collect();
+        }
         assert_eq!(found[1..], [exposed("key", 0o640, "600"), exposed("tokens", 0o604, "600")]);
         assert_eq!((found[0].mode, found.len()), (0o755, 3));
     }

@@ -75,7 +75,10 @@ fn api(app: &Arc<App>) -> (Router, utoipa::openapi::OpenApi) {
     let all = tool_routes(app).merge(other_routes(app));
     let (router, mut document) = all.with_state(Arc::clone(app)).split_for_parts();
     document.servers = Some(vec![utoipa::openapi::Server::new("/api")]);
-    for (path, mut item) in root_routes(app).into_openapi().paths.paths {
+    let root = root_routes(app).into_openapi();
+    let components = document.components.get_or_insert_default();
+    components.schemas.extend(root.components.unwrap_or_default().schemas);
+    for (path, mut item) in root.paths.paths {
         // Root routes are not below `/api`, so each names its own server.
         if let Some(operation) = &mut item.get {
             operation.servers = Some(vec![utoipa::openapi::Server::new("/")]);

@@ -157,7 +157,7 @@ mod tests {
         let error = run_scripts(&engine, &SCRIPTS[..5]).await.unwrap_err();
         assert_eq!(
             error.with_cause(),
-            "cannot migrate the database schema: the database has schema version 7, but this version of haft supports at \
+            "cannot migrate the database schema: the database has schema version 8, but this version of haft supports at \
              most 5; upgrade haft"
         );
         engine.close().await;

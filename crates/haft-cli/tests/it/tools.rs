@@ -97,7 +97,7 @@ fn a_tool_is_added_shown_called_and_removed() {
             fails(
                 &haft.run(command),
                 3,
-                "hint: did you mean `weather`? List the tools with `haft tool list`",
+                "error: tool `wether` not found; did you mean `weather`?\n\nhint: list the tools with `haft tool list`",
             );
         }
         fails(

@@ -72,7 +72,7 @@ impl Schema {
                 let pointer = error.instance_path().as_str();
                 let path = pointer.replace('/', ".");
                 let found =
-                    schema.pointer(pointer).and_then(Value::as_str).filter(|_| path.ends_with(".type"));
+                    schema.pointer(pointer).and_then(Value::as_str).filter(|_| pointer.ends_with("/type"));
                 let hint = found.and_then(nearest_type).map(|near| format!("; did you mean `{near}`?"));
                 let message = format!("invalid JSON Schema: {}{}", message(&error), hint.unwrap_or_default());
                 vec![Problem::new(format!("{field}{path}"), "invalid_schema", message)]

@@ -52,7 +52,6 @@ fn brackets(text: &str, mut depth: usize) -> usize {
     for c in text.chars() {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(c),
             (None, '#') if before == ' ' => break,
             (None, '[' | '{') => depth += 1,

@@ -12,7 +12,7 @@ pub(super) fn good(text: &str, form: FileForm) -> ParsedDefinition {
 
 /// Returns the canonical JSON of what a text defines.
 pub(super) fn canonical(text: &str, form: FileForm) -> String {
-    serde_json::to_string_pretty(&good(text, form).spec).unwrap()
+    format!("{:#}", serde_json::to_value(&good(text, form).spec).unwrap())
 }
 
 /// Returns the errors of a text, or else its warnings, one per line.

@@ -28,7 +28,7 @@ impl AppHandle {
 pub(super) fn call_error(error: ApiError) -> CallError {
     let converted = CallError::new(error.code, error.message);
     match error.details {
-        Some(details) => converted.with_details(details),
+        Some(details) => converted.with_details(*details),
         None => converted,
     }
 }

@@ -107,7 +107,7 @@ pub(crate) async fn search(
     let tools: Vec<_> = selected.map(|found| view(found, &ranked.matcher)).collect();
     let (total, end) = (ranked.tools.len(), start.saturating_add(tools.len()));
     let next_page_token = (end < total).then(|| page.token(&end.to_string()));
-    Ok(success(SearchResult { total, tools, next_page_token }).into_response())
+    Ok(success(SearchResult { tools, total, next_page_token }).into_response())
 }
 
 fn view(found: &RankedEntry, matcher: &Matcher) -> RankedTool {

@@ -1,6 +1,6 @@
 //! The tools in `examples/tools`: each is added and called; hosts of the internet are replaced by one on loopback.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::Router;
 use axum::routing::{get, post};
@@ -30,7 +30,11 @@ async fn add(server: &Server, upstream: &Upstream, file: &str) -> Value {
     for host in ["https://wttr.in", "https://slack.com", "https://en.wikipedia.org"] {
         text = text.replace(host, upstream.url("").trim_end_matches('/'));
     }
-    let form = if file.ends_with(".skill") { "application/x-haft-skill" } else { "application/yaml" };
+    let form = if Path::new(file).extension().is_some_and(|extension| extension == "skill") {
+        "application/x-haft-skill"
+    } else {
+        "application/yaml"
+    };
     let request = server.request(Method::POST, "/api/tools").header("content-type", form).body(text);
     let (status, answer) = send(request).await;
     assert_eq!((status, &answer["data"]["ready"]), (201, &json!(true)), "{file}: {answer}");
@@ -99,7 +103,7 @@ async fn an_example_without_its_secret_is_ready_with_a_warning() {
     let (_, listed) = server.get("/api/tools?q=send_slack&filter=skills").await;
     assert_eq!(
         listed["data"]["tools"][0]["warnings"][0]["message"],
-        "`SLACK_BOT_TOKEN` is neither an argument nor a stored secret; store it with `haft secret set SLACK_BOT_TOKEN`",
+        "secret `SLACK_BOT_TOKEN` is not stored; store it with `haft secret set SLACK_BOT_TOKEN`",
         "{listed}"
     );
 }

@@ -68,7 +68,7 @@ async fn a_connection_that_will_be_closed_says_so() {
     }
 }
 
-fn sleeping(name: &str, implementation: Value) -> Value {
+fn sleeping(name: &str, implementation: &Value) -> Value {
     json!({
         "name": name, "description": "Sleeps", "implementation": implementation,
         "input_schema": {"type": "object"}, "sandbox": name.contains("isolated"),
@@ -87,7 +87,7 @@ async fn a_timeout_of_one_millisecond_is_a_timeout() {
             ("function", json!({"type": "function", "function": "sleep"})),
         ] {
             let name = format!("{kind}-{level}");
-            server.create(sleeping(&name, implementation)).await;
+            server.create(sleeping(&name, &implementation)).await;
             for _ in 0..5 {
                 let path = format!("/api/tools/{name}/invoke");
                 let (_, answer) = server.post(&path, json!({"timeout_ms": 1})).await;
