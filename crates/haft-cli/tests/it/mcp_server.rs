@@ -133,13 +133,13 @@ error: MCP server `ends` is not connected: the server closed the connection befo
 hint: the server was added all the same; fix the cause and run `haft mcp-server refresh ends`, or remove it with `haft mcp-server rm ends`
 ");
     insta::assert_snapshot!(shown(&["list"]), @r"
-exit code: 0
------ stdout
-ID    STATE         TOOLS  SERVER  ERROR
-ends  disconnected
-gone  disconnected
------ stderr
-");
+    exit code: 0
+    ----- stdout
+    ID    STATE         TOOLS  SERVER  ERROR
+    ends  disconnected  0
+    gone  disconnected  0
+    ----- stderr
+    ");
     insta::assert_snapshot!(shown(&["add", "neither"]), @r"
 exit code: 2
 ----- stdout

@@ -435,7 +435,7 @@ fn each_error_of_a_definition_has_its_own_line() {
     ----- stdout
     ----- stderr
     error: 4 problems:
-      line 1, column 1: `name`: tool name `bad one` contains ' '; allowed: letters, digits, `-` and `_`
+      line 1, column 1: `name`: tool name `bad one` contains ' '; allowed: letters, digits, `-` and `_`; keep it as the `display_name`, or add a `slug`
       line 3, column 1: `policy`: unknown value `maybe`; expected one of `allow`, `deny`, `elevated`
       line 5, column 30: `params[0].default`: the default does not match the argument's schema: expected an integer, got "x"
       line 8, column 3: `implementation.command`: at character 4: `nope` is not a declared argument; declare it, or write `${nope}` for a secret
