@@ -52,7 +52,9 @@ pub(crate) struct RankedTool {
 /// Ranges `[start, end]` in characters.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Highlights {
+    #[schema(value_type = Vec<[usize; 2]>, example = json!([[0, 5]]))]
     name: Vec<(usize, usize)>,
+    #[schema(value_type = Vec<[usize; 2]>, example = json!([[0, 5]]))]
     description: Vec<(usize, usize)>,
 }
 
