@@ -200,7 +200,7 @@ fn add_shared_responses(document: &mut Value) {
 }
 
 /// Makes the types exact: an object without known fields may have any, and a field of a response that may be missing is
-/// never `null`.
+/// never `null`, unless its description says so.
 fn type_components(document: &mut Value) {
     let requested = requested_components(document);
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
@@ -228,7 +228,11 @@ fn type_schema(schema: &mut Value, only_in_responses: bool) {
             for (name, property) in
                 map.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
             {
-                if only_in_responses && !is_required(name) {
+                let is_null_described = property
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .is_some_and(|text| text.contains("`null`"));
+                if only_in_responses && !is_required(name) && !is_null_described {
                     remove_null(property);
                 }
                 type_schema(property, only_in_responses);

@@ -18,17 +18,18 @@ use crate::routes::tokens;
 #[expect(dead_code, reason = "only describes the parameters")]
 pub(crate) struct PageParams {
     /// The maximum number of items; larger values than 500 (100 for calls) are lowered.
-    #[param(minimum = 1, example = 50)]
+    #[param(minimum = 1, maximum = 2_147_483_647, example = 50)]
     page_size: Option<u32>,
     /// The same as `page_size`.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 2_147_483_647)]
     recommended_page_size: Option<u32>,
     /// The same as `page_size`.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 2_147_483_647)]
     limit: Option<u32>,
     /// The `next_page_token` of the previous page.
     page_token: Option<String>,
     /// How many items to skip.
+    #[param(minimum = 0, maximum = 2_147_483_647)]
     skip: Option<u32>,
 }
 
@@ -89,7 +90,9 @@ impl Params {
         parse: impl Fn(&str) -> Option<T>,
         values: &str,
     ) -> Result<Option<T>, ApiError> {
-        self.get(name)
+        // An empty value is not one of the values.
+        self.0
+            .get(&normalize(name))
             .map(|text| parse(text).ok_or_else(|| invalid(name, text, &format!("one of {values}"))))
             .transpose()
     }
@@ -115,19 +118,26 @@ impl Params {
         text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
 
+    /// Parses a number of items. OpenAPI has no type of 32 bits without a sign, so half of the range is enough.
+    fn count(&self, name: &str) -> Result<Option<u32>, ApiError> {
+        let expected = "an integer from 0 to 2147483647";
+        let number = self.parsed::<i32>(name, expected)?;
+        let number = number.map(|number| u32::try_from(number));
+        number.transpose().map_err(|_| invalid(name, self.get(name).unwrap_or_default(), expected))
+    }
+
     /// Parses the requested page.
     pub(crate) fn page(&self, list: &'static str) -> Result<Page, ApiError> {
-        let number = "a non-negative integer";
-        let mut size = self.parsed::<u32>("page_size", number)?;
+        let mut size = self.count("page_size")?;
         for other in ["recommended_page_size", "limit"] {
-            size = size.or(self.parsed::<u32>(other, number)?);
+            size = size.or(self.count(other)?);
         }
         let size = size.unwrap_or(page::DEFAULT_SIZE);
         if size == 0 {
             return Err(ApiError::bad_request("invalid `page_size`: `0`; expected at least 1"));
         }
         let after = self.get("page_token").map(|token| page::decode(list, token)).transpose()?;
-        let skip = self.parsed::<u32>("skip", number)?.unwrap_or(0);
+        let skip = self.count("skip")?.unwrap_or(0);
         Ok(Page { list, size: size.min(page::MAX_SIZE), skip, after })
     }
 }

@@ -189,11 +189,23 @@ pub(crate) async fn cancel(
     Ok(success(CancelledCall { call_id: record.id.0, message: "cancellation requested" }).into_response())
 }
 
+/// One event of the stream of a call.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only describes the stream")]
+pub(crate) struct StreamedEvent {
+    /// `status`, `output` or `progress`.
+    #[schema(example = "status")]
+    event: String,
+    /// The event as JSON; a line of output as text.
+    #[schema(example = r#"{"status":"success","duration_ms":12.3,"value":1}"#)]
+    data: String,
+}
+
 /// Stream the events of a call: `status`, `output` and `progress`; the last event carries the outcome.
 #[utoipa::path(
     get, path = "/calls/{id}/events", tag = "calls", params(("id" = Uuid, Path)),
-    responses((status = 200, content_type = "text/event-stream", body = String,
-        example = "event: status\ndata: {\"status\":\"success\",\"duration_ms\":12.3,\"value\":1}\n\n"), (status = 404, body = ErrorBody))
+    responses((status = 200, content_type = "text/event-stream", body = StreamedEvent, description = "One of these per event"),
+        (status = 404, body = ErrorBody))
 )]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,

@@ -106,7 +106,11 @@ pub(crate) async fn logout(
             example = "Login failed: the login is unknown or has expired.")),
     security(())
 )]
-pub(crate) async fn callback(State(app): State<Arc<App>>, params: Params) -> Response {
+pub(crate) async fn callback(State(app): State<Arc<App>>, params: Result<Params, ApiError>) -> Response {
+    let params = match params {
+        Ok(params) => params,
+        Err(error) => return page(StatusCode::BAD_REQUEST, &format!("Login failed: {}.", error.message)),
+    };
     let text = |name| params.get(name).map(str::to_owned);
     let error = text("error").map(|error| match text("error_description") {
         Some(description) => format!("{error}: {description}"),

@@ -273,7 +273,8 @@ pub(crate) async fn refresh(
 ) -> Result<Response, ApiError> {
     identity.require(Role::Editor)?;
     let server = find(&app, &identity, &id).await?;
-    app.mcp_clients().refresh(&server.tenant, &server.id).await?;
+    let refreshed = app.mcp_clients().refresh(&server.tenant, &server.id).await;
+    refreshed.map_err(|error| ApiError { of_call: false, ..error.into() })?;
     Ok(success(view(&app, &server)).into_response())
 }
 

@@ -15,7 +15,7 @@ use haft_definition::check::CheckReport;
 use haft_definition::dialect::{self, Defaults};
 use haft_runtime::registry::Entry;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -36,7 +36,7 @@ pub(crate) struct ValidateBody {
     check_parameters: bool,
     /// A definition in any dialect, to check instead of the stored one.
     #[schema(value_type = Option<DefinitionBody>)]
-    definition: Option<Value>,
+    definition: Option<Map<String, Value>>,
     /// The text of a definition, to check instead of the stored one.
     text: Option<String>,
     /// The format of `text`: `json`, `yaml` (or `yml`) or `skill`.
@@ -80,7 +80,7 @@ pub(crate) async fn run(
 ) -> Result<Response, ApiError> {
     let request: ValidateBody = body.json_or_default()?;
     let parsed = match (&request.definition, &request.text) {
-        (Some(value), _) => Some(dialect::read_value(value.clone(), &defaults(&reference))),
+        (Some(map), _) => Some(dialect::read_value(Value::Object(map.clone()), &defaults(&reference))),
         (None, Some(text)) => {
             Some(definition::read_all(text, parse_form(request.format.as_deref())?, &defaults(&reference)))
         }
