@@ -98,6 +98,8 @@ fn a_misspelt_word_is_corrected() {
     assert_eq!(names(&documents, &index.rank("the curent wether outside", 1, |_| true)), ["weather"]);
 }
 
+// A word that every tool has decides nothing without the embedding.
+#[cfg(feature = "embedding")]
 #[test]
 fn the_ranker_orders_tools_of_one_tier_and_recency_equal_ones() {
     let documents = [
@@ -123,7 +125,7 @@ fn ranking_by_meaning_is_bounded() {
 fn a_replaced_tool_is_found_by_its_new_text_only() {
     let mut index = index(&[document("a", "alpha"), document("b", "beta")]);
     index.put(id(0), &document("a", "gamma"), time(9));
-    assert_eq!(index.search("alpha", 10, |_| true).first().map(|hit| hit.score > 100.0), Some(false));
+    assert!(index.search("alpha", 10, |_| true).iter().all(|hit| hit.score <= 100.0));
     assert_eq!(index.search("gamma", 10, |_| true).first().map(|hit| hit.id), Some(id(0)));
     index.remove(id(0));
     index.remove(id(0));
