@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
+use futures_util::TryStreamExt as _;
 use haft_core::catalog::{Change, ChangeSink, StoreError};
 use haft_core::id::{BundleId, ToolId};
 use haft_core::name::{BundleSlug, TenantId, ToolName};
@@ -264,9 +265,12 @@ impl Inner {
             }
             everything.push(Change::Bundle(bundle));
         }
-        for row in sqlx::query(rows::TOOL).fetch_all(pool).await? {
+        // One by one: all rows at once would take as much memory as all tools.
+        let mut tools = sqlx::query(rows::TOOL).fetch(pool);
+        while let Some(row) = tools.try_next().await? {
             everything.push(Change::Tool(Box::new(rows::tool(&row)?)));
         }
+        drop(tools);
         for row in sqlx::query(rows::UNREADABLE).fetch_all(pool).await? {
             everything.push(Change::Unreadable(rows::unreadable(&row)?));
         }

@@ -121,15 +121,14 @@ impl Server {
         }
         drop(theirs);
         self.accepted().await?;
-        // Before the tool can report an end of its own.
-        let processes = self.running.children();
         let mut received = Received { capture: Capture::new(limits.output), result: Vec::new() };
         let work = self.follow(ours, &mut received, limits.output, watch);
         let end = timeout_at(limits.deadline, work).await.unwrap_or(Err(Limit::Wall));
         let Received { mut capture, result } = received;
         capture.finish();
         let (ending, after) = match end {
-            Ok(CallEnd::Exit(code)) => (ExitReason::Exited(code), self.end_processes(processes).await),
+            Ok(CallEnd::Exit(code)) => (ExitReason::Exited(code), self.end_processes().await),
+            Ok(CallEnd::ExitedAndEnded(code, line)) => (ExitReason::Exited(code), after(&line)),
             Ok(CallEnd::Line(line)) => self.ended(&line).await?,
             Ok(CallEnd::Disconnected) => (self.wait().await, AfterCall::Ended),
             Err(limit) => (self.stop(limit).await, AfterCall::Ended),
@@ -138,7 +137,13 @@ impl Server {
     }
 
     /// Ends the processes of a call that has reported its end. A tool can report that itself, and would go on.
-    async fn end_processes(&mut self, processes: io::Result<Vec<ChildHandle>>) -> AfterCall {
+    async fn end_processes(&mut self) -> AfterCall {
+        let processes = self.running.children();
+        // The interpreter reports the end of a process before it forks the next one: without that report, the processes
+        // are those of this call.
+        if let Ok(line) = timeout(Duration::ZERO, self.wire.line()).await {
+            return line.ok().flatten().map_or(AfterCall::Ended, |line| after(&line));
+        }
         if let Ok(processes) = processes {
             processes.iter().for_each(ChildHandle::kill);
             return AfterCall::Settling;
@@ -186,14 +191,22 @@ impl Server {
             }
         };
         let returned = read_result(ends.result, result, max_result);
-        let line = async { Ok(self.wire.line().await.ok().flatten()) };
-        match tokio::try_join!(output, returned, line) {
-            Ok(((), (), line)) => Ok(line.map_or(CallEnd::Disconnected, CallEnd::Line)),
+        let mut ended = None;
+        let line = async {
+            ended = self.wire.line().await.ok().flatten();
+            Ok(())
+        };
+        let joined = tokio::try_join!(output, returned, line);
+        match joined {
+            Ok(((), (), ())) => Ok(ended.map_or(CallEnd::Disconnected, CallEnd::Line)),
             Err(Interrupt::Limit(limit)) => Err(limit),
             // Everything that was printed before is in the pipes by now.
             Err(Interrupt::Exit(code)) => match capture.drain(&ends.stdout, &ends.stderr, watch) {
                 CaptureEnd::Flooded => Err(Limit::Output),
-                CaptureEnd::Closed => Ok(CallEnd::Exit(code)),
+                CaptureEnd::Closed => Ok(match ended {
+                    Some(line) => CallEnd::ExitedAndEnded(code, line),
+                    None => CallEnd::Exit(code),
+                }),
             },
         }
     }
@@ -211,7 +224,7 @@ impl Server {
             self.running.kill();
             return Ok((self.wait().await, AfterCall::Ended));
         }
-        Ok((ending, if accepts_more(line) { AfterCall::Ready } else { AfterCall::Ended }))
+        Ok((ending, after(line)))
     }
 
     async fn stop(&mut self, limit: Limit) -> ExitReason {
@@ -239,6 +252,11 @@ fn is_started(line: io::Result<Option<Value>>) -> bool {
     line.ok().flatten().is_some_and(|line| line.get("started").is_some())
 }
 
+/// Returns the state of an interpreter that has reported the end of a call's process.
+fn after(line: &Value) -> AfterCall {
+    if accepts_more(line) { AfterCall::Ready } else { AfterCall::Ended }
+}
+
 fn accepts_more(line: &Value) -> bool {
     line.get("again").and_then(Value::as_bool).unwrap_or(false)
 }
@@ -247,6 +265,8 @@ fn accepts_more(line: &Value) -> bool {
 enum CallEnd {
     /// By the process of the call, which has finished with this code.
     Exit(i32),
+    /// By both.
+    ExitedAndEnded(i32, Value),
     /// By the interpreter: the process has ended.
     Line(Value),
     /// The interpreter has ended.

@@ -161,9 +161,15 @@ async fn large_arguments_reach_a_script() {
 async fn calls_are_forked_from_one_interpreter_and_concurrent_ones_from_several() {
     let rig = Rig::new();
     let tool = rig.script("import os, time; time.sleep(float('${time}')); print(os.getpid())", &["time"]);
-    for expected in [2, 3, 4] {
-        assert_eq!(tool.call(json!({"time": 0})).await, Ok(json!(expected)), "the same namespace");
+    // A loaded machine may give up an interpreter that is slow to accept a call, but not every time.
+    let (mut last, mut forked) = (1, 0);
+    for _ in 0..6 {
+        let pid = tool.call(json!({"time": 0})).await.unwrap().as_u64().unwrap();
+        assert!(pid == 2 || pid == last + 1, "the same namespace or a new one: {pid} after {last}");
+        forked += u32::from(pid != 2);
+        last = pid;
     }
+    assert!(forked >= 2, "{forked} of 6 calls were forked from an interpreter that had served a call");
     let both = futures_util::join!(tool.call(json!({"time": 2})), tool.call(json!({"time": 2})));
     let is_fresh = |outcome: &Result<Value, _>| *outcome == Ok(json!(2));
     assert!(both.0.is_ok() && both.1.is_ok(), "{both:?}");
