@@ -122,7 +122,7 @@ impl Params {
     fn count(&self, name: &str) -> Result<Option<u32>, ApiError> {
         let expected = "an integer from 0 to 2147483647";
         let number = self.parsed::<i32>(name, expected)?;
-        let number = number.map(|number| u32::try_from(number));
+        let number = number.map(u32::try_from);
         number.transpose().map_err(|_| invalid(name, self.get(name).unwrap_or_default(), expected))
     }
 
