@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Deserializes an object and rejects duplicate keys at any depth, of which JSON readers keep one.
+/// Deserializes an object and rejects duplicate keys at any depth; JSON readers would keep only one of them.
 pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     match deserializer.deserialize_map(ExactVisitor)? {
         Value::Object(map) => Ok(map),

@@ -77,7 +77,7 @@ impl<'a> Warnings<'a> {
         is_stored
     }
 
-    /// Warns of a manifest beside the definition, of which nothing is read.
+    /// Warns of a toolset manifest beside the definition: haft does not read it yet.
     fn unread_toolset(&mut self, entry: &Entry) -> Option<Problem> {
         let folder = entry.tool.folder()?;
         let home = &self.app.settings().home;

@@ -334,7 +334,7 @@ fn definition_name(tool: &Value) -> String {
     format!("definition `{}`", if path.is_empty() { view::qualified(tool) } else { path })
 }
 
-/// Warns of toolset manifests in the folders of bundles, of which nothing is read.
+/// Warns of toolset manifests in the folders of bundles: haft does not read them yet.
 fn check_toolsets(home: &Path) -> Vec<Check> {
     let bundles = std::fs::read_dir(home.join("skills")).into_iter().flatten().flatten();
     bundles

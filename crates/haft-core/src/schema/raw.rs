@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 /// A JSON Schema as compact text.
 ///
-/// A catalog holds many thousand schemas, most of which nobody uses: as text they take a tenth of the memory of a
-/// [`Value`]. Clones share the text.
+/// A catalog can hold many thousand schemas, and few of them are in use. As text they take a fraction of the memory of
+/// a [`Value`]. Clones share the text.
 #[derive(Clone)]
 pub struct RawSchema(Arc<str>);
 

@@ -138,16 +138,7 @@ struct Session {
 impl Connection {
     /// Opens a connection and keeps it open until dropped.
     pub(super) fn open(server: McpServer, parts: &Arc<ClientParts>) -> Self {
-        let state = ServerState {
-            phase: Phase::Connecting,
-            error: None,
-            stderr: Vec::new(),
-            server_info: None,
-            protocol: None,
-            tools: 0,
-            refused: Vec::new(),
-            failures: 0,
-        };
+        let state = ServerState { phase: Phase::Connecting, ..ServerState::disconnected() };
         let shared = Arc::new(Shared {
             server: Mutex::new(server.clone()),
             state: Mutex::new(state),

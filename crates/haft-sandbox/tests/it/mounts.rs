@@ -21,7 +21,7 @@ fn a_folder_is_hidden_in_every_mount() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         return runtime.block_on(nothing_is_visible(Path::new(&root)));
     }
-    // Not in `/tmp`, of which an isolated process has its own.
+    // Not in `/tmp`: an isolated process has its own.
     let root = tempfile::tempdir_in("/var/tmp").unwrap();
     for folder in ["par/home/part", "alias", "same one", "part"] {
         std::fs::create_dir_all(root.path().join(folder)).unwrap();

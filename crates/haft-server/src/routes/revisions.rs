@@ -47,9 +47,9 @@ pub(crate) struct FieldChange {
     /// The dotted path of the field.
     #[schema(example = "description")]
     field: String,
-    /// The earlier value; `null` if there is none.
+    /// The value in the earlier revision; `null` if the field is missing there.
     before: Value,
-    /// The later value; `null` if there is none.
+    /// The value in the later revision; `null` if the field is missing there.
     after: Value,
 }
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::filter::ToolFilter;
 use crate::client::{Client, Request};
 use crate::context::Context;
 use crate::error::CliError;
@@ -17,18 +18,8 @@ pub(crate) struct Arguments {
     /// Search text; lists the best matches first
     #[arg(short = 'q', long = "search", value_name = "TEXT")]
     query: Option<String>,
-    /// Only tools of this bundle
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<String>,
-    /// Only tools with this implementation type, e.g. `http`
-    #[arg(long = "type", value_name = "TYPE")]
-    kind: Option<String>,
-    /// Only tools with this status
-    #[arg(long, value_parser = ["draft", "published", "deprecated", "disabled"])]
-    status: Option<String>,
-    /// Only tools with this tag
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
+    #[command(flatten)]
+    filter: ToolFilter,
     /// Only enabled tools
     #[arg(long)]
     enabled: bool,
@@ -40,14 +31,11 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn request(&self, page_size: usize) -> Request {
         // A search ranks its results; a list is filtered and sorted by name.
-        Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
+        let request = Request::get(if self.query.is_some() { "/api/tools/search" } else { "/api/tools" })
             .query("page_size", &page_size.to_string())
             .query("include_disabled", if self.enabled { "false" } else { "true" })
-            .query_some("q", self.query.as_deref())
-            .query_some("bundle_ids", self.bundle.as_deref())
-            .query_some("implementation_type", self.kind.as_deref())
-            .query_some("status", self.status.as_deref())
-            .query_some("tags", self.tag.as_deref())
+            .query_some("q", self.query.as_deref());
+        self.filter.apply(request)
     }
 }
 

@@ -7,6 +7,7 @@ mod command;
 mod definition;
 mod diff;
 mod edit;
+mod filter;
 mod list;
 mod restore;
 mod revisions;

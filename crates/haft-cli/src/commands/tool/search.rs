@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::filter::ToolFilter;
 use crate::client::Request;
 use crate::context::Context;
 use crate::error::CliError;
@@ -18,18 +19,8 @@ pub(crate) struct Arguments {
     /// Keywords, or what the tool should do in plain words
     #[arg(required = true, value_name = "QUERY")]
     query: Vec<String>,
-    /// Only tools of this bundle
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<String>,
-    /// Only tools with this implementation type, e.g. `http`
-    #[arg(long = "type", value_name = "TYPE")]
-    kind: Option<String>,
-    /// Only tools with this status
-    #[arg(long, value_parser = ["draft", "published", "deprecated", "disabled"])]
-    status: Option<String>,
-    /// Only tools with this tag
-    #[arg(long, value_name = "TAG")]
-    tag: Option<String>,
+    #[command(flatten)]
+    filter: ToolFilter,
     /// Also tools that cannot be called: disabled, denied or not ready
     #[arg(long)]
     all: bool,
@@ -44,12 +35,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<(), C
     let request = Request::get("/api/tools/search")
         .query("q", &arguments.query.join(" "))
         .query("page_size", &arguments.limit.to_string())
-        .query("include_disabled", if arguments.all { "true" } else { "false" })
-        .query_some("bundle_ids", arguments.bundle.as_deref())
-        .query_some("implementation_type", arguments.kind.as_deref())
-        .query_some("status", arguments.status.as_deref())
-        .query_some("tags", arguments.tag.as_deref());
-    let response = client.data(request).await;
+        .query("include_disabled", if arguments.all { "true" } else { "false" });
+    let response = client.data(arguments.filter.apply(request)).await;
     client.close().await;
     let data = response?;
     context.output.data(&data, |output| {
